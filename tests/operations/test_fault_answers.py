@@ -11,8 +11,14 @@ from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.ir import Condition, Fabric
+from opticcl.operations.faults import relabellings
 from opticcl.operations.faults.answers import Healthy, answer, recovery_parameters
-from opticcl.operations.faults.relabellings import check_relabelling, part_classes, relabelling_maps
+from opticcl.operations.faults.relabellings import (
+    check_relabelling,
+    pairs_to_check,
+    part_classes,
+    relabelling_maps,
+)
 from opticcl.operations.faults.residual import closed_set, residual, residual_bound_s
 from opticcl.operations.faults.sweep import classes_to_try, pairs_of_parts, sweep
 from opticcl.plans.plan import compile
@@ -168,21 +174,59 @@ def test_classes_of_parts() -> None:
     where = fabric("sipac:radix=3,levels=2,wavelengths=6")
     classes = part_classes(where, None)
     assert {kind: len(set(found[found >= 0].tolist())) for kind, found in classes.items()} == {
-        "node": 1, "comb_laser": 1, "modulator": 2, "photodiode": 2, "micro_ring": 2, "switch": 1, "input_fibre": 1,
+        "node": 1, "comb_laser": 1, "modulator": 1, "photodiode": 1, "micro_ring": 1, "switch": 1, "input_fibre": 1,
         "output_fibre": 1,
     }  # fmt: skip
-    pairs = np.argwhere(~np.eye(9, dtype=bool))
-    options = where.options(pairs[:, 0], pairs[:, 1])
+    pairs = pairs_to_check(where)
+    assert len(pairs[0]) == 9 * 8
 
     def two_nodes_change_places(c):
         swap = np.arange(9)
         swap[[0, 4]] = [4, 0]
         return replace(c, src=swap[c.src].astype(np.int32), dst=swap[c.dst].astype(np.int32))
 
-    assert check_relabelling(where, options.circuits, options.choice, two_nodes_change_places, None) is None
-    assert check_relabelling(where, options.circuits, options.choice, lambda c: c, 0) is not None
+    assert check_relabelling(where, pairs, two_nodes_change_places, None) is None
+    assert check_relabelling(where, pairs, lambda c: c, 0) is not None
     fixed = list(relabelling_maps(where, 0))
     assert len(fixed) < len(list(relabelling_maps(where, None)))
+
+
+def test_gaps_of_digits_that_are_multiples_are_equal() -> None:
+    """On a switch of 8: gaps 1, 3, 5, 7 by factors that have an inverse, 2 and 6, and 4; the gap 0 is dark."""
+    classes = part_classes(fabric("sipac:radix=8,levels=1"), None)["micro_ring"][:8]
+    assert classes.tolist() == [-1, 1, 2, 1, 4, 1, 2, 1]
+
+
+LARGER = {
+    "ramp:groups=4,racks=2,wavelengths=4": 1 << 11,
+    "sipac:radix=4,levels=2": 1 << 12,
+    "terarack:nodes=12,wavelengths=3": 1 << 11,
+    "lightpath:shape=3x4,waveguides=4,lasers=4": 1 << 10,
+}
+
+
+@pytest.mark.parametrize("spec", LARGER)
+def test_classes_by_the_ways_of_some_pairs(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all ways are too many: the same classes, and none for parts that no way of these pairs passes."""
+    where = fabric(spec)
+    whole = part_classes(where, None)
+    n = where.num_nodes
+    monkeypatch.setattr(relabellings, "MOST_WAYS", LARGER[spec])
+    monkeypatch.setattr(relabellings, "WAYS_AT_ONCE", LARGER[spec] // 4)
+    for known in (part_classes, pairs_to_check):
+        known.cache_clear()
+    try:
+        assert n <= len(pairs_to_check(where)[0]) < n * (n - 1)
+        some = part_classes(where, None)
+    finally:
+        for known in (part_classes, pairs_to_check):
+            known.cache_clear()
+    for kind, classes in whole.items():
+        passed = classes >= 0
+        for value in np.unique(some[kind][passed]):  # no part is equal to one that is not
+            assert len(np.unique(classes[passed & (some[kind] == value)])) == 1
+    for kind in ("node", "laser", "comb_laser", "transmitter"):
+        assert len(np.unique(some.get(kind, 0))) == len(np.unique(whole.get(kind, 0)))
 
 
 @pytest.mark.parametrize("spec", FIVE)

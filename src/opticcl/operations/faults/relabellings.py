@@ -1,9 +1,12 @@
 """Equal parts: relabellings of nodes, ports and wavelengths that map a fabric onto itself.
 
-Every relabelling that is proposed is checked: the ways to join all pairs of nodes must map onto themselves, and the parts that
-they pass, the cells that they occupy, and what the control plane takes for each pair must map one to one. A plan on the fabric
-without a part then is a plan without the image of the part, for the nodes' images, and takes as long. Where a check fails the
-relabelling is not used; where none is left every part is a class of its own.
+Every relabelling that is proposed is checked: the ways to join pairs of nodes must map onto those of the pairs' images, and the
+parts that they pass, the cells that they occupy, and what the control plane takes for each pair must map one to one. A plan on
+the fabric without a part then is a plan without the image of the part, for the nodes' images, and takes as long. Where a check
+fails the relabelling is not used; where none is left every part is a class of its own.
+
+All pairs are checked where their ways are at most `MOST_WAYS`. Of larger fabrics every node is checked with some others, as
+many as that allows: its neighbours in every dimension first, then those along each dimension, or else others evenly apart.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.fabrics.oddl import Oddl
@@ -23,12 +28,20 @@ from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST
 
-__all__ = ["Relabelling", "part_classes", "relabelling_maps"]
+__all__ = ["Relabelling", "check_relabelling", "pairs_to_check", "part_classes", "relabelling_maps"]
 
 Relabelling = Callable[[Circuits], Circuits]
 """Circuits of one wavelength each, in any number -> their images, row by row."""
 
-MOST_WAYS = 1 << 21
+MOST_WAYS, WAYS_AT_ONCE = 1 << 22, 1 << 21
+"""Ways to join the pairs that are checked, with their hops: of all, unless a node has more to a single other, and of those that
+are compared at the same time [count]."""
+
+PAIRS_OF_ESTIMATE = 64
+CELLS, MOST_SETTINGS = "cells", 1 << 32
+MOST_CELLS_OF_TABLE = 1 << 24
+MOST_CONTROLLED = 1 << 12
+"""Pairs of a block whose control times are compared, evenly apart [count]."""
 
 
 @lru_cache(maxsize=8)
@@ -40,14 +53,11 @@ def part_classes(fabric: Fabric, root: int | None) -> dict[str, IntArray]:
         root: node that every relabelling must keep, or None.
     """
     counts = {kind.kind: kind.count for kind in fabric.inventory()}
-    pairs = np.argwhere(~np.eye(fabric.num_machine_nodes, dtype=bool))
     found = {kind: np.arange(count) for kind, count in counts.items()}
-    passed: dict[str, IntArray] = {kind: np.zeros(count, bool) for kind, count in counts.items()}
-    ways = fabric.options(pairs[:, 0], pairs[:, 1]).circuits if len(pairs) else None
-    if ways is None or len(ways) + len(ways.hops) > MOST_WAYS:
-        return found
-    for use in fabric.parts_used(ways):
-        passed[use.kind][use.part] = True
+    passed: dict[str, npt.NDArray[np.bool_]] = {kind: np.zeros(count, bool) for kind, count in counts.items()}
+    for src, dst in _blocks(fabric, pairs_to_check(fabric)):
+        for use in fabric.parts_used(fabric.options(src, dst).circuits):
+            passed[use.kind][use.part] = True
     for images in relabelling_maps(fabric, root):
         for kind, (part, image) in images.items():
             _join(found[kind], part, image)
@@ -55,7 +65,57 @@ def part_classes(fabric: Fabric, root: int | None) -> dict[str, IntArray]:
         # waveguides of an edge are counted, not named: as equal as the switches of the edges
         found["waveguide"] = np.repeat(found["mzi"], fabric.waveguides) * fabric.waveguides
         passed["waveguide"] = np.repeat(passed["mzi"], fabric.waveguides)
+    n = fabric.num_machine_nodes
+    if len(pairs_to_check(fabric)[0]) < n * (n - 1):  # a way that is not checked may pass the others
+        return found
     return {kind: np.where(passed[kind], classes, -1) for kind, classes in found.items()}
+
+
+@lru_cache(maxsize=8)
+def pairs_to_check(fabric: Fabric) -> tuple[IntArray, IntArray]:
+    """Nodes of the pairs by whose ways relabellings are checked, int64 (m,) each: all, or as many as `MOST_WAYS` allows."""
+    n = fabric.num_machine_nodes
+    if n < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    many = int(MOST_WAYS / _ways_of_pair(fabric) / n)
+    apart = np.arange(1, n) if many >= n - 1 else _offsets(fabric, max(1, many))
+    pairs = np.stack([np.repeat(np.arange(n), len(apart)), (np.arange(n)[:, None] + apart).ravel() % n])
+    pairs = pairs[:, np.lexsort(pairs[::-1])]
+    return pairs[0], pairs[1]
+
+
+def _ways_of_pair(fabric: Fabric) -> float:
+    """Ways to join a pair of nodes, with their hops, on average; at least one [count]."""
+    n, random = fabric.num_machine_nodes, np.random.default_rng(0)
+    src = random.integers(n, size=PAIRS_OF_ESTIMATE)
+    some = fabric.options(src, (src + random.integers(1, n, size=PAIRS_OF_ESTIMATE)) % n).circuits
+    return max(1.0, (len(some) + len(some.hops)) / PAIRS_OF_ESTIMATE)
+
+
+def _blocks(fabric: Fabric, pairs: tuple[IntArray, IntArray]) -> Iterator[tuple[IntArray, IntArray]]:
+    """Pairs, about `WAYS_AT_ONCE` ways at the same time."""
+    at_once = max(1, int(WAYS_AT_ONCE / _ways_of_pair(fabric))) if len(pairs[0]) else 1
+    for first in range(0, len(pairs[0]), at_once):
+        yield pairs[0][first : first + at_once], pairs[1][first : first + at_once]
+
+
+def _offsets(fabric: Fabric, many: int) -> IntArray:
+    """Differences of node numbers, 1 to n - 1: of neighbours, of nodes along a dimension, or evenly apart.
+
+    Args:
+        fabric: whose nodes they are.
+        many: differences [count].
+    """
+    n = fabric.num_machine_nodes
+    sides = fabric.machine.dimensions if prod(fabric.machine.dimensions) == n else (n,)
+    strides = [prod(sides[k + 1 :]) for k in range(len(sides))]
+    near = [way * stride % n for stride in strides for way in (1, -1)]
+    lines = [(stride, side) for stride, side in zip(strides, sides, strict=True) if len(sides) > 1]
+    along = [times * stride for times in range(2, max(sides)) for stride, side in lines if times < side]
+    left = max(1, many - len(near))
+    evenly = (1 + np.arange(left) * (n - 1) // left).tolist()
+    found = dict.fromkeys(apart for apart in (*near, *along, *evenly) if apart)
+    return np.array(list(found)[:many], np.int64)
 
 
 def _join(classes: IntArray, part: IntArray, image: IntArray) -> None:
@@ -77,77 +137,115 @@ def relabelling_maps(fabric: Fabric, root: int | None) -> Iterator[dict[str, tup
         fabric: where nothing has failed.
         root: node that must stay where it is, or None.
     """
-    pairs = np.argwhere(~np.eye(fabric.num_machine_nodes, dtype=bool))
-    options = fabric.options(pairs[:, 0], pairs[:, 1])
-    for relabel in _proposed(fabric.machine):
-        images = check_relabelling(fabric, options.circuits, options.choice, relabel, root)
+    pairs = pairs_to_check(fabric)
+    for relabel in _proposed(fabric.machine) if len(pairs[0]) else []:
+        images = check_relabelling(fabric, pairs, relabel, root)
         if images is not None:
             yield images
 
 
 def check_relabelling(
-    fabric: Fabric, ways: Circuits, choice: IntArray, relabel: Relabelling, root: int | None
+    fabric: Fabric, pairs: tuple[IntArray, IntArray], relabel: Relabelling, root: int | None
 ) -> dict[str, tuple[IntArray, IntArray]] | None:
     """Part and image of every kind; None if the relabelling does not map the fabric onto itself.
 
     Args:
         fabric: where nothing has failed.
-        ways: to join all pairs of nodes.
-        choice: of each way, as `Options` has it.
+        pairs: senders and receivers whose ways are compared with those of their images, int64 (m,) each.
         relabel: proposed.
         root: node that must stay where it is, or None.
     """
+    maps: dict[str, list[tuple[IntArray, IntArray]]] = {}
+    for block in _blocks(fabric, pairs):
+        compared = _compared(fabric, block, relabel)
+        if compared is None:
+            return None
+        for kind, mapped in compared.items():
+            maps.setdefault(kind, []).append(mapped)
+    found = {}
+    for kind, parts in maps.items():
+        whole = _one_to_one(*(np.concatenate(side) for side in zip(*parts, strict=True)))
+        if whole is None:
+            return None
+        found[kind] = whole
+    of, to = found["node"]
+    kept = root is None or not (to[of == root] != root).any()
+    return {kind: mapped for kind, mapped in found.items() if not kind.startswith(CELLS)} if kept else None
+
+
+def _compared(
+    fabric: Fabric, pairs: tuple[IntArray, IntArray], relabel: Relabelling
+) -> dict[str, tuple[IntArray, IntArray]] | None:
+    """What the ways of some pairs map to what: parts of every kind, cells of every resource; None if they do not.
+
+    Args:
+        fabric: where nothing has failed.
+        pairs: senders and receivers, int64 (m,) each.
+        relabel: proposed.
+    """
+    options = fabric.options(*pairs)
+    ways = options.circuits
     image = relabel(ways)
-    if _keys(fabric, ways)[1] != _keys(fabric, image)[1]:
-        return None
     nodes = _one_to_one(np.concatenate([ways.src, ways.dst]), np.concatenate([image.src, image.dst]))
-    if nodes is None or (root is not None and (nodes[1][nodes[0] == root] != root).any()):
+    if nodes is None:
         return None
-    row_of = dict(zip(_rows(fabric, ways), choice.tolist(), strict=True))
-    if _one_to_one(choice, np.array([row_of[row] for row in _rows(fabric, image)])) is None:
+    node_of = np.full(fabric.num_machine_nodes, -1)
+    node_of[nodes[0]] = nodes[1]
+    src, dst = (node_of[end] for end in pairs)
+    known = np.flatnonzero((src >= 0) & (dst >= 0))  # others have no way
+    theirs = fabric.options(src[known], dst[known])
+    others = _shifted(theirs.circuits, transfer=known[theirs.circuits.transfer])
+    mine_at, theirs_at = _order(image), _order(others)
+    if not _same(image.take(mine_at), others.take(theirs_at)):
         return None
-    if not _same_control(fabric, ways, image):
+    if _one_to_one(options.choice[mine_at], theirs.choice[theirs_at]) is None or not _same_control(fabric, ways, image):
         return None
+    maps = [("node", nodes)]
     for one, other in zip(fabric.usage(ways), fabric.usage(image), strict=True):
         cells = [_cell(fabric, use.index, use.circuit, use.setting, of) for use, of in ((one, ways), (other, image))]
-        if _one_to_one(*cells) is None:
-            return None
-    collected: dict[str, tuple[list[IntArray], list[IntArray]]] = {}
+        maps.append((f"{CELLS} of {one.resource.kind}", (cells[0], cells[1])))
     for part, mirror in zip(fabric.parts_used(ways), fabric.parts_used(image), strict=True):
-        before, after = collected.setdefault(part.kind, ([], []))
-        before.append(part.part)
-        after.append(mirror.part)
-    found = {}
-    for kind, (before, after) in collected.items():
-        mapped = _one_to_one(np.concatenate(before), np.concatenate(after))
+        maps.append((part.kind, (part.part, mirror.part)))
+    found: dict[str, list[tuple[IntArray, IntArray]]] = {}
+    for kind, (before, after) in maps:
+        mapped = _one_to_one(before, after)
         if mapped is None:
             return None
-        found[kind] = mapped
-    return found
+        found.setdefault(kind, []).append(mapped)
+    return {
+        k: (np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])) for k, parts in found.items()
+    }
 
 
-def _rows(fabric: Fabric, ways: Circuits) -> list[tuple[int, ...]]:
-    """A tuple for each way: ends, port, wavelength, waveguide and path."""
+def _order(ways: Circuits) -> IntArray:
+    """An order of ways, the same for the same ways of the same pairs."""
+    path = np.zeros(len(ways), np.int64)
+    lengths = ways.num_hops()
+    for nth in range(
+        int(lengths.max(initial=0))
+    ):  # a number of the path; ways with the same number are compared in full
+        longer = np.flatnonzero(lengths > nth)
+        path[longer] = path[longer] * 1_000_003 + ways.hops[ways.hop_offsets[longer] + nth] + 1
     guide = () if ways.waveguide is None else (ways.waveguide,)
-    columns = (ways.src, ways.dst, ways.port, ways.wavelength_lo, ways.wavelength_n, *guide)
-    ends = ways.hop_offsets.tolist()
-    hops = ways.hops.tolist()
-    return [
-        (*row, *hops[lo:hi])
-        for row, lo, hi in zip(zip(*(c.tolist() for c in columns), strict=True), ends, ends[1:], strict=False)
-    ]
+    return np.lexsort((path, *guide, ways.wavelength_lo, ways.port, ways.transfer))
 
 
-def _keys(fabric: Fabric, ways: Circuits) -> tuple[int, set[tuple[int, ...]]]:
-    rows = _rows(fabric, ways)
-    return len(rows), set(rows)
+def _same(ways: Circuits, others: Circuits) -> bool:
+    """Whether ways are the same, row by row."""
+    columns = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hop_offsets", "hops")
+    same = all(np.array_equal(getattr(ways, column), getattr(others, column)) for column in columns)
+    if ways.waveguide is None or others.waveguide is None:
+        return same and ways.waveguide is others.waveguide
+    return same and np.array_equal(ways.waveguide, others.waveguide)
 
 
 def _same_control(fabric: Fabric, ways: Circuits, image: Circuits) -> bool:
     """Whether the control plane takes as long for every pair as for its image."""
     if not fabric.control_s(ways.src[:1], ways.dst[:1]):
         return True
-    pairs = np.unique(np.stack([ways.src, ways.dst, image.src, image.dst], axis=1), axis=0)
+    first = np.flatnonzero(np.diff(ways.transfer, prepend=-1))  # one way of each pair
+    first = first[:: -(-len(first) // MOST_CONTROLLED)]
+    pairs = np.stack([ways.src, ways.dst, image.src, image.dst], axis=1)[first]
     return all(fabric.control_s(p[:1], p[1:2]) == fabric.control_s(p[2:3], p[3:]) for p in pairs)
 
 
@@ -165,14 +263,28 @@ def _cell(fabric: Fabric, index: IntArray, circuit: IntArray | None, setting: An
     cell = index.astype(np.int64) * fabric.num_wavelengths + ways.wavelength_lo[owner]
     if setting is None:
         return np.asarray(cell)
-    return np.asarray(cell * (int(np.max(setting, initial=0)) + 1) + setting)
+    return np.asarray(cell * MOST_SETTINGS + setting)
 
 
 def _one_to_one(before: IntArray, after: IntArray) -> tuple[IntArray, IntArray] | None:
     """Each value before and its value after, ascending; None if one value has two images or two have one."""
-    pairs = np.unique(np.stack([before, after], axis=1).astype(np.int64), axis=0)
-    alone = all(len(np.unique(pairs[:, side])) == len(pairs) for side in (0, 1))
-    return (pairs[:, 0], pairs[:, 1]) if alone else None
+    before, after = before.astype(np.int64), after.astype(np.int64)
+    if max(before.max(initial=0), after.max(initial=0)) >= MOST_CELLS_OF_TABLE:
+        order = np.lexsort((after, before))
+        before, after = before[order], after[order]
+        new = np.flatnonzero((np.diff(before, prepend=-1) != 0) | (np.diff(after, prepend=-1) != 0))
+        before, after = before[new], after[new]
+        alone = (np.diff(before) != 0).all() and (np.diff(np.sort(after)) != 0).all()
+        return (before, after) if alone else None
+    image = np.full(int(before.max(initial=-1)) + 1, -1)
+    image[before] = after
+    if not np.array_equal(image[before], after):
+        return None
+    values = np.flatnonzero(image >= 0)
+    images = image[values]
+    if np.bincount(images, minlength=1).max() > 1:
+        return None
+    return values, images
 
 
 # --- what is proposed -------------------------------------------------------------------------------------------------
@@ -257,7 +369,27 @@ def _of_sipac(machine: Sipac) -> list[Relabelling]:
 
         return lambda c: _shifted(c, src=node(c.src), dst=node(c.dst))
 
+    def multiplied(level: int, factor: int) -> Relabelling:
+        """Digits and gaps between them by a factor; the group of lines of a gap becomes that of its multiple."""
+        stride, side, groups = int(machine.strides[level]), machine.sides[level], machine.groups_of_levels[level]
+        gap = side - groups  # the group of two digits is their difference, or one less
+
+        def node(number: IntArray) -> IntArray:
+            at = number // stride % side
+            return np.asarray(number + (at * factor % side - at) * stride)
+
+        def relabel(c: Circuits) -> Circuits:
+            group = c.wavelength_lo % groups
+            line = c.wavelength_lo + ((group + gap) * factor - gap) % side - group
+            return _shifted(
+                c, src=node(c.src), dst=node(c.dst), wavelength_lo=np.where(c.port == level, line, c.wavelength_lo)
+            )
+
+        return relabel
+
     found += [digit(level) for level in range(len(machine.sides))]
+    for level, side in enumerate(machine.sides):
+        found += [multiplied(level, factor) for factor in _generators(side)]
     found.append(lambda c: _shifted(c, wavelength_lo=(c.wavelength_lo + apart) % lines))
     if len(machine.sides) == 2 and machine.sides[0] == machine.sides[1]:
         r = machine.sides[0]
@@ -266,6 +398,17 @@ def _of_sipac(machine: Sipac) -> list[Relabelling]:
                 c, src=c.src % r * r + c.src // r, dst=c.dst % r * r + c.dst // r, port=1 - c.port, hops=1 - c.hops
             )
         )
+    return found
+
+
+def _generators(side: int) -> list[int]:
+    """Factors of which all others that have an inverse modulo a number are products."""
+    group, found = {1}, []
+    for factor in range(2, side):
+        if gcd(factor, side) == 1 and factor not in group:
+            found.append(factor)
+            while not (further := {one * factor % side for one in group}) <= group:
+                group |= further
     return found
 
 
