@@ -49,21 +49,37 @@ def below(forest: Forest) -> IntArray:
     return found
 
 
-def busiest(links: LinksLeft, load: Floats) -> float:
-    """The largest of what a link or a port carries over its wavelengths.
+def busiest(links: LinksLeft, loads: Floats, pieces: int) -> Floats:
+    """The largest of what a link or a port carries over its wavelengths in each step of a pipeline, float64 (steps,).
 
     Args:
         links: that carry it.
-        load: of each pair, float64 (ranks, ranks).
+        loads: of each pair in the stages of one piece, float64 (stages, ranks, ranks).
+        pieces: that follow each other, a stage apart [count].
     """
-    n = len(load)
-    rows, columns = np.divmod(np.arange(n * n), n)
-    port, flat = links.port.ravel(), load.ravel()
-    largest = float((flat / np.maximum(links.width.ravel(), 1)).max())
-    for end, side in zip((rows, columns), links.port_width, strict=True):
-        carried = np.bincount(end * links.ports + port, flat, n * links.ports)
-        largest = max(largest, float((carried / np.maximum(side.ravel(), 1)).max()))
-    return largest
+    width, sent, received = (np.maximum(side, 1).astype(float) for side in (links.width, *links.port_width))
+    found: Floats = _busiest(loads, pieces, width, sent, received, links.port)
+    return found
+
+
+@njit
+def _busiest(loads, pieces, width, sent_width, received_width, port):  # type: ignore[no-untyped-def]
+    stages, n, _ = loads.shape
+    busy = np.zeros(stages + pieces - 1)
+    load = np.zeros((n, n))
+    for step in range(len(busy)):
+        if step < stages:
+            load += loads[step]
+        if step >= pieces:
+            load -= loads[step - pieces]
+        sent, received = np.zeros(sent_width.shape), np.zeros(received_width.shape)
+        for i in range(n):
+            for j in range(n):
+                busy[step] = max(busy[step], load[i, j] / width[i, j])
+                sent[i, port[i, j]] += load[i, j]
+                received[j, port[i, j]] += load[i, j]
+        busy[step] = max(busy[step], (sent / sent_width).max(), (received / received_width).max())
+    return busy
 
 
 def pack(

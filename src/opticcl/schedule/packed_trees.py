@@ -258,7 +258,7 @@ def _seconds(
         steps = len(turns) + (USUAL_PIECES - 1) * period
         trees = next(len(forest.root) for forest in made if forest is not None)
         return steps / USUAL_PIECES / trees
-    stages: list[npt.NDArray[np.float64]] = [np.zeros(links.width.shape)]
+    stages: list[npt.NDArray[np.float64]] = []
     for forest, inwards in zip(made, (True, False), strict=True):
         if forest is None:
             continue
@@ -269,11 +269,5 @@ def _seconds(
             load = np.zeros(links.width.shape)
             np.add.at(load, (node, parent) if inwards else (parent, node), sizes[tree, node] if counted else 1.0)
             stages.append(load)
-    number = len(stages) - 1
-    up_to = np.cumsum(stages, axis=0)
-    busy = [
-        busiest(links, up_to[min(i + 1, number)] - up_to[max(0, i - USUAL_PIECES + 1)])
-        for i in range(number + USUAL_PIECES - 1)
-    ]
     roots = next(forest.root for forest in made if forest is not None)
-    return sum(busy) / USUAL_PIECES / len(roots)
+    return float(busiest(links, np.stack(stages), USUAL_PIECES).sum()) / USUAL_PIECES / len(roots)
