@@ -9,15 +9,26 @@
     unknown      no plan is found, and no cut
 
 Rate of work of a plan on k of N ranks that takes s times as long: (k / N) / ((1 - c) + c s), c the share of communication.
+
+A plan on what is left is from one of these, which the report names:
+
+    as built     the best algorithms of the machine before the failure, their circuits chosen again: a search once
+    for damage   algorithms made for damage, `packed_trees` and `uneven_exchange`
+    full search  all algorithms, on what is left
+
+The first two are timed for every failure. All algorithms are searched where neither has a plan that is verified, and where
+`answer` is called with `search`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,17 +39,31 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import job
 from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
+from opticcl.ir.step_cache import StepCache
+from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
-from opticcl.plans.plan import Plan, compile
+from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Variation, beside
-from opticcl.registry import write_call
+from opticcl.plans.search import Candidate, Candidates
+from opticcl.registry import canonical, parse_call, write_call
+from opticcl.schedule import ALGORITHMS, all_variants, generate
 from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.cut import check_cut
+from opticcl.verify.judge import Judge
 
-__all__ = ["ANSWERS", "FaultReport", "Healthy", "Recovery", "answer", "recovery_parameters"]
+__all__ = ["ANSWERS", "PLANS_FROM", "FaultReport", "Healthy", "Recovery", "TimedPlan", "answer", "recovery_parameters"]
 
 ANSWERS = ("kept", "reassigned", "rescheduled", "packed", "shrunk", "cut", "unknown")
+PLANS_FROM = AS_BUILT, FOR_DAMAGE, FULL_SEARCH = ("as built", "for damage", "full search")
+MADE_FOR_DAMAGE = ("packed_trees", "uneven_exchange")
 MOST_PAIRS = 1 << 14
+
+NEAR, MOST_NEAR = 2.0, 6
+"""The algorithms of the machine as built that are timed on a damaged one: those that take as many times as long as the fastest,
+and their number [count]."""
+
+MOST_BYTES = 1 << 28
+"""Of steps and circuits that are cached between failures [bytes]."""
 
 
 def recovery_parameters() -> dict[str, float]:
@@ -79,6 +104,7 @@ class FaultReport:
         equal_parts: parts for which the answer holds [count].
         answer: one of `ANSWERS`.
         algorithm: of the plan, "" where there is none.
+        plan_from: one of `PLANS_FROM`, "" where there is no plan.
         ranks: that take part [count].
         time_s: of the collective; None where there is no plan [s].
         healthy_s: where nothing has failed [s].
@@ -97,6 +123,7 @@ class FaultReport:
     equal_parts: int
     answer: str
     algorithm: str
+    plan_from: str
     ranks: int
     time_s: float | None
     healthy_s: float
@@ -132,6 +159,7 @@ class FaultReport:
             "equal_parts": self.equal_parts,
             "answer": self.answer,
             "algorithm": self.algorithm,
+            "plan_from": self.plan_from,
             "ranks": self.ranks,
             "time_s": self.time_s,
             f"{self.beside[0]}_s": self.beside[1],
@@ -151,6 +179,20 @@ class FaultReport:
             "cut": list(self.cut),
             "verified": None if self.verdict is None else self.verdict.ok,
         }
+
+
+class TimedPlan(NamedTuple):
+    """A plan and its time.
+
+    Args:
+        plan: the plan.
+        seconds: its time [s].
+        candidate: whose plan it is, if its time is that of the closed form.
+    """
+
+    plan: Plan
+    seconds: float
+    candidate: Candidate | None = None
 
 
 @dataclass(frozen=True)
@@ -176,37 +218,130 @@ class Healthy:
     streamed: bool = False
 
     @cached_property
-    def _before(self) -> tuple[Plan, float]:
-        return self.compiled(self.fabric)
+    def judge(self) -> Judge:
+        """Verifies plans; schedules that several of them share are replayed once."""
+        return Judge()
+
+    @cached_property
+    def _cache(self) -> StepCache:
+        return StepCache(MOST_BYTES)
+
+    @cached_property
+    def _candidates(self) -> Candidates:
+        """All algorithms on the machine as built, or the one that is requested."""
+        return self._on(self.fabric, None)
+
+    @cached_property
+    def _before(self) -> TimedPlan:
+        return self._fastest(self._candidates)
 
     @property
     def plan(self) -> Plan:
         """The plan that runs before the failure."""
-        return self._before[0]
+        return self._before.plan
 
     @property
     def time_s(self) -> float:
         """Of that plan [s]."""
-        return self._before[1]
+        return self._before.seconds
 
-    def compiled(self, where: Fabric) -> tuple[Plan, float]:
-        """The plan on another fabric and its time [s]; if streamed, the fastest of it and of trees in more and fewer pieces.
+    @cached_property
+    def best_algorithms(self) -> tuple[str, ...]:
+        """The best algorithms of the machine as built, with their parameters, that of the plan first."""
+        if self._named:
+            return (self.algorithm,)
+        sizes = [self.size_bytes]
+        first = self._candidates.fastest(sizes)
+        assert first is not None
+        near = self._candidates.near(self.size_bytes, NEAR * first.lower_bound_s(sizes), MOST_NEAR)
+        names = (write_call(one.schedule.name, one.schedule.parameters) for one in near)
+        return tuple(dict.fromkeys([self.plan.algorithm, *names]))
+
+    @property
+    def _named(self) -> bool:
+        """Whether one algorithm is requested."""
+        return canonical(self.algorithm) != "auto"
+
+    def fastest(self, where: Fabric) -> TimedPlan:
+        """The fastest plan of all algorithms on another fabric; if streamed, of trees in more and fewer pieces too.
 
         Raises: UnsupportedError: there is none.
         """
-        names = [self.algorithm]
-        if self.streamed and self.algorithm == "auto":
-            names += [write_call("packed_trees", given) for given in forwarding_variants(self.wanted, where)]
-        found = []
-        for name in names:
-            try:
-                plan = compile(where, self.wanted, self.size_bytes, algorithm=name, assumptions=self.assumed)
-            except UnsupportedError:
-                if name == self.algorithm:
-                    raise
-                continue  # trees are not for this fabric
-            found.append((plan, self.seconds(plan)))
-        return min(found, key=lambda each: each[1])
+        return self._fastest(self._on(where, None))
+
+    @cached_property
+    def plans_of_ranks(self) -> dict[bytes, _Found]:
+        """Plans for fewer ranks, whose ways to each other need no failed part, by the nodes of the ranks."""
+        return {}
+
+    def survivor(self, where: Fabric, below_s: float = inf) -> TimedPlan:
+        """The fastest plan of the best algorithms of the machine as built and of those made for damage.
+
+        Args:
+            where: what is left.
+            below_s: that it must be faster than: the time of the plan before with other circuits; infinite: there is none [s].
+        Raises: UnsupportedError: there is none.
+        """
+        names = [name for name in self.best_algorithms if below_s == inf or name != self.plan.algorithm]
+        for name in () if self._named else MADE_FOR_DAMAGE:
+            names += [write_call(name, given) for given in ALGORITHMS.get(name).variants(self.wanted, where)]
+        return self._fastest(self._on(where, names), inf if self.streamed else below_s)
+
+    def again(self, where: Fabric) -> TimedPlan:
+        """The same schedule, with circuits chosen again.
+
+        Args: where: what is left, with the same ranks.
+        Raises: UnsupportedError: it does not go around what failed.
+        """
+        one = Candidate(where, self.plan.schedule, self.assumed, self._cache, [self.other.assumed])
+        while not one.complete:
+            one.refine([self.size_bytes])
+        return self._timed(one)
+
+    def on(self, where: Fabric, plan: Plan) -> TimedPlan:
+        """A plan with the same circuits on another fabric."""
+        moved = Plan(CircuitPlan(where, plan.schedule, plan.circuits.rounds), self.size_bytes)
+        return TimedPlan(moved, self.seconds(moved))
+
+    def _on(self, where: Fabric, names: Sequence[str] | None) -> Candidates:
+        """Candidates on a fabric.
+
+        Args:
+            where: the fabric.
+            names: of the algorithms; None: all.
+        """
+        chosen = [self.algorithm] if self._named else all_variants(self.wanted, where) if names is None else names
+        planned, also = names is None and not self._named, [self.other.assumed]
+        return Candidates(where, self.wanted, chosen, self.assumed, cache=self._cache, also=also, planned=planned)
+
+    def _fastest(self, candidates: Candidates, below_s: float = inf) -> TimedPlan:
+        """The fastest of some candidates; if streamed, of trees in more and fewer pieces too.
+
+        Args:
+            candidates: on one fabric.
+            below_s: that the plan must be faster than by the closed form [s].
+        Raises: UnsupportedError: there is none.
+        """
+        where = candidates.fabric
+        one = candidates.fastest([self.size_bytes], below_s=below_s)
+        if one is None:
+            nodes = f"{where.num_nodes} nodes"
+            raise UnsupportedError(
+                f"no algorithm does {self.wanted.name} on {where.name} with {nodes}{candidates.why_none()}"
+            )
+        found = [self._timed(one)]
+        for given in forwarding_variants(self.wanted, where) if self.streamed and not self._named else ():
+            name = write_call("packed_trees", given)
+            with suppress(UnsupportedError):  # trees are not for this fabric
+                plan = Plan(lower(where, generate(name, self.wanted, where)), self.size_bytes)
+                found.append(TimedPlan(plan, self.seconds(plan)))
+        return min(found, key=lambda each: each.seconds)
+
+    def _timed(self, one: Candidate) -> TimedPlan:
+        plan = Plan(one.profile.plan, self.size_bytes)
+        if self.streamed:
+            return TimedPlan(plan, self.seconds(plan))
+        return TimedPlan(plan, one.profile.timeline(self.size_bytes).total_s, one)
 
     @property
     def engine(self) -> str:
@@ -234,11 +369,13 @@ class Healthy:
     @cached_property
     def beside(self) -> tuple[str, float]:
         """The other set of assumptions, and the time of the plan before the failure under it [s]."""
-        return self.times_beside(self.plan)
+        return self.times_beside(self._before)
 
-    def times_beside(self, plan: Plan) -> tuple[str, float]:
+    def times_beside(self, timed: TimedPlan) -> tuple[str, float]:
         """The other set of assumptions, and the time of a plan under it [s]."""
-        return self.other.name, float(plan.simulate(self.engine, assumptions=self.other.assumed).total_s)
+        if timed.candidate is not None:
+            return self.other.name, timed.candidate.profile_under(self.other.assumed).timeline(self.size_bytes).total_s
+        return self.other.name, float(timed.plan.simulate(self.engine, assumptions=self.other.assumed).total_s)
 
     def work(self, ranks: int, time_s: float) -> float:
         """Rate of work of a plan on some ranks, over that where nothing has failed."""
@@ -250,13 +387,16 @@ class Healthy:
         return where.control_plane().once_a_job_s + where.reconfiguration_s
 
 
-def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int = 1) -> FaultReport:
+def answer(
+    healthy: Healthy, conditions: Sequence[Condition], equal_parts: int = 1, *, search: bool = True
+) -> FaultReport:
     """What the collective still costs without some parts.
 
     Args:
         healthy: the collective where they work.
         conditions: the parts that fail.
         equal_parts: parts for which the answer holds [count].
+        search: whether all algorithms are searched on what is left; else only where no plan from elsewhere is found.
     Raises: FabricError: no such parts, or no node is left.
     """
     left = healthy.fabric.without(conditions)
@@ -267,6 +407,7 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
         tuple(conditions),
         equal_parts,
         "unknown",
+        "",
         "",
         0,
         None,
@@ -283,16 +424,18 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     )
     if whole:
         same = Plan(CircuitPlan(left, healthy.plan.schedule, healthy.plan.circuits.rounds), healthy.size_bytes)
-        verdict = same.verify()
-        slower = verdict.ok and around is not None and healthy.seconds(same) > healthy.time_s * (1 + 1e-12)
-        if verdict.ok and not slower:
+        verdict = None if _needs_failed(same) else healthy.judge(same.circuits)
+        goes_on = verdict is not None and verdict.ok
+        slower_s = healthy.seconds(same) if goes_on and around is not None else 0.0
+        slower = slower_s > healthy.time_s * (1 + 1e-12)
+        if goes_on and not slower:
             bound_s = healthy.bound_s(left)
             return replace(
-                report, answer="kept", algorithm=healthy.plan.algorithm, ranks=left.num_nodes, time_s=healthy.time_s,
-                bound_s=bound_s, work=1.0, verdict=verdict, beside=healthy.beside,
+                report, answer="kept", algorithm=healthy.plan.algorithm, plan_from=AS_BUILT, ranks=left.num_nodes,
+                time_s=healthy.time_s, bound_s=bound_s, work=1.0, verdict=verdict, beside=healthy.beside,
             )  # fmt: skip
-        if slower:
-            going_on.append((healthy.seconds(same), "kept", same, verdict))
+        if verdict is not None and slower:
+            going_on.append(_Found(TimedPlan(same, slower_s), "kept", AS_BUILT, verdict))
     detect, restart_s = healthy.parameters["detect"], healthy.parameters["restart"]
     set_s = healthy.programme_s(left)
     closed = closed_set(left) if left.num_nodes > 1 else None
@@ -303,20 +446,36 @@ def answer(healthy: Healthy, conditions: Sequence[Condition], equal_parts: int =
     else:
         bound_s = healthy.bound_s(left, residual(left))
         report = replace(report, bound_s=bound_s)
-        found = _replanned(healthy, left, whole, around, going_on)
+        if whole or around is not None:
+            found = _replanned(healthy, left, whole, around, going_on, search)
+        else:
+            found = _on_fewer_ranks(healthy, left, all(each.kind == "node" for each in conditions), search)
         took = process_time() - began
         if found is not None:
-            how, plan, seconds, verdict = found
+            how, seconds = found.how, found.timed.seconds
             recovery = Recovery() if how == "kept" else Recovery(detect, took, set_s, 0.0 if whole else restart_s)
             report = replace(
-                report, answer=how, algorithm=plan.algorithm, ranks=left.num_nodes, time_s=seconds, recovery=recovery,
-                work=healthy.work(left.num_nodes, seconds), verdict=verdict,
-                beside=healthy.times_beside(plan),
+                report, answer=how, algorithm=found.timed.plan.algorithm, plan_from=found.plan_from,
+                ranks=left.num_nodes, time_s=seconds, recovery=recovery, work=healthy.work(left.num_nodes, seconds),
+                verdict=_verdict_on(healthy, left, found), beside=healthy.times_beside(found.timed),
             )  # fmt: skip
     if whole:
         recovery = Recovery(detect, process_time() - began, set_s, restart_s)
-        report = _with_restart(healthy, left, around or left, report, recovery)
+        report = _with_restart(healthy, left, around or left, report, recovery, search)
     return report
+
+
+def _needs_failed(plan: Plan) -> bool:
+    """Whether a circuit needs a failed part, which the judge would name too; false where steps are not listed."""
+    circuits = plan.circuits
+    if symmetric_steps(plan.schedule) is not None:
+        return False
+    return any(
+        len(fault.circuits) > 0
+        for steps in plan.schedule.step_classes()
+        for lit in circuits.rounds(steps.start)
+        for fault in plan.fabric.part_faults(lit)
+    )
 
 
 def _refuse_open(left: Fabric, closed: IntArray) -> None:
@@ -325,8 +484,13 @@ def _refuse_open(left: Fabric, closed: IntArray) -> None:
         raise FabricError(f"{left.name}: the cut of {len(closed)} ranks does not hold: {violation}")
 
 
-_Found = tuple[float, str, Plan, Verdict]
-"""Time of a plan [s], how it was found, the plan, its verdict."""
+class _Found(NamedTuple):
+    """A plan and its time, how it was found, where it is from, and its verdict."""
+
+    timed: TimedPlan
+    how: str
+    plan_from: str
+    verdict: Verdict
 
 
 def _without_weak(fabric: Fabric, conditions: Sequence[Condition]) -> Fabric | None:
@@ -342,9 +506,9 @@ def _without_weak(fabric: Fabric, conditions: Sequence[Condition]) -> Fabric | N
 
 
 def _replanned(
-    healthy: Healthy, left: Fabric, whole: bool, around: Fabric | None, going_on: list[_Found]
-) -> tuple[str, Plan, float, Verdict] | None:
-    """How, by which plan, its time and its verdict; None if no plan is found.
+    healthy: Healthy, left: Fabric, whole: bool, around: Fabric | None, going_on: list[_Found], search: bool
+) -> _Found | None:
+    """The fastest plan that is verified; None if no plan is found.
 
     Args:
         healthy: the collective before.
@@ -352,30 +516,72 @@ def _replanned(
         whole: whether all ranks are there.
         around: the fabric as if weak parts were dead, if there are any.
         going_on: the plan before, if it goes on more slowly.
+        search: whether all algorithms are searched.
     """
     found = list(going_on)
     places = [left] if around is None or around.num_nodes < left.num_nodes else [left, around]
-    for how in ("reassigned", "rescheduled") if whole else ("shrunk",):
-        for place in places:
-            try:
-                again = how == "reassigned"
-                circuits = lower(place, healthy.plan.schedule) if again else healthy.compiled(place)[0].circuits
-                plan = Plan(CircuitPlan(left, circuits.schedule, circuits.rounds), healthy.size_bytes)
-                seconds = healthy.seconds(plan)
-            except UnsupportedError:
-                continue
-            verdict = plan.verify()
-            if verdict.ok:
-                packed = how == "rescheduled" and plan.schedule.name == "packed_trees"
-                found.append((seconds, "packed" if packed else how, plan, verdict))
-    if not found:
-        return None
-    seconds, how, plan, verdict = min(found, key=lambda each: each[0])
-    return how, plan, seconds, verdict
+    for place in places if whole else []:
+        found += _judged(healthy, left, lambda place=place: healthy.again(place), "reassigned", AS_BUILT)  # type: ignore[misc]
+    how = "rescheduled" if whole else "shrunk"
+    for place in () if search else places:
+        best_s = min((each.timed.seconds for each in found), default=inf)
+        for each in _judged(healthy, left, lambda place=place, s=best_s: healthy.survivor(place, s), how, AS_BUILT):  # type: ignore[misc]
+            made = parse_call(each.timed.plan.algorithm)[0] in MADE_FOR_DAMAGE
+            found.append(each._replace(plan_from=FOR_DAMAGE) if made else each)
+    for place in places if search or not found else ():
+        found += _judged(healthy, left, lambda place=place: healthy.fastest(place), how, FULL_SEARCH)  # type: ignore[misc]
+    return min(found, key=lambda each: each.timed.seconds, default=None)
+
+
+def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: bool) -> _Found | None:
+    """The fastest plan on some ranks, which is the same for all failures that none of their ways to each other needs.
+
+    Args:
+        healthy: the collective before.
+        rest: fabric of the ranks that are left.
+        untouched: whether none of their ways needs a failed part.
+        search: whether all algorithms are searched.
+    """
+    key = rest.machine_nodes(np.arange(rest.num_nodes)).tobytes()
+    known = healthy.plans_of_ranks.get(key) if untouched else None
+    if known is not None:
+        return known
+    found = _replanned(healthy, rest, False, None, [], search)
+    if found is not None and untouched:
+        healthy.plans_of_ranks[key] = found
+    return found
+
+
+def _judged(healthy: Healthy, left: Fabric, planned: Callable[[], TimedPlan], how: str, plan_from: str) -> list[_Found]:
+    """A plan with its verdict; empty if there is none, or if it is wrong.
+
+    Args:
+        healthy: the collective before.
+        left: fabric without the parts.
+        planned: makes the plan, there or as if more had failed.
+        how: the answer that it is, unless it is along packed trees.
+        plan_from: one of `PLANS_FROM`.
+    """
+    try:
+        timed = planned()
+        if timed.plan.fabric is not left:
+            timed = healthy.on(left, timed.plan)
+    except UnsupportedError:
+        return []
+    verdict = healthy.judge(timed.plan.circuits)
+    if how == "rescheduled" and timed.plan.schedule.name == "packed_trees":
+        how = "packed"
+    return [_Found(timed, how, plan_from, verdict)] if verdict.ok else []
+
+
+def _verdict_on(healthy: Healthy, where: Fabric, found: _Found) -> Verdict:
+    """The verdict on a plan that was perhaps made for another failure."""
+    plan = found.timed.plan.circuits
+    return found.verdict if plan.fabric is where else healthy.judge(CircuitPlan(where, plan.schedule, plan.rounds))
 
 
 def _with_restart(
-    healthy: Healthy, left: Fabric, around: Fabric, report: FaultReport, recovery: Recovery
+    healthy: Healthy, left: Fabric, around: Fabric, report: FaultReport, recovery: Recovery, search: bool
 ) -> FaultReport:
     """The report with a restart on the ranks that need none of the failed parts, and that as answer if it works more.
 
@@ -385,6 +591,7 @@ def _with_restart(
         around: the same as if weak parts were dead.
         report: so far.
         recovery: of the restart.
+        search: whether all algorithms are searched.
     """
     if around.num_nodes < left.num_nodes:
         ranks: IntArray | None = left.ranks_at(around.machine_nodes(np.arange(around.num_nodes)))
@@ -393,22 +600,20 @@ def _with_restart(
     if ranks is None or len(ranks) < 2:
         return report
     rest = job(left, left.machine_nodes(ranks))
-    try:
-        plan, seconds = healthy.compiled(rest)
-    except UnsupportedError:
+    found = _on_fewer_ranks(healthy, rest, around.num_nodes == left.num_nodes, search)
+    if found is None:
         return report
-    verdict = plan.verify()
-    if not verdict.ok:
-        return report
+    seconds = found.timed.seconds
     work = healthy.work(len(ranks), seconds)
     report = replace(report, restart_ranks=len(ranks), restart_s=seconds, restart_work=work)
     if not report.cut and report.work >= work:
         return report
     how = report.answer if report.cut else "shrunk"
+    verdict = _verdict_on(healthy, rest, found)
     return replace(
-        report, answer=how, algorithm=plan.algorithm, ranks=len(ranks), time_s=seconds, recovery=recovery, work=work,
-        verdict=verdict, bound_s=healthy.bound_s(rest),
-        beside=healthy.times_beside(plan),
+        report, answer=how, algorithm=found.timed.plan.algorithm, plan_from=found.plan_from, ranks=len(ranks),
+        time_s=seconds, recovery=recovery, work=work, verdict=verdict, bound_s=healthy.bound_s(rest),
+        beside=healthy.times_beside(found.timed),
     )  # fmt: skip
 
 

@@ -60,17 +60,18 @@ def _parts_of_plan(healthy: Healthy) -> dict[str, IntArray]:
     return used
 
 
-def sweep(healthy: Healthy, progress: ProgressCallback) -> Iterator[FaultReport]:
+def sweep(healthy: Healthy, progress: ProgressCallback, *, search: bool = False) -> Iterator[FaultReport]:
     """The answer to every part.
 
     Args:
         healthy: the collective where they work.
-        progress: called after each answer.
+        progress: called before each answer.
+        search: whether all algorithms are searched on what is left of each; else as `answer` does without.
     """
     classes = classes_to_try(healthy)
     for number, each in enumerate(classes):
         progress("answer failures", number, len(classes))
-        yield answer(healthy, [each.condition], each.equal_parts)
+        yield answer(healthy, [each.condition], each.equal_parts, search=search)
 
 
 def pairs_of_parts(fabric: Fabric, count: int, seed: int) -> list[tuple[Condition, Condition]]:
