@@ -12,7 +12,7 @@ OpticclError                 base: one clear line, exit code 2
 |-- PlanFileError            a plan file is damaged or of another format
 |-- OutputError              a file cannot be written
 |-- StateFileError           the file in which the jobs of a machine are kept is damaged or of another machine
-|-- InterruptedStudyError    a study was interrupted; its ledger keeps what is finished (exit code 130)
+|-- InterruptedStudyError    a study or a sweep was interrupted; what is finished is kept (exit code 130)
 |-- ControlError             a control unit gave up or a node died (exit code 1)
 |-- ExecutionError           a rank failed while a schedule ran (exit code 1)
 |-- BoundError               a time below the lower bound: an error of the model (exit code 1)
@@ -118,7 +118,7 @@ class StateFileError(OpticclError):
 
 
 class InterruptedStudyError(OpticclError):
-    """A study of a design space that was interrupted; finished points are in its ledger."""
+    """A study of a design space or a sweep that was interrupted; the text says where what is finished is kept."""
 
     exit_code = 130
 

@@ -58,6 +58,49 @@ def test_a_sweep_counts_every_part_and_writes_files(opticcl, tmp_path):
     assert "comb_laser:0" in (tmp_path / "out.svg").read_text()
 
 
+def test_rows_say_where_their_plans_are_from(answer, opticcl, monkeypatch):
+    """One search in a sweep; all algorithms for a part that is named."""
+    found, _ = answer("faults", *SMALL, "--sweep", "--fail", "comb_laser:5")
+    named, *swept = found["rows"]
+    assert named["plan_from"] == "full search"
+    assert {"as built", "for damage"} <= {row["plan_from"] for row in swept}
+    assert found["finished"]
+    text = opticcl("faults", *SMALL, "--sweep").stdout
+    heading = text.splitlines()[0]
+    assert heading.split()[:4] == ["part", "parts", "answer", "plan"]
+    assert "--fail PART searches all algorithms" in text
+    monkeypatch.setenv("COLUMNS", "70")
+    narrow = opticcl("faults", *SMALL, "--fail", "comb_laser:5").stdout
+    assert "not shown: plan from, algorithm" in narrow.replace("\n", " ")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_an_interrupted_sweep_keeps_its_rows(opticcl, monkeypatch, tmp_path, stop):
+    """In the files, with a record that says that it is not finished, and on standard output as they come."""
+    from opticcl.operations.faults import answers
+
+    make, made = answers.answer, []
+
+    def stopped(*given, **options):
+        if len(made) == 3:
+            raise stop
+        made.append(make(*given, **options))
+        return made[-1]
+
+    monkeypatch.setattr(answers, "answer", stopped)
+    files = [tmp_path / "rows.csv", tmp_path / "rows.json"]
+    outs = [word for path in files for word in ("-o", str(path))]
+    done = opticcl("faults", *SMALL, "--sweep", *outs)
+    assert done.returncode == (130 if stop is KeyboardInterrupt else 2)
+    assert done.stdout.splitlines()[2].startswith("node:0")
+    assert len(files[0].read_text().splitlines()) == 1 + 3
+    record = json.loads(files[1].read_text())
+    assert (record["finished"], len(record["rows"])) == (False, 3)
+    if stop is KeyboardInterrupt:
+        assert "3 of " in done.stderr
+        assert "rows.csv" in done.stderr
+
+
 def test_a_replay(answer, opticcl, tmp_path):
     """Rows, totals, notes and assumptions; the restart of --assume; picture and rows."""
     line = ("faults", "-f", "oddl:shape=2x4", "--replay", TRACE, "--ranks", "7", "--spares", "1", "-s", "1MB")

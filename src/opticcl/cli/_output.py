@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "ProgressLine",
     "check_folder",
     "out_option",
+    "output_width",
     "print_json",
     "print_table",
 ]
@@ -220,6 +222,11 @@ def print_table(*tables: Any) -> None:
     console = Console(width=_width(), highlight=False, markup=False)
     for table in tables:
         console.print(table)
+
+
+def output_width() -> int:
+    """Columns of standard output: those of COLUMNS, the terminal or, in a pipe, 120."""
+    return _width() or max(shutil.get_terminal_size().columns, LEAST_WIDTH)
 
 
 def _width() -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -22,13 +24,29 @@ from opticcl.cli._options import (
     make_assumptions,
     make_fabric,
 )
-from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._output import (
+    PICTURE,
+    RECORD,
+    TABLE,
+    Outputs,
+    ProgressLine,
+    out_option,
+    output_width,
+    print_json,
+    print_table,
+)
 from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.ir import Condition, Fabric
-    from opticcl.operations.faults.answers import FaultReport, Healthy
+    from opticcl.operations.faults.answers import Healthy
+    from opticcl.report.faults import FaultsReport
+
+KEPT_AFTER_S = 10.0
+"""Files are as old as that at most while a sweep goes on [s]."""
+
+SEARCHED_ONCE = "plans as built are from one search on the machine as built, timed around each failure; --fail PART searches all algorithms"
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 
@@ -81,7 +99,6 @@ def run(
     """What a collective costs where parts have failed, beside a restart. Exit code 1 if a part has no plan."""
     from opticcl.collective import Request, collective_name
     from opticcl.operations.faults.answers import Healthy
-    from opticcl.report.faults import FaultsReport, faults_figure, faults_label, faults_table
     from opticcl.units import message_size
 
     outputs = Outputs(out, PICTURE, TABLE, RECORD)
@@ -116,16 +133,10 @@ def run(
     assumed = make_assumptions(assumptions, assume)
     wanted, size_bytes = Request(name, root), message_size(size)
     healthy = Healthy(machine, wanted, size_bytes, algorithm, assumed, _recovery(recover), streamed)
-    with ProgressLine() as progress:
-        rows = _rows(healthy, given, sweep, pairs, seed, progress)
-    report = FaultsReport(healthy, rows)
-    outputs.write_pictures(lambda: faults_figure(report), faults_label(report))
-    outputs.write_record(report.record, lambda: [{**row.record(), "cut": len(row.cut)} for row in rows])
+    failures = [_Failure(parts, 1, search=True) for parts in given]
+    report = _answered(healthy, failures, sweep, pairs, seed, outputs, json)
     if json:
         print_json(report.record())
-    else:
-        print_table(faults_table(report), *report.lines())
-        outputs.print_lines()
     raise typer.Exit(0 if report.ok else 1)
 
 
@@ -161,15 +172,24 @@ def _recovery(given: list[str]) -> dict[str, float]:
     return found
 
 
-def _rows(
+class _Failure(NamedTuple):
+    """Parts that fail together, parts for which the answer holds, and whether all algorithms are searched."""
+
+    parts: tuple[Condition, ...]
+    equal_parts: int
+    search: bool = False
+
+
+def _answered(
     healthy: Healthy,
-    given: list[tuple[Condition, ...]],
+    given: list[_Failure],
     sweep: bool,
     pairs: int | None,
     seed: int,
-    progress: ProgressLine,
-) -> list[FaultReport]:
-    """All answers.
+    outputs: Outputs,
+    json: bool,
+) -> FaultsReport:
+    """All answers; each is printed as it comes, and the files keep those so far.
 
     Args:
         healthy: the collective where nothing has failed.
@@ -177,17 +197,63 @@ def _rows(
         sweep: whether every part is tried.
         pairs: pairs of parts to try, or None.
         seed: of the pairs.
-        progress: called after each answer.
+        outputs: files to write.
+        json: whether standard output is for one JSON value.
+    Raises: InterruptedStudyError: by the user, after the first row.
     """
-    from opticcl.operations.faults.answers import answer
-    from opticcl.operations.faults.sweep import pairs_of_parts
-    from opticcl.operations.faults.sweep import sweep as every_part
+    from opticcl.errors import InterruptedStudyError
+    from opticcl.operations.faults.answers import FULL_SEARCH, answer
+    from opticcl.operations.faults.sweep import classes_to_try, limits_of, pairs_of_parts
+    from opticcl.report.faults import FaultsReport, fault_cells, fault_columns, faults_figure, faults_label
+    from opticcl.report.kit.columns import RowByRow
 
-    rows = [answer(healthy, conditions) for conditions in given]
-    if sweep:
-        rows += every_part(healthy, progress)
-    chosen = [] if pairs is None else pairs_of_parts(healthy.fabric, pairs, seed)
-    for number, both in enumerate(chosen):
-        progress("answer failures of pairs", number, len(chosen))
-        rows.append(answer(healthy, both))
-    return rows
+    report = FaultsReport(healthy, [], limits_of(healthy.fabric) if sweep else [])
+    kept_at = time.monotonic()
+    with ProgressLine() as progress:
+        progress("find equal parts")
+        failures = list(given)
+        if sweep:
+            failures += [_Failure((each.condition,), each.equal_parts) for each in classes_to_try(healthy)]
+        failures += [_Failure(both, 1) for both in pairs_of_parts(healthy.fabric, pairs or 0, seed)]
+        labels = ["+".join(map(str, failure.parts)) for failure in failures]
+        table = RowByRow(fault_columns(labels, healthy.other.name), output_width())
+        try:
+            for number, failure in enumerate(failures):
+                progress("answer failures", number, len(failures))
+                row = answer(healthy, failure.parts, failure.equal_parts, search=failure.search)
+                report = replace(report, rows=[*report.rows, row], to_try=len(failures))
+                if not json:
+                    progress.close()
+                    print(*([] if number else [table.heading()]), table.row(fault_cells(row)), sep="\n", flush=True)
+                if time.monotonic() - kept_at > KEPT_AFTER_S:
+                    _keep(outputs, report)
+                    kept_at = time.monotonic()
+        except (KeyboardInterrupt, MemoryError) as stopped:
+            if not report.rows:
+                raise
+            kept = _keep(outputs, report)
+            if json:
+                print_json(report.record())
+            elif isinstance(stopped, KeyboardInterrupt):
+                print(*report.lines(), sep="\n")
+            if isinstance(stopped, MemoryError):
+                raise
+            rows = f"{len(report.rows):,} of {len(failures):,} rows were made"
+            raise InterruptedStudyError(
+                f"interrupted; {rows}" + (f" and are kept in {', '.join(kept)}" if kept else "")
+            ) from None
+    if any(row.plan_from not in ("", FULL_SEARCH) for row in report.rows[len(given) :]):
+        report = replace(report, notes=[*report.notes, SEARCHED_ONCE])
+    outputs.write_pictures(lambda: faults_figure(report), faults_label(report))
+    _keep(outputs, report)
+    if not json:
+        print_table("", *filter(None, (*report.lines(), table.dropped())))
+        outputs.print_lines()
+    return report
+
+
+def _keep(outputs: Outputs, report: FaultsReport) -> list[str]:
+    """Write the rows so far to the files of records and rows, in place of what they had; returns their names."""
+    outputs.lines = [line for line in outputs.lines if line.startswith(PICTURE.name)]
+    outputs.write_record(report.record, lambda: [{**row.record(), "cut": len(row.cut)} for row in report.rows])
+    return [str(path) for kind in (RECORD, TABLE) for path in outputs.of(kind)]

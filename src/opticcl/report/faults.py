@@ -1,4 +1,4 @@
-"""Answers to failed parts: a row a part or a class of equal parts, as table, record and picture."""
+"""Answers to failed parts: a row a part or a class of equal parts, as lines, record and picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import StreamedColumn
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opticcl.operations.faults.answers import FaultReport, Healthy
 
-__all__ = ["FaultsReport", "faults_figure", "faults_label", "faults_table"]
+__all__ = ["FaultsReport", "fault_cells", "fault_columns", "faults_figure", "faults_label"]
 
 MOST_BARS = 60
 
@@ -29,16 +29,23 @@ class FaultsReport:
         healthy: the collective where nothing has failed.
         rows: answers, in the order of the parts.
         notes: remarks.
+        to_try: rows that were wanted; None: as many as there are [count].
     """
 
     healthy: Healthy
     rows: Sequence[FaultReport]
     notes: Sequence[str] = ()
+    to_try: int | None = None
 
     @property
     def ok(self) -> bool:
         """Whether all ranks that are alive go on in every row."""
         return all(row.ok for row in self.rows)
+
+    @property
+    def finished(self) -> bool:
+        """Whether no row is missing."""
+        return self.to_try in (None, len(self.rows))
 
     @property
     def single_points(self) -> list[str]:
@@ -67,6 +74,7 @@ class FaultsReport:
         healthy = self.healthy
         return {
             "ok": self.ok,
+            "finished": self.finished,
             "collective": healthy.wanted.name,
             "size_bytes": healthy.size_bytes,
             "algorithm": healthy.plan.algorithm,
@@ -85,7 +93,7 @@ class FaultsReport:
         parts = ", ".join(f"{name} {count:,}" for name, count in totals["by_answer"].items())
         lines = [
             f"healthy: {healthy.plan.algorithm}, {format_seconds(healthy.time_s)}; parts by answer: {parts}",
-            *(f"cut: {row.record()['parts']}: no data leave {_nodes(row.cut)}" for row in self.rows if row.cut),
+            *(f"cut: {row.label}: no data leave {_nodes(row.cut)}" for row in self.rows if row.cut),
         ]
         if self.single_points:
             lines.append(f"nothing replaces one: {', '.join(self.single_points)}")
@@ -100,31 +108,41 @@ def _nodes(nodes: Sequence[int]) -> str:
     return f"{'node' if len(nodes) == 1 else 'nodes'} {listed}"
 
 
-def faults_table(report: FaultsReport) -> FittedTable:
-    """One row an answer: what failed, what is done, times, bound, and the restart beside it."""
-    rows = report.rows
+def fault_columns(labels: Sequence[str], beside: str) -> list[StreamedColumn]:
+    """Columns of the rows: what failed, what is done, times, bound, and the restart beside it.
 
-    def ratio(values: list[float | None]) -> list[str]:
-        return ["-" if value is None else f"{value:.3f}" for value in values]
-
-    restart = [f"{r.restart_work:.3f} ({r.restart_ranks})" if r.restart_ranks else "-" for r in rows]
-    columns = [
-        Column("part", [r.record()["parts"] for r in rows], justify="left"),
-        Column("parts", [f"{r.equal_parts:,}" for r in rows]),
-        Column("answer", [r.answer for r in rows], justify="left"),
-        Column("algorithm", [r.algorithm or "-" for r in rows], 4, "left"),
-        Column("ranks", [f"{r.ranks:,}" for r in rows], 2),
-        Column("time", ["-" if r.time_s is None else format_seconds(r.time_s) for r in rows], 3),
-        Column(
-            report.healthy.other.name, ["-" if r.beside[1] is None else format_seconds(r.beside[1]) for r in rows], 4
-        ),
-        Column("slow-down", ratio([r.slow_down for r in rows])),
-        Column("over bound", ratio([r.ratio for r in rows])),
-        Column("recovery", [format_seconds(r.recovery.total_s) for r in rows], 6),
-        Column("work", [f"{r.work:.3f}" for r in rows], 1),
-        Column("restart (ranks)", restart, 5),
+    Args:
+        labels: of all failures to come.
+        beside: name of the other set of assumptions.
+    """
+    return [
+        StreamedColumn("part", min(40, max(map(len, labels), default=0)), justify="left"),
+        StreamedColumn("parts", 6),
+        StreamedColumn("answer", 11, justify="left"),
+        StreamedColumn("plan from", 11, 2, "left"),
+        StreamedColumn("algorithm", 27, 4, "left"),
+        StreamedColumn("ranks", 5, 5),
+        StreamedColumn("time", 8, 3),
+        StreamedColumn(beside, 8, 6),
+        StreamedColumn("slow-down", 9),
+        StreamedColumn("over bound", 10),
+        StreamedColumn("recovery", 8, 8),
+        StreamedColumn("work", 5, 1),
+        StreamedColumn("restart (ranks)", 15, 7),
     ]
-    return FittedTable(columns, keys=1)
+
+
+def fault_cells(row: FaultReport) -> list[str]:
+    """Cells of `fault_columns`."""
+    times = [None if row.time_s is None else format_seconds(row.time_s)]
+    times.append(None if row.beside[1] is None else format_seconds(row.beside[1]))
+    ratios = [None if value is None else f"{value:.3f}" for value in (row.slow_down, row.ratio)]
+    restart = f"{row.restart_work:.3f} ({row.restart_ranks})" if row.restart_ranks else None
+    cells = [
+        row.label, f"{row.equal_parts:,}", row.answer, row.plan_from, row.algorithm, f"{row.ranks:,}", *times, *ratios,
+        format_seconds(row.recovery.total_s), f"{row.work:.3f}", restart,
+    ]  # fmt: skip
+    return [cell or "-" for cell in cells]
 
 
 def faults_label(report: FaultsReport) -> str:
@@ -157,7 +175,7 @@ def faults_figure(report: FaultsReport) -> Figure:
         axes.barh(place, wide, height=0.7, color=colours[row.answer], label=label)
         if row.bound_s:
             axes.plot([row.bound_s / row.healthy_s] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1)
-    axes.set_yticks(range(len(rows)), [f"{row.record()['parts']} ({row.equal_parts:,})" for row in rows], fontsize=6.5)
+    axes.set_yticks(range(len(rows)), [f"{row.label} ({row.equal_parts:,})" for row in rows], fontsize=6.5)
     axes.axvline(1.0, color=MUTED, linewidth=0.6, linestyle=":")
     axes.set(xlabel="slow-down", ylim=(len(rows) - 0.4, -0.6))
     figure.legend(loc="upper left", bbox_to_anchor=(8.0 / WIDTH, 0.9), frameon=False, fontsize=7)

@@ -51,12 +51,24 @@ from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.cut import check_cut
 from opticcl.verify.judge import Judge
 
-__all__ = ["ANSWERS", "PLANS_FROM", "FaultReport", "Healthy", "Recovery", "TimedPlan", "answer", "recovery_parameters"]
+__all__ = [
+    "ANSWERS",
+    "FULL_SEARCH",
+    "MOST_PAIRS",
+    "PLANS_FROM",
+    "FaultReport",
+    "Healthy",
+    "Recovery",
+    "TimedPlan",
+    "answer",
+    "recovery_parameters",
+]
 
 ANSWERS = ("kept", "reassigned", "rescheduled", "packed", "shrunk", "cut", "unknown")
 PLANS_FROM = AS_BUILT, FOR_DAMAGE, FULL_SEARCH = ("as built", "for damage", "full search")
 MADE_FOR_DAMAGE = ("packed_trees", "uneven_exchange")
 MOST_PAIRS = 1 << 14
+"""Of ranks, up to which a restart on those that need no failed part is tried [count]."""
 
 NEAR, MOST_NEAR = 2.0, 6
 """The algorithms of the machine as built that are timed on a damaged one: those that take as many times as long as the fastest,
@@ -138,6 +150,11 @@ class FaultReport:
     beside: tuple[str, float | None]
 
     @property
+    def label(self) -> str:
+        """The failed parts, joined by +."""
+        return "+".join(map(str, self.conditions))
+
+    @property
     def slow_down(self) -> float | None:
         """Time over that where nothing has failed."""
         return None if self.time_s is None else self.time_s / self.healthy_s
@@ -155,7 +172,7 @@ class FaultReport:
     def record(self) -> dict[str, Any]:
         """Plain values."""
         return {
-            "parts": "+".join(map(str, self.conditions)),
+            "parts": self.label,
             "equal_parts": self.equal_parts,
             "answer": self.answer,
             "algorithm": self.algorithm,

@@ -9,11 +9,12 @@ import numpy as np
 
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Condition, Fabric, IntArray, ProgressCallback
-from opticcl.operations.faults.answers import FaultReport, Healthy, answer
-from opticcl.operations.faults.relabellings import part_classes
+from opticcl.operations.faults.answers import MOST_PAIRS, FaultReport, Healthy, answer
+from opticcl.operations.faults.least_cuts import MOST_RANKS
+from opticcl.operations.faults.relabellings import pairs_to_check, part_classes
 from opticcl.verify.light import add_usage
 
-__all__ = ["PartClass", "classes_to_try", "pairs_of_parts", "sweep"]
+__all__ = ["PartClass", "classes_to_try", "limits_of", "pairs_of_parts", "sweep"]
 
 ROOTED = ("broadcast", "reduce", "scatter", "gather")
 
@@ -72,6 +73,20 @@ def sweep(healthy: Healthy, progress: ProgressCallback, *, search: bool = False)
     for number, each in enumerate(classes):
         progress("answer failures", number, len(classes))
         yield answer(healthy, [each.condition], each.equal_parts, search=search)
+
+
+def limits_of(fabric: Fabric) -> list[str]:
+    """What a sweep of a large fabric does not try, so that time and memory are bounded; empty where it tries all."""
+    n = fabric.num_nodes
+    found = []
+    checked, pairs = len(pairs_to_check(fabric)[0]), fabric.num_machine_nodes * (fabric.num_machine_nodes - 1)
+    if checked < pairs:
+        found.append(f"equal parts: relabellings were checked on the ways of {checked:,} of {pairs:,} pairs of nodes")
+    if n > MOST_RANKS:
+        found.append(f"over {MOST_RANKS} nodes: bounds are those of single nodes, not of other sets of ranks")
+    if n * (n - 1) > MOST_PAIRS:
+        found.append(f"over {MOST_RANKS} nodes: no restart without the nodes that use a failed part")
+    return found
 
 
 def pairs_of_parts(fabric: Fabric, count: int, seed: int) -> list[tuple[Condition, Condition]]:

@@ -16,7 +16,7 @@ from rich.text import Text
 from opticcl.ir.verdict import VERDICTS, Judgement
 from opticcl.report.kit.words import short_algorithms
 
-__all__ = ["Column", "FittedTable", "algorithm_column", "verdict_cell"]
+__all__ = ["Column", "FittedTable", "RowByRow", "StreamedColumn", "algorithm_column", "verdict_cell"]
 
 _NARROW = 125  # columns of the terminal below which cells are closer
 _LEAST_WRAPPED = 24  # columns that a wrapped column has at least
@@ -166,6 +166,70 @@ class FittedTable:
         for i, cells in enumerate(rows, 1):
             table.add_row(*cells, end_section=self._has_total and i == len(rows) - 1)
         return table
+
+
+@dataclass(frozen=True)
+class StreamedColumn:
+    """A column of a table whose rows are printed as they come.
+
+    Args:
+        header: above the cells.
+        width: of its cells, at least; a longer one moves the rest of its row [columns].
+        rank: as of `Column`.
+        justify: alignment of the cells.
+    """
+
+    header: str
+    width: int
+    rank: int = 0
+    justify: Literal["left", "right"] = "right"
+
+
+class RowByRow:
+    """A table that is printed row by row, before its last row is known.
+
+    Optional columns that do not fit are left out. Required columns are always shown.
+
+    Args:
+        columns: in the order in which they are shown.
+        width: of the output [columns].
+    """
+
+    def __init__(self, columns: Sequence[StreamedColumn], width: int) -> None:
+        self._all = columns
+        self._shown = [column for column in columns if not column.rank]
+        for column in sorted((column for column in columns if column.rank), key=lambda column: column.rank):
+            if self._width([*self._shown, column]) <= width:
+                self._shown.append(column)
+
+    def heading(self) -> str:
+        """Headers and a line below them."""
+        headers = self.row([column.header for column in self._all])
+        return f"{headers}\n{'-' * len(headers)}"
+
+    def row(self, cells: Sequence[str]) -> str:
+        """One line.
+
+        Args: cells: of all columns, shown or not.
+        """
+        fitted = [
+            cell.ljust(self._of(column)) if column.justify == "left" else cell.rjust(self._of(column))
+            for column, cell in zip(self._all, cells, strict=True)
+            if column in self._shown
+        ]
+        return "  ".join(fitted).rstrip()
+
+    def dropped(self) -> str:
+        """Names of the columns that are not shown, and the width that shows them; "" if all are."""
+        headers = [column.header for column in self._all if column not in self._shown]
+        return f"not shown: {', '.join(headers)}; COLUMNS={self._width(self._all)} shows all" if headers else ""
+
+    @staticmethod
+    def _of(column: StreamedColumn) -> int:
+        return max(column.width, len(column.header))
+
+    def _width(self, columns: Sequence[StreamedColumn]) -> int:
+        return sum(map(self._of, columns)) + 2 * (len(columns) - 1)
 
 
 def algorithm_column(algorithms: Sequence[str], header: str = "algorithm") -> Column:
