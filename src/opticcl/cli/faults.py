@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 KEPT_AFTER_S = 10.0
 """Files are as old as that at most while a sweep goes on [s]."""
 
-SEARCHED_ONCE = "plans as built are from one search on the machine as built, timed around each failure; --fail PART searches all algorithms"
+SEARCHED_ONCE = """plans as built are from one search on the machine as built, timed around each failure;
+--fail PART searches all algorithms""".replace("\n", " ")
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 

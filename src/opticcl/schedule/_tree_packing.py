@@ -24,6 +24,7 @@ from opticcl.schedule._links_left import LinksLeft
 __all__ = ["Forest", "below", "busiest", "in_turns", "pack"]
 
 LEAST_COST = 0.02
+KNOWN, KNOWN_SPREAD = 256, 7919.0
 FIRST_STEEPNESS, LAST_STEEPNESS = 4.0, 60.0
 MOST_PASSES, FEWEST_PASSES = 60, 4
 WORK = 2_000_000
@@ -217,11 +218,15 @@ def _largest(width, port, sent_width, received_width, load, sent, received, leas
 def _price(width, port, sent_width, received_width, load, sent, received, steepness, cost):  # type: ignore[no-untyped-def]
     n = len(width)
     top = _largest(width, port, sent_width, received_width, load, sent, received, 1e-9)
+    known, price = np.full(KNOWN, -1.0), np.zeros(KNOWN)  # loads are few different numbers, powers take most of the time
     for i in range(n):
         for j in range(n):
             if width[i, j] > 0:
                 busy = _busy(i, j, width, port, sent_width, received_width, load, sent, received, 1.0)
-                cost[i, j] = LEAST_COST + (busy / top) ** steepness
+                place = int(busy * KNOWN_SPREAD) % KNOWN
+                if known[place] != busy:
+                    known[place], price[place] = busy, LEAST_COST + (busy / top) ** steepness
+                cost[i, j] = price[place]
 
 
 @njit

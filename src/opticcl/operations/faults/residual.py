@@ -104,11 +104,16 @@ def _links(reaches: npt.NDArray[np.bool_], of_cell: Floats, first: int, of_rank:
         of_rank: cells of a rank [count].
     """
     works = np.flatnonzero(of_cell)
-    rows = np.column_stack([first + works // of_rank, np.packbits(reaches[works], axis=1)])
-    kinds, of_kind = np.unique(rows, axis=0, return_inverse=True)
-    number = np.bincount(np.ravel(of_kind), of_cell[works], minlength=len(kinds)).astype(np.float64)
     n = reaches.shape[1]
-    return LinksOfRanks(kinds[:, 0], np.unpackbits(kinds[:, 1:].astype(np.uint8), axis=1, count=n).astype(bool), number)
+    padded = np.zeros((len(works), -(-n // 64) * 64), bool)
+    padded[:, :n] = reaches[works]
+    words = np.packbits(padded, axis=1).view(np.uint64).T  # ranks, 64 at a time
+    sender = first + works // of_rank
+    order = np.lexsort((*words, sender))
+    sender, words, of_kind = sender[order], words[:, order], of_cell[works[order]]
+    new = np.flatnonzero(np.append(True, (np.diff(sender) != 0) | (words[:, 1:] != words[:, :-1]).any(axis=0)))
+    number = np.add.reduceat(of_kind, new) if len(works) else np.zeros(0)
+    return LinksOfRanks(sender[new[: len(works)]], reaches[works[order[new[: len(works)]]]], number)
 
 
 def _of_tiles(fabric: Fabric, machine: Lightpath) -> Residual:
