@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 
-from measure import Run, register
+from measure import Run, command, register
 
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
@@ -134,6 +135,21 @@ def equal_lasers() -> dict[str, float]:
     return {"largest_over_least": max(times) / min(times)}
 
 
+def whole_sweep(spec: str) -> Callable[[], Run]:
+    """Every part of a machine, by the command; kernels are there."""
+
+    def prepare() -> Run:
+        list(sweep(healthy("sipac:radix=3,levels=2"), no_progress))
+        return command("faults", "-f", spec, "--sweep", "-s", "100MB", "--json")
+
+    return prepare
+
+
+register("faults.sweep_sipac_64", "every part of a SiPAC of 64 nodes", whole_sweep("sipac:radix=8,levels=2"))
+register("faults.sweep_sipac_1024", "every part of a SiPAC of 1,024 nodes", whole_sweep("sipac:radix=32,levels=2"))
+register(
+    "faults.sweep_lightpath_1024", "every part of a LIGHTPATH of 1,024 tiles", whole_sweep("lightpath:shape=32x32")
+)
 register("faults.every_part", "every part of five small machines has a plan or a proven cut", lambda: every_part)
 register("faults.single_points", "kinds of parts that alone cut ranks off", lambda: single_points)
 register("faults.every_node", "loss of any node, ODDL and SiPAC of 16 and 64 nodes", lambda: every_node)
