@@ -16,8 +16,10 @@ from opticcl.cli._options import (
     AssumptionsOption,
     CollectiveOption,
     FabricOption,
+    IgnoreLightOption,
     JsonOption,
     NodesOption,
+    OpticsOption,
     RootOption,
     SeedOption,
     SizeOption,
@@ -90,6 +92,8 @@ def run(
     seed: SeedOption = 0,
     collective: CollectiveOption = "all_reduce",
     algorithm: AlgorithmOption = "auto",
+    optics: OpticsOption = None,
+    ignore_light: IgnoreLightOption = False,
     root: RootOption = 0,
     size: SizeOption = "100MB",
     assumptions: AssumptionsOption = DEFAULT_SET,
@@ -100,6 +104,7 @@ def run(
     """What a collective costs where parts have failed, beside a restart. Exit code 1 if a part has no plan."""
     from opticcl.collective import Request, collective_name
     from opticcl.operations.faults.answers import Healthy
+    from opticcl.plans.light import light_rule
     from opticcl.units import message_size
 
     outputs = Outputs(out, PICTURE, TABLE, RECORD)
@@ -132,8 +137,8 @@ def run(
         )
     given = [_conditions(text, machine) for text in fail]
     assumed = make_assumptions(assumptions, assume)
-    wanted, size_bytes = Request(name, root), message_size(size)
-    healthy = Healthy(machine, wanted, size_bytes, algorithm, assumed, _recovery(recover), streamed)
+    wanted, size_bytes, rule = Request(name, root), message_size(size), light_rule([machine], optics, ignore_light)
+    healthy = Healthy(machine, wanted, size_bytes, algorithm, assumed, _recovery(recover), streamed, rule)
     failures = [_Failure(parts, 1, search=True) for parts in given]
     report = _answered(healthy, failures, sweep, pairs, seed, outputs, json)
     if json:

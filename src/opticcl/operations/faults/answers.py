@@ -42,11 +42,12 @@ from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
 from opticcl.ir.step_cache import StepCache
 from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
+from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Variation, beside
 from opticcl.plans.search import Candidate, Candidates
 from opticcl.registry import canonical, parse_call, write_call
-from opticcl.schedule import ALGORITHMS, all_variants, generate
+from opticcl.schedule import ALGORITHMS, NotTried, generate
 from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.cut import check_cut
 from opticcl.verify.judge import Judge
@@ -224,6 +225,7 @@ class Healthy:
         assumed: time assumptions.
         parameters: of the recovery, as `recovery_parameters` has them.
         streamed: whether pieces go on as they arrive, by the device engine, and nothing waits for the end of a step.
+        rule: the light that plans must have.
     """
 
     fabric: Fabric
@@ -233,6 +235,7 @@ class Healthy:
     assumed: Assumptions
     parameters: dict[str, float]
     streamed: bool = False
+    rule: LightRule = DEFAULT_RULE
 
     @cached_property
     def judge(self) -> Judge:
@@ -301,7 +304,8 @@ class Healthy:
         """
         names = [name for name in self.best_algorithms if below_s == inf or name != self.plan.algorithm]
         for name in () if self._named else MADE_FOR_DAMAGE:
-            names += [write_call(name, given) for given in ALGORITHMS.get(name).variants(self.wanted, where)]
+            made = ALGORITHMS.get(name).variants(self.wanted, where)
+            names += [write_call(name, given) for given in made if not isinstance(given, NotTried)]
         return self._fastest(self._on(where, names), inf if self.streamed else below_s)
 
     def again(self, where: Fabric) -> TimedPlan:
@@ -327,9 +331,8 @@ class Healthy:
             where: the fabric.
             names: of the algorithms; None: all.
         """
-        chosen = [self.algorithm] if self._named else all_variants(self.wanted, where) if names is None else names
-        planned, also = names is None and not self._named, [self.other.assumed]
-        return Candidates(where, self.wanted, chosen, self.assumed, cache=self._cache, also=also, planned=planned)
+        chosen, also = [self.algorithm] if self._named else names, [self.other.assumed]
+        return Candidates(where, self.wanted, chosen, self.assumed, self.rule, self._cache, also, judge=self.judge)
 
     def _fastest(self, candidates: Candidates, below_s: float = inf) -> TimedPlan:
         """The fastest of some candidates; if streamed, of trees in more and fewer pieces too.
