@@ -20,7 +20,7 @@ from opticcl.operations.faults.relabellings import (
     relabelling_maps,
 )
 from opticcl.operations.faults.residual import closed_set, residual, residual_bound_s
-from opticcl.operations.faults.sweep import classes_to_try, pairs_of_parts, sweep
+from opticcl.operations.faults.sweep import classes_to_try, limits_of, pairs_of_parts, sweep
 from opticcl.plans.plan import compile
 from opticcl.verify.cut import check_cut
 from opticcl.verify.time import check_programme, rules_of
@@ -102,6 +102,53 @@ def test_a_restart_is_preferred_where_it_works_more() -> None:
     )
     assert rarely.answer in ("reassigned", "rescheduled")
     assert rarely.work > rarely.restart_work > 0
+
+
+def test_a_sweep_times_what_is_made_for_damage() -> None:
+    """LIGHTPATH 4x4 without a laser: `uneven_exchange` is faster than every algorithm of the machine as built, at 1 GB."""
+    whole = replace(healthy("lightpath:shape=4x4", size=1_000_000_000), assumed=assumptions("common", compute="none"))
+    report = answer(whole, [Condition("laser", 80)], search=False)
+    assert (report.answer, report.algorithm, report.plan_from) == ("rescheduled", "uneven_exchange", "for damage")
+    left = whole.fabric.without([Condition("laser", 80)])
+    for name in whole.best_algorithms:
+        plan = compile(left, whole.wanted, whole.size_bytes, algorithm=name, assumptions=whole.assumed)
+        assert plan.simulate(assumptions=whole.assumed).total_s > report.time_s  # type: ignore[operator]
+    searched = answer(whole, [Condition("laser", 80)])
+    assert (searched.algorithm, searched.plan_from) == ("uneven_exchange", "full search")
+    assert searched.time_s == pytest.approx(report.time_s, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts", "plan_from"),
+    [
+        ("sipac:radix=3,levels=2", [Condition("modulator", 1)], "as built"),
+        ("sipac:radix=3,levels=2", [Condition("switch", 1)], "for damage"),
+        ("terarack:nodes=8,wavelengths=4", [Condition("fibre", 3)], "as built"),
+        ("lightpath:shape=3x3,waveguides=4", [Condition("laser", 5, "weak", 0.5)], "as built"),
+    ],
+)
+def test_a_plan_of_one_search_is_no_faster_than_that_of_all(spec: str, parts: list[Condition], plan_from: str) -> None:
+    """It is verified, and not below the bound; the search of all has its plan too."""
+    whole = healthy(spec, size=100_000_000, communication=0.01)
+    once, again = (answer(whole, parts, search=search) for search in (False, True))
+    assert once.ok
+    assert again.ok
+    assert once.plan_from == plan_from
+    assert once.time_s >= again.time_s * (1 - 1e-12) >= again.bound_s * (1 - 1e-9)  # type: ignore[operator]
+
+
+def test_all_algorithms_are_searched_where_none_survives() -> None:
+    """A SiPAC of 144 nodes without a comb: its algorithms need every link, and trees are for up to 128 nodes."""
+    whole = healthy("sipac:radix=12,levels=2")
+    report = answer(whole, [Condition("comb_laser", 0)], search=False)
+    assert report.ok
+    assert (report.plan_from, report.restart_ranks) == ("full search", 0)
+    assert report.algorithm not in whole.best_algorithms
+    assert limits_of(whole.fabric) == [
+        "over 128 nodes: bounds are those of single nodes, not of other sets of ranks",
+        "over 128 nodes: no restart without the nodes that use a failed part",
+    ]
+    assert limits_of(fabric("sipac:radix=3,levels=2")) == []
 
 
 @pytest.mark.parametrize("spec", ["sipac:radix=4,levels=2", "oddl:shape=4x4"])

@@ -303,9 +303,10 @@ class Healthy:
         Raises: UnsupportedError: there is none.
         """
         names = [name for name in self.best_algorithms if below_s == inf or name != self.plan.algorithm]
-        for name in () if self._named else MADE_FOR_DAMAGE:
-            made = ALGORITHMS.get(name).variants(self.wanted, where)
-            names += [write_call(name, given) for given in made if not isinstance(given, NotTried)]
+        best = dict.fromkeys(parse_call(name)[0] for name in self.best_algorithms)
+        for name in () if self._named else (*best, *MADE_FOR_DAMAGE):  # other parameters may suit the damage
+            made = (one for one in ALGORITHMS.get(name).variants(self.wanted, where) if not isinstance(one, NotTried))
+            names += [called for given in made if (called := write_call(name, given)) not in self.best_algorithms]
         return self._fastest(self._on(where, names), inf if self.streamed else below_s)
 
     def again(self, where: Fabric) -> TimedPlan:
