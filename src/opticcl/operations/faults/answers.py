@@ -2,7 +2,7 @@
 
     kept         no circuit of the plan needs them: nothing changes; or they are weak, and it goes on more slowly
     reassigned   the same schedule, circuits chosen again around them
-    rescheduled  another schedule, the fastest of all algorithms
+    rescheduled  another schedule, the fastest of those that are compared
     packed       trees along the links that are left
     shrunk       a restart on fewer ranks, which need none of them
     cut          no data leave a set of ranks whatever the plan is; the judge of cuts confirms it
@@ -12,7 +12,7 @@ Rate of work of a plan on k of N ranks that takes s times as long: (k / N) / ((1
 
 A plan on what is left is from one of these, which the report names:
 
-    as built     the best algorithms of the machine before the failure, their circuits chosen again: a search once
+    as built     the best algorithms of the machine before the failure with all their parameters: that search is made once
     for damage   algorithms made for damage, `packed_trees` and `uneven_exchange`
     full search  all algorithms, on what is left
 
