@@ -218,10 +218,8 @@ def _largest(width, port, sent_width, received_width, load, sent, received, leas
 def _price(width, port, sent_width, received_width, load, sent, received, steepness, cost):  # type: ignore[no-untyped-def]
     n = len(width)
     top = _largest(width, port, sent_width, received_width, load, sent, received, 1e-9)
-    known, price = (
-        np.full(KNOWN, -1.0),
-        np.zeros(KNOWN),
-    )  # loads are few different numbers, powers take most of the time
+    # loads are few different numbers, and powers take most of the time
+    known, price = np.full(KNOWN, -1.0), np.zeros(KNOWN)
     for i in range(n):
         for j in range(n):
             if width[i, j] > 0:
