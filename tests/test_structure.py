@@ -13,17 +13,18 @@ import pytest
 import opticcl
 
 SOURCE = Path(opticcl.__file__).parent
-BASE = {"errors", "units", "ir", "files", "kernels", "pairs", "registry"}
+BASE = {"errors", "interrupts", "units", "ir", "files", "kernels", "pairs", "registry"}
 MAKERS = {"collective", "routing", "fabrics", "schedule", "circuits"}
 ALLOWED = {
     "errors": set(),
+    "interrupts": set(),
     "units": {"errors"},
     "ir": {"errors", "units"},
-    "files": {"errors"},
-    "kernels": set(),
+    "files": {"errors", "interrupts"},
+    "kernels": {"interrupts"},
     "pairs": {"ir", "kernels"},
     "registry": {"errors", "units"},
-    "processes": {"errors", "ir"},
+    "processes": {"errors", "interrupts", "ir"},
     "assumptions": BASE,
     "collective": BASE,
     "optics": BASE,

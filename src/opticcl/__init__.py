@@ -7,18 +7,14 @@
     plan.verify().raise_if_bad()
     print(plan.simulate())
 
-Importing this imports NumPy alone; everything else is imported where it is first used.
+Importing this imports nothing; everything is imported where it is first used.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from opticcl.kernels import keep_kernels
-
 __version__ = "0.1.0"
 
-keep_kernels()  # before any module defines one
+TYPE_CHECKING = False  # that of typing, which takes as long to import as Python to start
 
 __all__ = [
     "OpticclError",
@@ -45,6 +41,8 @@ _HOME = {
 }  # the others are modules
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from opticcl import errors
     from opticcl.errors import OpticclError
     from opticcl.fabrics import fabric

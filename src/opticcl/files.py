@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import tomllib
@@ -13,9 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from opticcl.errors import OutputError, printable
+from opticcl.errors import OpticclError, OutputError, printable
+from opticcl.interrupts import temporary
 
-__all__ = ["read_toml", "write_whole", "write_whole_folder"]
+__all__ = ["read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
 
 
 @contextmanager
@@ -38,18 +40,19 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # mkstemp makes it private
-        temporary.replace(target)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    unfinished = Path(name)
+    with temporary(unfinished):
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+            mask = os.umask(0)
+            os.umask(mask)
+            unfinished.chmod(0o666 & ~mask)  # mkstemp makes it private
+            unfinished.replace(target)
+        except Exception as error:
+            raise _refusal(path, error) from None
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -74,17 +77,42 @@ def write_whole_folder(path: Path, names: Sequence[str]) -> Iterator[Path]:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     fresh, before = made / "new", made / "old"
     try:
-        fresh.mkdir()
-        yield fresh
+        with temporary(made):
+            fresh.mkdir()
+            yield fresh
         if target.exists():
             target.replace(before)
         fresh.replace(target)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+    except Exception as error:
+        raise _refusal(path, error) from None
     finally:
         if before.exists() and not target.exists():
             before.replace(target)
         shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new directory for files of this process alone, removed at the end of the block or of the program."""
+    with tempfile.TemporaryDirectory(prefix="opticcl-") as folder, temporary(folder):
+        yield Path(folder)
+
+
+def _refusal(path: Path, error: Exception) -> Exception:
+    """What is raised where a file could not be written.
+
+    Args:
+        path: of the file.
+        error: of the system, or of a library that says it in its own words.
+    """
+    if isinstance(error, OpticclError):
+        return error
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None and (found := re.search(r"\(os error (\d+)\)|\[Errno (\d+)\]", str(error))):
+        number = int(found[1] or found[2])
+    if number is not None:
+        return OutputError(f"cannot write {path}: {os.strerror(number)}")
+    return OutputError(f"cannot write {path}: {error}") if isinstance(error, OSError) else error
 
 
 @cache

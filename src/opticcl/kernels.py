@@ -16,9 +16,12 @@ import pickle
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
+
+from opticcl.interrupts import temporary
 
 __all__ = [
     "ROWS_OF_A_CALL",
@@ -60,6 +63,7 @@ def njit(function: Any = None, /, *, cache: bool = True, **options: Any) -> Any:
         cache: whether it is kept for itself; false for a part of another kernel.
         options: of `numba.njit`.
     """
+    _keep_once()
     import numba
 
     decorate: Any = numba.njit(cache=cache, nogil=True, no_cfunc_wrapper=True, **options)  # type: ignore[call-overload]
@@ -218,7 +222,10 @@ def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
         import tempfile
 
         chosen = Path(tempfile.mkdtemp(prefix="opticcl-kernels-"))  # a name that no other user could have prepared
-        atexit.register(shutil.rmtree, chosen, ignore_errors=True)
+        at_exit = ExitStack()
+        at_exit.enter_context(temporary(chosen))
+        at_exit.callback(shutil.rmtree, chosen, ignore_errors=True)
+        atexit.register(at_exit.close)
         tried = f"neither NUMBA_CACHE_DIR={wanted}" if wanted else f"neither {package}"
         print(
             f"opticcl: {tried} nor {home} can be written, so every process compiles its kernels again; "
@@ -229,6 +236,9 @@ def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
     if "numba" in sys.modules:  # it has read its settings already
         sys.modules["numba"].config.CACHE_DIR = str(chosen)
     return chosen
+
+
+_keep_once = cache(keep_kernels)
 
 
 def _writable(folder: Path) -> bool:

@@ -27,6 +27,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError
+from opticcl.interrupts import end_with_parent
 from opticcl.ir import ProgressCallback, no_progress
 
 __all__ = ["MOST_JOBS", "Event", "each", "events", "number_of_jobs"]
@@ -200,6 +201,7 @@ def _begin(inherited: Iterable[Connection], cap: int) -> None:
     gc.freeze()  # what the parent made is not searched for cycles again, and stays shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
     for connection in inherited:
         connection.close()
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
@@ -355,7 +357,6 @@ def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list
         cap: memory that it may take in addition [bytes].
     """
     _begin(inherited, cap)
-    _end_with_parent()
     to = mine.fileno()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent ended
         while True:
@@ -372,16 +373,6 @@ def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list
                 _send(to, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:500])
                 return
             _send(to, "end", None)
-
-
-def _end_with_parent() -> None:
-    """Have the kernel end this process when its parent ends, however long its item takes."""
-    import ctypes
-
-    parent, set_signal = os.getppid(), 1  # PR_SET_PDEATHSIG
-    ctypes.CDLL(None).prctl(set_signal, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _events_here(work: Callable[[T], Iterator[R]], waiting: deque[T]) -> Iterator[Event[T, R]]:

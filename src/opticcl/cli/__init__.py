@@ -1,4 +1,7 @@
-"""The command line: one file a verb, found by discovery. Exit code 0: good; 1: the answer is no; 2: the input is wrong."""
+"""The command line: one file a verb, found by discovery.
+
+Exit code 0: good; 1: the answer is no; 2: there is no answer, since the input or this program is wrong; 130: interrupted.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import gc
 import importlib
 import os
 import pkgutil
-import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +22,10 @@ from typer.exceptions import Abort, Exit, TyperException
 
 from opticcl.cli._command import Verb, Verbs
 from opticcl.errors import OpticclError
+from opticcl.interrupts import INTERRUPTED, is_interrupted
 
 __all__ = ["command_group", "main", "run_command"]
 
-INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
 
@@ -108,7 +111,6 @@ def _before_a_verb(
 
 def main() -> None:
     """Entry point: run a verb and exit with its code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up as Ctrl-C does
     # else threads begin with each process, for products of short vectors
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gc.set_threshold(OF_MODULES)
@@ -134,18 +136,8 @@ def run_command() -> int:
     try:
         code = command_group(_verbs_needed(sys.argv[1:]))(prog_name="opticcl", standalone_mode=False)
         sys.stdout.flush()
-    except OpticclError as error:
-        print(f"opticcl: {error}", file=sys.stderr)
-        return error.exit_code
     except Exit as leave:
         code = leave.exit_code
-    except TyperException as error:
-        text = error.format_message()
-        if text.startswith("Usage:"):  # no verb is given
-            print(text, file=sys.stderr)
-        elif text:
-            print(f"opticcl: {text} (opticcl --help lists the verbs and their options)", file=sys.stderr)
-        return 2
     except (KeyboardInterrupt, Abort):
         return _interrupted()
     except BrokenPipeError:  # the reader of standard output has closed it, as `head` does
@@ -156,23 +148,50 @@ def run_command() -> int:
         ):  # the framework exits with 1 then, which is a negative answer here
             return _reader_left()
         raise
-    except OSError as error:
-        print(f"opticcl: {error.strerror or error}", file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("opticcl: out of memory; try a smaller fabric or message", file=sys.stderr)
-        return 2
     except Exception as error:
+        return _refused(error)
+    if code == INTERRUPTED:  # how the framework reports Ctrl-C
+        return _interrupted()
+    return code if isinstance(code, int) else 0
+
+
+def _refused(error: Exception) -> int:
+    """Print why there is no answer, in one line; an error of this program with where it arose.
+
+    Returns: the exit code.
+    """
+    if isinstance(error, OpticclError):
+        _print_error(f"opticcl: {error}")
+        return error.exit_code
+    if is_interrupted():  # some libraries raise another exception in place of KeyboardInterrupt
+        return _interrupted()
+    if isinstance(error, TyperException):
+        text = error.format_message()
+        if text.startswith("Usage:"):  # no verb is given
+            _print_error(text)
+        elif text:
+            _print_error(f"opticcl: {text} (opticcl --help lists the verbs and their options)")
+    elif isinstance(error, OSError):
+        _print_error(f"opticcl: {error.strerror or error}")
+    elif isinstance(error, MemoryError):
+        _print_error("opticcl: out of memory; try a smaller fabric or message")
+    else:
         from opticcl.cli._plugins import blame
 
         blamed = blame(error)
         if blamed is None:
-            raise
-        print(f"opticcl: {blamed}", file=sys.stderr)
-        return 2
-    if code == INTERRUPTED:  # how the framework reports Ctrl-C
-        return _interrupted()
-    return code if isinstance(code, int) else 0
+            import traceback
+
+            _print_error("".join(traceback.format_exception(error)))
+            blamed = f"an error of this program, {type(error).__name__}; please report it with the lines above"
+        _print_error(f"opticcl: {blamed}")
+    return 2
+
+
+def _print_error(line: str) -> None:
+    """Print on standard error, where it can be written."""
+    with suppress(OSError):
+        print(line, file=sys.stderr, flush=True)
 
 
 def _reader_left() -> int:
@@ -182,5 +201,5 @@ def _reader_left() -> int:
 
 
 def _interrupted() -> int:
-    print("opticcl: interrupted; nothing was written", file=sys.stderr)
+    _print_error("opticcl: interrupted; nothing was written")
     return INTERRUPTED

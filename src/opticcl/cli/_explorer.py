@@ -6,12 +6,11 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from opticcl.errors import OpticclError
 from opticcl.explorer.pool import Answer
 from opticcl.explorer.questions import MOST_NODES, Question
+from opticcl.files import temporary_folder
 
 __all__ = ["answer", "prepare"]
 
@@ -42,8 +41,8 @@ def prepare() -> None:
 
 def _traced(question: Question, progress: Callable[[str], None]) -> Answer:
     """The record of a verb and the timeline that it writes with --trace."""
-    with TemporaryDirectory(prefix="opticcl-") as folder:
-        path = Path(folder) / "trace.json"
+    with temporary_folder() as folder:
+        path = folder / "trace.json"
         found = _run((*question.words, f"--trace={path}"), progress)
         if found.code not in (0, 1):
             return found

@@ -7,12 +7,12 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.explorer import INSTALL
 from opticcl.explorer.app import Opened, create_app
 from opticcl.explorer.pool import Limits, Pool, Work
+from opticcl.files import temporary_folder
 
 __all__ = ["serve"]
 
@@ -51,9 +51,9 @@ def serve(
     number = listener.getsockname()[1]
     pool = Pool(work, limits, prepare)
     try:
-        with TemporaryDirectory(prefix="opticcl-") as folder:
+        with temporary_folder() as folder:
             config = uvicorn.Config(
-                create_app(pool, token, number, Opened.of(paths, Path(folder))),
+                create_app(pool, token, number, Opened.of(paths, folder)),
                 log_level="critical",
                 access_log=False,  # it would print the token
                 server_header=False,

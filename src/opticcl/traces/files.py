@@ -6,13 +6,13 @@ import glob
 import os
 import re
 import tarfile
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
+from opticcl.files import temporary_folder
 from opticcl.formats.encoding.reading import head_of, printable, refusal
 from opticcl.traces.reader import format_of
 
@@ -63,7 +63,7 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
                 if one.is_dir():
                     found += _inside(one)
                 elif is_archive(one):
-                    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opticcl-")))
+                    folder = stack.enter_context(temporary_folder())
                     _unpack(one, folder)
                     found += _inside(folder, one)
                 else:

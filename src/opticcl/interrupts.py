@@ -1,0 +1,230 @@
+"""The command line ends when it is told to, whatever it does: one process works, and the one that was started waits for it.
+
+Python calls the handler of a signal between two of its instructions. So a signal waits while a library works, and it is lost
+where the exception that the handler raises is ignored, as in `__del__`. A thread could not end the program either, since most
+libraries hold the interpreter meanwhile. So the process that a user starts forks another one, which works, and only waits:
+
+    SIGINT, SIGTERM --> waits --> passed on --> raises KeyboardInterrupt in the process that works
+                        after GRACE_S: ends it and all its processes, removes its temporary files, exit code 130
+
+If the waiting process is killed, the kernel ends the other one. Elsewhere than on Linux there is one process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+__all__ = ["INTERRUPTED", "end_with_parent", "guarded", "is_interrupted", "report_interrupted", "temporary"]
+
+INTERRUPTED = 130
+"""Exit code of a program that was told to end."""
+
+GRACE_S = 4.0
+"""From a signal on, in which the process that works may end by itself [s]."""
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+FROM_KERNEL = 0x80
+"""Sender of a signal that a terminal sent, to every process of the program."""
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+_interrupted = False
+_noted_in = -1
+"""File in memory that both processes share: names of temporary files, as they come and go; -1: there is none."""
+
+
+def guarded(work: Callable[[], int | None]) -> int:
+    """Do the work of a program in a process that ends when this one is told to; called once, before anything else.
+
+    Args: work: returns the exit code, or exits.
+    Returns: the exit code. Only the process that works returns.
+    """
+    global _interrupted
+    _open_standard_streams()
+    if sys.platform == "linux" and not _is_rank():
+        _fork()
+    signals = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in signals:
+        signal.signal(number, _interrupt)
+    try:
+        if sys.platform == "linux":
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        return work() or 0
+    except KeyboardInterrupt:  # while modules are imported
+        report_interrupted()
+        return INTERRUPTED
+    finally:
+        _interrupted = True  # the answer is given
+
+
+def is_interrupted() -> bool:
+    """Whether this process was told to end: what it raises afterwards comes from that."""
+    return _interrupted
+
+
+def report_interrupted() -> None:
+    """Print that the program was interrupted."""
+    with suppress(OSError):
+        os.write(2, b"opticcl: interrupted; nothing was written\n")
+
+
+@contextmanager
+def temporary(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Within this, a file or directory is removed if the process is ended before it can do so."""
+    _note(b"+", path)
+    try:
+        yield
+    finally:
+        _note(b"-", path)
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this process when its parent ends, however long its work takes."""
+    parent = os.getppid()
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handler of the process that works; only the first signal counts."""
+    global _interrupted
+    if not _interrupted:
+        _interrupted = True
+        raise KeyboardInterrupt
+
+
+def _is_rank() -> bool:
+    """Whether this is a rank of MPI: its launcher ends it, and finds it by its process id."""
+    return "run" in sys.argv[1:] and any(
+        name in os.environ for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+    )
+
+
+def _note(sign: bytes, path: str | os.PathLike[str]) -> None:
+    if _noted_in >= 0:
+        with suppress(OSError):
+            os.write(_noted_in, sign + os.fsencode(os.path.abspath(path)) + b"\0")
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _fork() -> None:
+    """Return in the process that works; in the one that waits, exit as that one does."""
+    global _noted_in
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    parent = os.getpid()
+    try:
+        _noted_in = os.memfd_create("opticcl")
+        process = os.fork()
+    except OSError:  # no process more: this one works
+        return
+    if process == 0:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        return
+    code = _wait(process)
+    if code < 0:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # that process has written one
+        signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (-code,))
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Open those that are closed: else a file that is opened takes the place of one of them, and printing fails."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def _wait(process: int) -> int:
+    """Wait until a process ends, which is told to when this one is.
+
+    Returns: its exit code; less than 0: the signal that ended it.
+    """
+    waited_for = {*(n for n in ENDING if signal.getsignal(n) is not signal.SIG_IGN), signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+    end: float | None = None
+    found = 0
+    while not found:
+        found, status = os.waitpid(process, os.WNOHANG)
+        if found:
+            code = os.waitstatus_to_exitcode(status)
+        elif end is None:
+            end = _pass_on(signal.sigwaitinfo(waited_for), process, end)
+        elif (left := end - time.monotonic()) > 0:
+            end = _pass_on(signal.sigtimedwait(waited_for, left), process, end)
+        else:
+            _end_all(process)
+            report_interrupted()
+            code = found = INTERRUPTED
+    if end is not None or code < 0:
+        _remove_noted()
+    return code if end is None or code == 0 else INTERRUPTED
+
+
+def _pass_on(arrived: signal.struct_siginfo | None, process: int, end: float | None) -> float | None:
+    """Pass a signal on to a process, unless the sender has.
+
+    Args:
+        arrived: what is known of the signal; None: there is none.
+        process: see above.
+        end: when the process is ended, on the monotonic clock; None: not yet [s].
+    Returns: `end` from now on [s].
+    """
+    if arrived is None or arrived.si_signo not in ENDING:
+        return end
+    if arrived.si_code != FROM_KERNEL:
+        os.kill(process, arrived.si_signo)
+    return time.monotonic() + GRACE_S if end is None else end
+
+
+def _end_all(process: int) -> None:
+    """End a process and all that it has started, for half a second."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # processes without a parent become children of this one
+    os.kill(process, signal.SIGKILL)
+    end = time.monotonic() + 0.5
+    with suppress(ChildProcessError):  # none is left
+        while time.monotonic() < end:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            with suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+                for child in file.read().split():
+                    os.kill(int(child), signal.SIGKILL)
+            time.sleep(0.002)
+
+
+def _remove_noted() -> None:
+    """Remove the temporary files and directories that are left."""
+    import shutil
+
+    left: dict[bytes, None] = {}
+    for line in os.pread(_noted_in, os.fstat(_noted_in).st_size, 0).split(b"\0")[:-1]:
+        if line[:1] == b"+":
+            left[line[1:]] = None
+        else:
+            left.pop(line[1:], None)
+    for path in left:
+        with suppress(OSError):
+            os.unlink(path)
+        shutil.rmtree(path, ignore_errors=True)
