@@ -1,4 +1,4 @@
-"""Files are written whole or not at all: to a temporary file beside them, which is then renamed."""
+"""Files are written whole or not at all: to a temporary file beside them, which is then renamed. So are all of a command."""
 
 from __future__ import annotations
 
@@ -7,27 +7,68 @@ import re
 import shutil
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from opticcl.errors import OpticclError, OutputError, printable
 from opticcl.interrupts import temporary
 
-__all__ = ["read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
+__all__ = ["all_or_none", "read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
+
+
+class _Finished(NamedTuple):
+    """A file or directory that is written and not yet in its place.
+
+    Args:
+        path: as the caller names it.
+        place: renames it.
+        clean: removes what is left of it.
+    """
+
+    path: Path
+    place: Callable[[], object]
+    clean: ExitStack
+
+
+_waiting: list[_Finished] | None = None
+"""What appears at the end of `all_or_none`; None outside it."""
 
 
 @contextmanager
-def write_whole(path: Path) -> Iterator[IO[bytes]]:
+def all_or_none() -> Iterator[None]:
+    """Within this, what is written whole appears when the block ends without an error, all of it, and not before.
+
+    Raises: OutputError: a file can no longer be put in its place.
+    """
+    global _waiting
+    outer, _waiting = _waiting, []
+    waiting = _waiting
+    try:
+        yield
+        for path, place, _ in waiting:
+            try:
+                place()
+            except OSError as error:
+                raise _refusal(path, error) from None
+    finally:
+        _waiting = outer
+        for finished in reversed(waiting):
+            finished.clean.close()
+
+
+@contextmanager
+def write_whole(path: Path, *, at_once: bool = False) -> Iterator[IO[bytes]]:
     """A binary file that appears under `path` when the block ends without an error, and not before.
 
     A symbolic link stays a link: the file that it points to is written.
 
     Args:
         path: file to write or replace.
+        at_once: within `all_or_none` too: a state that the program itself reads again.
     Raises: OutputError: the directory or file cannot be written, or `path` is no regular file.
     """
     path = Path(path)
@@ -40,19 +81,19 @@ def write_whole(path: Path) -> Iterator[IO[bytes]]:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
-    unfinished = Path(name)
-    with temporary(unfinished):
+    made = Path(name)
+    with ExitStack() as clean:
+        clean.enter_context(temporary(made))
+        clean.callback(made.unlink, missing_ok=True)
         try:
             with os.fdopen(handle, "wb") as file:
                 yield file
             mask = os.umask(0)
             os.umask(mask)
-            unfinished.chmod(0o666 & ~mask)  # mkstemp makes it private
-            unfinished.replace(target)
+            made.chmod(0o666 & ~mask)  # mkstemp makes it private
+            _finish(path, partial(made.replace, target), clean, at_once)
         except Exception as error:
             raise _refusal(path, error) from None
-        finally:
-            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -76,19 +117,42 @@ def write_whole_folder(path: Path, names: Sequence[str]) -> Iterator[Path]:
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
     fresh, before = made / "new", made / "old"
-    try:
-        with temporary(made):
-            fresh.mkdir()
-            yield fresh
+    noted = ExitStack()
+
+    def place() -> None:
+        noted.close()  # from here on it holds what was there before
         if target.exists():
             target.replace(before)
         fresh.replace(target)
-    except Exception as error:
-        raise _refusal(path, error) from None
-    finally:
+
+    def restore() -> None:
         if before.exists() and not target.exists():
             before.replace(target)
-        shutil.rmtree(made, ignore_errors=True)
+
+    with ExitStack() as clean:
+        clean.callback(shutil.rmtree, made, ignore_errors=True)
+        clean.callback(restore)
+        clean.push(noted)
+        noted.enter_context(temporary(made))
+        try:
+            fresh.mkdir()
+            yield fresh
+            _finish(path, place, clean, False)
+        except Exception as error:
+            raise _refusal(path, error) from None
+
+
+def _finish(path: Path, place: Callable[[], object], clean: ExitStack, at_once: bool) -> None:
+    """Put a file in its place, or keep it until the others are finished.
+
+    Args:
+        path, place, clean: of `_Finished`.
+        at_once: of `write_whole`.
+    """
+    if _waiting is None or at_once:
+        place()
+    else:
+        _waiting.append(_Finished(path, place, clean.pop_all()))
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.exceptions import Exit
 
 from opticcl.errors import ParameterError
 
@@ -175,6 +176,21 @@ class Verb(TyperCommand):
             _check_number(parameter, texts.get(parameter.name))
         _convert_plainly(self.get_params(ctx))
         return super().parse_args(ctx, words)
+
+    def invoke(self, ctx: Context) -> Any:
+        """Run the verb; its files appear when it has ended, all of them or, where it is refused, none.
+
+        Args: ctx: of this call, with the values.
+        """
+        from opticcl.files import all_or_none
+
+        ended: Exception | None = None
+        with all_or_none():
+            try:
+                return super().invoke(ctx)
+            except (Exit, BrokenPipeError) as leave:  # it has an answer, or the reader of the answer has left
+                ended = leave
+        raise ended
 
 
 def _check_number(parameter: object, text: object) -> None:

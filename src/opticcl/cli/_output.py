@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -269,19 +270,19 @@ class ProgressLine:
         if total and done and elapsed > 0:
             rate = done / elapsed
             text += f": {done:,} of {total:,}, {rate:.3g}/s, {(total - done) / rate:.0f} s left"
-        if self._live:
-            sys.stderr.write("\r" + text.ljust(self._width))
-            self._width = len(text)
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        self._print("\r" + text.ljust(self._width) if self._live else text + "\n")
+        self._width = len(text)
 
     def close(self) -> None:
         """Clear the line."""
         if self._live and self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+            self._print("\r" + " " * self._width + "\r")
             self._width = 0
+
+    def _print(self, text: str) -> None:
+        with suppress(OSError):  # the answer does not need it
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
     def __enter__(self) -> ProgressLine:
         return self

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from opticcl.collective import COLLECTIVES
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError, printable
 from opticcl.files import write_whole
 from opticcl.ir import Collective, IntArray, ProgressCallback, no_progress
 
@@ -197,8 +197,11 @@ def load_arrays(path: Path) -> np.ndarray:
     """
     try:
         array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise ParameterError(f"--input: cannot read {path} as a .npy file: {str(error).splitlines()[0]}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # it parses the header as Python, and raises whatever Python does
+        line = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise ParameterError(f"--input: cannot read {path} as a .npy file: {printable(line[:200])}") from None
     if not isinstance(array, np.ndarray) or not array.ndim:
         raise ParameterError(f"--input: {path} does not contain an array with one row per rank")
     return array

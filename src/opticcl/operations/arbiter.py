@@ -199,7 +199,7 @@ class Arbiter:
             return
         jobs = [_JobRecord(j.name, j.nodes.tolist(), j.held.tolist()) for j in self._jobs.values()]
         text = write_call(self.machine.name, self.machine.parameters)
-        with write_whole(self.path) as file:
+        with write_whole(self.path, at_once=True) as file:
             file.write(msgspec.json.encode(_File(FORM, VERSION, text, jobs)))
 
     def _restore(self, kept: _File) -> None:

@@ -295,7 +295,7 @@ def _write(path: Path, table: dict[str, list[Any]]) -> None:
     for column, values in table.items():
         if {str} < {type(one) for one in values if one is not None}:  # such as a node rate that is a number or "built"
             table[column] = [None if one is None else str(one) for one in values]
-    with write_whole(path) as file:
+    with write_whole(path, at_once=True) as file:
         polars.DataFrame(table, infer_schema_length=None, strict=False).write_parquet(file, compression="zstd")
 
 
