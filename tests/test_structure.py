@@ -267,6 +267,13 @@ def test_a_kernel_on_the_disk_is_compiled_again_when_what_it_calls_changes():
     assert not wrong
 
 
+def test_numbers_have_the_digits_0_to_9():
+    r"""Python's `isdecimal`, `isdigit`, `isnumeric` and `\d` accept those of every script; `units.whole_of` does not."""
+    others = re.compile(r"\.(isdecimal|isdigit|isnumeric)\(|\\d")
+    found = [str(path.relative_to(SOURCE)) for path in FILES if others.search(path.read_text("utf-8"))]
+    assert not found
+
+
 def test_importing_opticcl_imports_numpy_at_most():
     """`import opticcl` and its types stay light."""
     code = "import sys, opticcl, opticcl.ir; print(sorted({m.partition('.')[0] for m in sys.modules}))"

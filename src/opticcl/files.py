@@ -172,7 +172,7 @@ def _refusal(path: Path, error: Exception) -> Exception:
     if isinstance(error, OpticclError):
         return error
     number = error.errno if isinstance(error, OSError) else None
-    if number is None and (found := re.search(r"\(os error (\d+)\)|\[Errno (\d+)\]", str(error))):
+    if number is None and (found := re.search(r"\(os error ([0-9]+)\)|\[Errno ([0-9]+)\]", str(error))):
         number = int(found[1] or found[2])
     if number is not None:
         return OutputError(f"cannot write {path}: {os.strerror(number)}")

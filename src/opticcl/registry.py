@@ -21,7 +21,7 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError, UnknownNameError
-from opticcl.units import message_size, quantity, shape
+from opticcl.units import message_size, number_of, quantity, shape, whole_of
 
 __all__ = [
     "Registry",
@@ -250,8 +250,10 @@ def _boolean(value: Any, what: str) -> bool:
 
 
 def _integer(value: Any, what: str) -> int:
-    written = isinstance(value, str) and value.lstrip("+-").isdecimal()
-    number = int(value) if written else whole_number(value, what)
+    try:
+        number = whole_of(value) if isinstance(value, str) else whole_number(value, what)
+    except ValueError:
+        raise ParameterError(f"{what}: {_shown(value)} is not a whole number; give one such as 1") from None
     if abs(number) >= 2**40:
         raise ParameterError(f"{what}: {value} is more than any machine has; it must be below 2**40")
     return number
@@ -259,9 +261,11 @@ def _integer(value: Any, what: str) -> int:
 
 def _number(value: Any, what: str) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = number_of(value) if isinstance(value, str) else float(value)
+    except TypeError:
         raise ParameterError(f"{what}: {value!r} is not a number") from None
+    except ValueError as error:
+        raise ParameterError(f"{what}: {value!r} {error}") from None
     if number != number or number in (float("inf"), float("-inf")):
         raise ParameterError(f"{what}: {value!r} is not finite")
     return number

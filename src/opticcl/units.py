@@ -40,9 +40,12 @@ __all__ = [
     "format_value",
     "in_columns",
     "message_size",
+    "number_of",
     "quantity",
     "shape",
+    "toml_number",
     "unit_suffix",
+    "whole_of",
 ]
 
 Bytes = Annotated[float, "bytes"]
@@ -85,9 +88,57 @@ _SMALL_PREFIXES = ("m", "u", "n", "p", "f", "a", "µ", "μ", "c", "d", "z", "y")
 _WHOLE_UNITS = ("bytes", "bit/s", "byte/s")  # of which a thousandth makes no sense
 _LEAST_RATE = 1e6  # of a text without a unit [bit/s or byte/s]
 _NUMBER = re.compile(r"\s*[+-]?([0-9][0-9.,_]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 
 MAX_MESSAGE_BYTES = 2.0**60
+
+
+def whole_of(text: str) -> int:
+    """The whole number that a text writes in the digits 0 to 9, with or without a sign.
+
+    >>> whole_of("12"), whole_of(" -3 ")
+    (12, -3)
+
+    Raises: ValueError: it writes none; the text says why, as "is not ...".
+    """
+    if not re.fullmatch(r"[+-]?[0-9]{1,400}", text.strip()):
+        raise ValueError("is not a whole number")
+    return int(text)
+
+
+def number_of(text: str) -> float:
+    """The number that a text writes in the digits 0 to 9; one that is too large, "inf" and "nan" are not finite.
+
+    >>> number_of("1.5e-3"), number_of("1e999")
+    (0.0015, inf)
+
+    Raises: ValueError: it writes none, or one that would be computed with as 0; the text says why, as "is not ...".
+    """
+    written = text.strip()
+    if not _DECIMAL.fullmatch(written) and not _NOT_FINITE.fullmatch(written):
+        raise ValueError("is not a number")
+    value = float(written)
+    if _vanishes(value, written):
+        raise ValueError("is too small to compute with; write 0 or at least 1e-300")
+    return value
+
+
+def toml_number(text: str) -> float:
+    """The number of a TOML file, whose digits may be apart: `parse_float` of `tomllib.loads`.
+
+    Raises: ValueError: one that would be computed with as 0.
+    """
+    try:
+        return number_of(text.replace("_", ""))
+    except ValueError as error:
+        raise ValueError(f"{text} {error}") from None
+
+
+def _vanishes(value: float, text: str) -> bool:
+    """Whether a number is 0 of which a text says that it is not."""
+    return value == 0 and bool(re.search("[1-9]", re.split("[eE]", text, maxsplit=1)[0]))
 
 
 def quantity(text: str | float, unit: str, what: str = "value", *, bare: bool = True) -> float:
@@ -106,6 +157,8 @@ def quantity(text: str | float, unit: str, what: str = "value", *, bare: bool = 
         value = float(text)
     else:
         value = _parse(text, unit, what, bare)
+        if _vanishes(value, text):
+            raise UnitError(f"{what}: {text!r} is too small to compute with; write 0 or at least 1e-300")
     if not math.isfinite(value):
         raise UnitError(f"{what}: {text!r} is not finite; try {_EXAMPLES[unit]}")
     return value
@@ -136,8 +189,10 @@ def _parse(text: str, unit: str, what: str, bare: bool) -> float:
 
 
 def _check_commas(text: str, what: str) -> None:
-    """Refuse "1,5GB", which would be read as 15 GB; "1,500MB" is 1500 MB."""
+    """Refuse "1,5GB", which would be read as 15 GB, and "1_500MB"; "1,500MB" is 1500 MB."""
     match = _NUMBER.match(text)
+    if match is not None and "_" in match[0]:
+        raise UnitError(f"{what}: {text!r} has an underscore in its number; write {text.strip().replace('_', '')}")
     if match is None or "," not in match[1] or _THOUSANDS.fullmatch(match[1]):
         return
     digits = match[1].replace(".", "")
@@ -213,8 +268,10 @@ def shape(text: Any, what: str = "shape") -> tuple[int, ...]:
     Raises: UnitError: not whole numbers of at least 1.
     """
     if isinstance(text, str):
-        parts = text.lower().split("x")
-        sides: tuple[Any, ...] = tuple(int(p) if p.strip().isdecimal() else 0 for p in parts)
+        try:
+            sides: tuple[Any, ...] = tuple(map(whole_of, text.lower().split("x")))
+        except ValueError:
+            sides = ()
     else:
         sides = tuple(text) if isinstance(text, Iterable) else (text,)
     if not sides or any(isinstance(s, bool) or not isinstance(s, Integral) or s < 1 for s in sides):

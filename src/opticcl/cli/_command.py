@@ -205,12 +205,14 @@ def _check_number(parameter: object, text: object) -> None:
     form, example = _NUMBERS.get(kind, ("", ""))
     if not form or not isinstance(text, (str, list)):
         return
+    from opticcl.units import number_of, whole_of
+
     for one in [text] if isinstance(text, str) else text:
         try:
-            kind(one)
-        except ValueError:
+            whole_of(one) if kind is int else number_of(one)
+        except ValueError as error:
             name = max(parameter.opts, key=len)
-            raise ParameterError(f"{name}: {one!r} is not {form}; give one such as {example}") from None
+            raise ParameterError(f"{name}: {one!r} {error}; give one such as {example}") from None
 
 
 def _with_values(words: list[str], known: set[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -309,7 +310,9 @@ def parse_nodes(text: str, option: str = "--job") -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         low, dash, high = (piece.strip() for piece in part.partition("-"))
-        if not low.isdecimal() or (dash and not high.isdecimal()) or (dash and int(high) < int(low)):
+        if not re.fullmatch("[0-9]{1,18}", low) or (
+            dash and not (re.fullmatch("[0-9]{1,18}", high) and int(low) <= int(high))
+        ):
             raise ParameterError(f"{option}: {part!r} is neither a node nor a range; write 0-7,16,18")
         if dash and int(high) - int(low) > MOST_NODES:
             raise ParameterError(f"{option}: {part!r} is more than {MOST_NODES:,} nodes")
@@ -337,7 +340,7 @@ def make_assumptions(name: str, assume: list[str], start: Path | None = None) ->
         for key, value in parse_call(f"--assume:{item}")[1].items():
             if key in given:
                 raise ParameterError(f"--assume: {key} is given twice; give it once")
-            if unit_of(Assumptions, key) in ("s", "s/m") and value.isdecimal() and int(value):
+            if unit_of(Assumptions, key) in ("s", "s/m") and re.fullmatch("0*[1-9][0-9]*", value):
                 raise ParameterError(f"--assume: {key}={value} has no unit; write it, as in {key}={value}ns")
             given[key] = value
     if start is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -233,7 +234,7 @@ def output_width() -> int:
 def _width() -> int | None:
     """Columns of standard output; None: as many as the terminal has."""
     given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given) > 0:
+    if re.fullmatch("0*[1-9][0-9]{0,8}", given):
         return max(int(given), LEAST_WIDTH)
     return None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
 

@@ -107,10 +107,12 @@ def run(
 
 def _number(name: str, text: str) -> float:
     """A price or power from "300"."""
+    from opticcl.units import number_of
+
     try:
-        return float(text)
-    except ValueError:
-        raise ParameterError(f"--set: {name}={text!r} is not a number; write --set wss.usd=300") from None
+        return number_of(text)
+    except ValueError as error:
+        raise ParameterError(f"--set: {name}={text!r} {error}; write --set wss.usd=300") from None
 
 
 def _excluded(name: str, error: UnsupportedError) -> ExcludedFabric:

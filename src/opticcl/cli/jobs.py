@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -212,7 +213,7 @@ def _parse_place(text: str) -> tuple[str, int]:
     Raises: ParameterError: neither form.
     """
     name, equals, number = (part.strip() for part in text.rpartition("="))
-    if not number.isdecimal() or (equals and not name):
+    if not re.fullmatch("[0-9]{1,18}", number) or (equals and not name):
         raise ParameterError(f"--place: {text!r} is not a number of nodes; write --place 8 or --place bert=8")
     return name, int(number)
 

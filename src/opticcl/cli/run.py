@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import replace
 from enum import StrEnum
@@ -165,7 +166,8 @@ def _library(mpi: Any) -> str:
 
 def _rank_of_launcher() -> int:
     """This process's rank as the launcher has set it; 0 if it has not."""
-    return next((int(os.environ[name]) for name in RANK_VARIABLES if os.environ.get(name, "").isdecimal()), 0)
+    given = (os.environ.get(name, "") for name in RANK_VARIABLES)
+    return next((int(text) for text in given if re.fullmatch("[0-9]{1,9}", text)), 0)
 
 
 def _numbers(message: list[str], dtype: str, repeat: int, seed: int, time_limit: str) -> tuple[list[int], Any, float]:

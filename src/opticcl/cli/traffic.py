@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -178,7 +179,7 @@ def _beside(path: Path, reserve: str | None, setup: TrafficSetup) -> BesidePlan:
     from opticcl.plans.plan import load
 
     kind, equals, number = (part.strip() for part in (reserve or f"slots={epoch_slots() // 2}").partition("="))
-    if not equals or not number.isdecimal() or len(number) > 9:
+    if not equals or not re.fullmatch("[0-9]{1,9}", number):
         raise ParameterError(f"--reserve: {reserve!r} is not slots=3 or planes=2")
     plan = load(path)
     machine = plan.fabric.machine

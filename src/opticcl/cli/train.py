@@ -377,16 +377,18 @@ def _runtime(given: dict[str, Any], of_model: bool) -> Runtime:
 
 
 def _stragglers(given: list[str]) -> dict[int, float]:
+    from opticcl.units import number_of, whole_of
+
     found: dict[int, float] = {}
     for item in given:
         rank, equals, factor = (part.strip() for part in item.partition("="))
         try:
-            value = float(factor)
+            device, value = whole_of(rank), number_of(factor)
         except ValueError:
-            equals = ""
-        if not equals or not (rank.isascii() and rank.isdecimal()):
+            device = -1
+        if not equals or device < 0:
             raise ParameterError(f"--straggler: {item!r} is not device=factor; write --straggler 3=1.2")
-        if int(rank) in found:
+        if device in found:
             raise ParameterError(f"--straggler: device {rank} is given twice")
-        found[int(rank)] = value
+        found[device] = value
     return found

@@ -107,7 +107,7 @@ def _whole(low: int, high: int) -> Check:
     """A whole number."""
 
     def check(name: str, value: Any, names: Names) -> str:
-        if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 12:
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,11}", value):
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise ParameterError(f"{name}: {str(value)[:60]!r} is no whole number from {low:,} to {high:,}")

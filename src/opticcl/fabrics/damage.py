@@ -110,14 +110,16 @@ def damage_of(
     """
     num_tiles = shape[0] * shape[1]
     tiles: list[int] = []
-    for part, numbers in _items("dead_tiles", dead_tiles, r"(\d+)(?:-(\d+))?", "3+17-19"):
+    for part, numbers in _items("dead_tiles", dead_tiles, r"([0-9]+)(?:-([0-9]+))?", "3+17-19"):
         tiles += _range("dead_tiles", part, "tile", numbers[0], numbers[1], num_tiles)
     pairs: list[tuple[int, int]] = []
-    for part, (tile, low, high) in _items("dead_lasers", dead_lasers, r"(\d+):(\d+)(?:-(\d+))?", "5:0+6:3-7"):
+    for part, (tile, low, high) in _items("dead_lasers", dead_lasers, r"([0-9]+):([0-9]+)(?:-([0-9]+))?", "5:0+6:3-7"):
         _range("dead_lasers", part, "tile", tile, "", num_tiles)
         pairs += [(int(tile), k) for k in _range("dead_lasers", part, "laser", low, high, lasers)]
     edges: list[tuple[int, int]] = []
-    for part, (a, b, count) in _items("dead_waveguides", dead_waveguides, r"(\d+)-(\d+):(\d+)", "5-6:2+6-5:40"):
+    for part, (a, b, count) in _items(
+        "dead_waveguides", dead_waveguides, r"([0-9]+)-([0-9]+):([0-9]+)", "5-6:2+6-5:40"
+    ):
         start, stop = (_range("dead_waveguides", part, "tile", t, "", num_tiles)[0] for t in (a, b))
         if not 0 < int(count) <= waveguides:
             raise FabricError(

@@ -25,7 +25,7 @@ from opticcl.formats.plan_runs import (
 )
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray, Schedule
 from opticcl.registry import parse_call, write_call
-from opticcl.units import MAX_MESSAGE_BYTES
+from opticcl.units import MAX_MESSAGE_BYTES, number_of, whole_of
 
 __all__ = [
     "CHUNK_STEP",
@@ -308,7 +308,10 @@ def _as_number(text: str) -> str | int | float:
     """A number where the text is one: in a header, numbers are in SI units."""
     if not _NUMBER.fullmatch(text):
         return text
-    return int(text) if text.lstrip("+-").isdecimal() else float(text)
+    try:
+        return whole_of(text)
+    except ValueError:
+        return number_of(text)
 
 
 def _as_nodes(nodes: Sequence[int]) -> Sequence[int]:

@@ -31,11 +31,11 @@ MOST_BYTES = 1 << 28
 MOST_NUMBER = 10**9
 DEMANDS, FLOWS, PATHS = "6-Demand_Met", "7-Flows", "8-Chunk paths"
 _FLOW = re.compile(
-    r"Chunk (\d{1,9}) from (\d{1,9}) traveled over (\d{1,9})->(\d{1,9})(?: with volume ([0-9.eE+-]{1,30}))? "
-    r"in epoch (\d{1,9})(?: via switches? [0-9, \->]{1,200})?"
+    r"Chunk ([0-9]{1,9}) from ([0-9]{1,9}) traveled over ([0-9]{1,9})->([0-9]{1,9})(?: with volume ([0-9.eE+-]{1,30}))? "
+    r"in epoch ([0-9]{1,9})(?: via switches? [0-9, \->]{1,200})?"
 )
-_PATH = re.compile(r"Demand at (\d{1,9}) for chunk (\d{1,9}) from (\d{1,9})\b")
-_GPU, _CHUNK = re.compile(r"GPU (\d{1,9})"), re.compile(r"Chunk (\d{1,9})")
+_PATH = re.compile(r"Demand at ([0-9]{1,9}) for chunk ([0-9]{1,9}) from ([0-9]{1,9})\b")
+_GPU, _CHUNK = re.compile(r"GPU ([0-9]{1,9})"), re.compile(r"Chunk ([0-9]{1,9})")
 
 
 class _Flow(NamedTuple):

@@ -40,7 +40,7 @@ __all__ = [
 
 DEAD, STUCK, WEAK = "dead", "stuck", "weak"
 MOST_CONDITIONS = 1 << 20
-FORM = r"([a-z_]+):(\d{1,18})(?:-(\d{1,18}))?(?::([a-z]+)(?:=([\d.]{1,18}))?)?"
+FORM = r"([a-z_]+):([0-9]{1,18})(?:-([0-9]{1,18}))?(?::([a-z]+)(?:=([0-9.]{1,18}))?)?"
 LEAST_SHARE, DIGITS_OF_SHARE = 1e-4, 6
 
 
@@ -252,7 +252,7 @@ def _checked(
         return [Condition(kind.kind, index, mode, share) for index in range(first, last + 1)]
     if (mode == STUCK) != (value is not None):
         raise FabricError(f"{name}: {item}: only a stuck part has a setting, and it needs one; try stuck=0")
-    if value is not None and not (value.isdecimal() and int(value) < kind.settings):
+    if value is not None and not (re.fullmatch("[0-9]+", value) and int(value) < kind.settings):
         raise FabricError(f"{name}: {item}: settings of a {kind.kind} are 0 to {kind.settings - 1}")
     return [Condition(kind.kind, index, mode, int(value or 0)) for index in range(first, last + 1)]
 
@@ -263,7 +263,7 @@ def _share(text: str | None) -> float | None:
     >>> _share("0.25"), _share("1"), _share("..5"), _share(None)
     (0.25, None, None, None)
     """
-    if text is None or not re.fullmatch(r"\d*\.?\d+", text, re.ASCII):
+    if text is None or not re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII):
         return None
     share = round(float(text), DIGITS_OF_SHARE)
     return share if LEAST_SHARE <= share < 1 else None

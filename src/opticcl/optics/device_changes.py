@@ -16,7 +16,7 @@ __all__ = ["NO_OWNER", "DeviceChange", "device_change", "places_of", "states_of"
 
 NO_OWNER = -1
 """Owner of a changed state."""
-FORM = re.compile(r"(\w+):(\d{1,9})(?:\.(\d{1,9}))?=(-?\d{1,9})")
+FORM = re.compile(r"(\w+):([0-9]{1,9})(?:\.([0-9]{1,9}))?=(-?[0-9]{1,9})")
 PARKED = -1
 """State of an emitter, a laser or a switch without light."""
 

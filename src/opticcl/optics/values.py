@@ -27,6 +27,7 @@ from opticcl.ir import Fabric
 from opticcl.ir.light import LITERAL, LightPath, Optics, OpticsTable, Value
 from opticcl.optics.chain import Chain
 from opticcl.optics.decibels import dbm_of_watts, splitting_loss_db
+from opticcl.units import number_of
 
 __all__ = ["chain_of", "check_channels", "light_path_of", "optics", "optics_table"]
 
@@ -153,10 +154,14 @@ def _checked(fabric_name: str, values: Mapping[str, Value], name: str, given: An
     Raises: ParameterError: no number, another unit, a negative one where there is none, or absurdly large.
     """
     unit = values[name].unit
-    match = re.fullmatch(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*)\s*", str(given))
-    if isinstance(given, bool) or not match or not math.isfinite(float(match[1])):
+    match = re.fullmatch(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)\s*", str(given))
+    try:
+        value = number_of(match[1]) if match and not isinstance(given, bool) else math.inf
+    except ValueError:  # it vanishes
+        value = math.inf
+    if match is None or not math.isfinite(value):
         raise ParameterError(f"{fabric_name}: {name}={given!r} is no number; write {name}=1{unit}")
-    value, written = float(match[1]), match[2]
+    written = match[2]
     if unit == "dBm" and written in _WATTS and value > 0:
         value = float(dbm_of_watts(value * _WATTS[written]))
     elif written and written != unit:

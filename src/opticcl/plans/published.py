@@ -40,7 +40,7 @@ from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, plan_collective, segments_of
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate.closed_form import profile
-from opticcl.units import format_seconds, message_size
+from opticcl.units import format_seconds, message_size, toml_number
 
 __all__ = ["StepLinks", "SwitchCase", "as_ocs", "carried", "cases", "links_of", "plan_published", "solved"]
 
@@ -293,7 +293,7 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise PlanFileError(f"{path}: is larger than {MOST_BYTES >> 20} MiB")
-        return tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"), parse_float=toml_number)
     except OSError as error:
         raise PlanFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

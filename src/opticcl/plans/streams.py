@@ -13,6 +13,7 @@ Source: pipelined trees; the closed form of RAMP's broadcast is ours, its tree R
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import ceil, inf, sqrt
 from time import perf_counter
@@ -150,7 +151,7 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
     found: dict[str, tuple[str, dict[str, str], str]] = {}
     for variant in all_variants(wanted, fabric):
         name, given = parse_call(variant)
-        keys = [key for key in PIECES if given.get(key, "").isdecimal()]
+        keys = [key for key in PIECES if re.fullmatch("[0-9]+", given.get(key, ""))]
         if keys:
             given.pop(keys[0])
             found[write_call(name, given)] = name, given, keys[0]

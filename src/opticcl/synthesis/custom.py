@@ -25,6 +25,7 @@ from opticcl.collective import custom_collective
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective
 from opticcl.synthesis.problem import MOST_PIECES
+from opticcl.units import toml_number
 
 __all__ = ["read_collective"]
 
@@ -88,11 +89,11 @@ def _read(path: Path) -> _CollectiveFile:
         if path.stat().st_size > MOST_BYTES:
             raise ParameterError(f"{path}: is larger than {MOST_BYTES >> 20} MiB; use count for identical chunks")
         text = path.read_text("utf-8")
-        content = tomllib.loads(text) if path.suffix == ".toml" else msgspec.json.decode(text)
+        content = tomllib.loads(text, parse_float=toml_number) if path.suffix == ".toml" else msgspec.json.decode(text)
         return msgspec.convert(content, _CollectiveFile, strict=True)
     except OSError as error:
         raise ParameterError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
         said = str(error).replace("$.", "").replace(" - at `$`", "")
         raise ParameterError(f"{path}: is not a custom collective: {said.splitlines()[0][:200]}") from None
 

@@ -99,7 +99,7 @@ def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
         raise DamageError(number, "the first line names no parallelism, such as DATA or HYBRID_DLRM")
     number, count = next(rows, (number + 1, ""))
     count = count.split()[0] if count else ""
-    if not re.fullmatch(r"\d{1,9}", count, re.ASCII) or not 1 <= int(count) <= MAX_LAYERS:
+    if not re.fullmatch(r"[0-9]{1,9}", count, re.ASCII) or not 1 <= int(count) <= MAX_LAYERS:
         raise DamageError(number, f"{count[:40]!r} is not a number of layers")
     return header, int(count), number
 
@@ -150,7 +150,7 @@ def _count_omissions(
 
 def _model_parallel(header: str) -> int:
     """Size of the model-parallel groups; 0 if not recorded."""
-    match = re.search(r"model_parallel_NPU_group:\s*(\d{1,9})\b", header, re.ASCII)
+    match = re.search(r"model_parallel_NPU_group:\s*([0-9]{1,9})\b", header, re.ASCII)
     return int(match[1]) if match else 0
 
 
@@ -161,7 +161,7 @@ def _recomputed(header: str, num_layers: int) -> dict[int, int]:
     """
     lists = []
     for key in ("checkpoints", "checkpoint_initiates"):
-        match = re.search(rf"\b{key}:\s*((?:\d{{1,9}}\s*)+)", header, re.ASCII)
+        match = re.search(rf"\b{key}:\s*((?:[0-9]{{1,9}}\s*)+)", header, re.ASCII)
         length, *rest = map(int, match[1].split()) if match else [0]
         named = rest[:length]
         if any(layer >= num_layers for layer in named):
@@ -256,7 +256,7 @@ _NUMBERS = {
     10: "weight gradient bytes",
     11: "update delay",
 }
-_NUMBER = re.compile(r"([+-]?\d{1,30})(\.0*)?", re.ASCII).fullmatch
+_NUMBER = re.compile(r"([+-]?[0-9]{1,30})(\.0*)?", re.ASCII).fullmatch
 
 
 def _whole_numbers(numbers: Sequence[int], texts: Sequence[str], column: int) -> list[int]:
@@ -269,7 +269,7 @@ def _whole_numbers(numbers: Sequence[int], texts: Sequence[str], column: int) ->
     Raises: DamageError: one is not a whole number, or not from 0 to 10**18 cycles or 2**60 bytes.
     """
     together = "".join(texts)
-    if together.isdecimal() and together.isascii():
+    if re.fullmatch("[0-9]+", together):
         with suppress(ValueError):  # of more digits than Python converts
             values = list(map(int, texts))
             if max(values) <= MAX_CYCLES:

@@ -34,6 +34,7 @@ from opticcl.traces.c10d import (
 )
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall
+from opticcl.units import number_of
 
 __all__ = ["GLOO", "KERNEL", "NCCL", "OPERATOR", "RECORD", "Events", "Record", "StreamWait", "read_events"]
 
@@ -207,7 +208,7 @@ class Events:
         """A start or a duration [us], some versions write it as text; 0 if it is not recorded or no time, which is counted."""
         value = event.get(key)
         try:
-            number = float(value)  # type: ignore[arg-type]
+            number = number_of(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             number = 0.0 if value is None else -1.0
         if 0 <= number <= _LONGEST[key]:
@@ -343,7 +344,7 @@ class Events:
         size = max(sizes, default=0) if kind == OPERATOR else sum(sizes)
         call = RankCall(name, collective, check_size(size, at, f"{name[:60]} of this event"))
         if collective in ("send", "recv"):
-            match = re.fullmatch(r"(\d{1,9})->(\d{1,9})", ends, re.ASCII)
+            match = re.fullmatch(r"([0-9]{1,9})->([0-9]{1,9})", ends, re.ASCII)
             known = (self.rank, -1) if collective == "send" else (-1, self.rank)
             call.ranks = (int(match[1]), int(match[2])) if match else known
         elif kind == OPERATOR and len(sizes) >= 2:

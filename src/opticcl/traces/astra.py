@@ -49,7 +49,7 @@ class _Names:
 
 def _is_layer_file(head: bytes) -> bool:
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    return re.match(r"[A-Z][A-Z_]*[^\n=]*\n\s*\d+\s*(\n|$)", text) is not None
+    return re.match(r"[A-Z][A-Z_]*[^\n=]*\n\s*[0-9]+\s*(\n|$)", text) is not None
 
 
 @register_trace("astra", (), _is_layer_file)
@@ -151,5 +151,5 @@ def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
 
 
 def _num_ranks(header: str) -> int:
-    match = re.search(r"all_gpus:\s*(\d{1,9})\b", header, re.ASCII)
+    match = re.search(r"all_gpus:\s*([0-9]{1,9})\b", header, re.ASCII)
     return int(match[1]) if match else 0

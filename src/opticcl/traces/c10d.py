@@ -101,7 +101,9 @@ def splits_of(value: Any, width: int, total_bytes: int) -> tuple[int, ...]:
         width: of an element [bytes].
         total_bytes: sum of all parts [bytes].
     """
-    whole = re.fullmatch(r"\[\s*\d{1,12}(\s*,\s*\d{1,12})*\s*\]", value, re.ASCII) if isinstance(value, str) else None
+    whole = (
+        re.fullmatch(r"\[\s*[0-9]{1,12}(\s*,\s*[0-9]{1,12})*\s*\]", value, re.ASCII) if isinstance(value, str) else None
+    )
     parts = tuple(width * int(part) for part in value[1:-1].split(",")) if whole else ()
     return parts if sum(parts) == total_bytes else ()
 
@@ -144,5 +146,5 @@ def rank_list(value: Any) -> tuple[int, ...]:
     """
     if isinstance(value, (list, tuple)):
         value = str(list(value)) if all(is_whole(rank) for rank in value) else ""
-    whole = isinstance(value, str) and re.fullmatch(r"\[\s*\d{1,9}(\s*,\s*\d{1,9})*\s*\]", value, re.ASCII)
+    whole = isinstance(value, str) and re.fullmatch(r"\[\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*\s*\]", value, re.ASCII)
     return tuple(dict.fromkeys(map(int, value[1:-1].split(",")))) if whole else ()

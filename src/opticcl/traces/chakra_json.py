@@ -28,7 +28,7 @@ from opticcl.traces.recording import RankTrace
 
 __all__ = ["ChakraJsonReader"]
 
-_NUMBER = re.compile(r"-?\d{1,20}", re.ASCII).fullmatch
+_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII).fullmatch
 _PLAIN = {(str, str), (str, int), (str, bool)}
 _FIELDS = {"id": "id", "name": "name", "type": "type", "attr": "attr", "ctrldeps": "control", "datadeps": "data"}
 _FIELDS |= {"starttimemicros": "start_us", "durationmicros": "duration_us"}

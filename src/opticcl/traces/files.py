@@ -45,7 +45,7 @@ def is_group_file(path: Path, names: Sequence[str]) -> bool:
     of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.(et|json)(\.gz)?")
     others = {match[1] for name in names if (match := of_a_rank.fullmatch(name))}
     with open(path, "rb") as file:
-        is_list = re.match(rb'(\xef\xbb\xbf)?\s*\{\s*"[^"]*"\s*:\s*\[\s*[\d\]]', file.read(CHUNK))
+        is_list = re.match(rb'(\xef\xbb\xbf)?\s*\{\s*"[^"]*"\s*:\s*\[\s*[0-9\]]', file.read(CHUNK))
     return "et" in others or ("json" in others and is_list is not None)
 
 

@@ -254,7 +254,7 @@ def _call(
 
 def _ends(way: str, text: str, members: tuple[int, ...], rank: int) -> tuple[int, int]:
     """Sender and receiver of "0->1" or "1<-0", numbers within the group; -1 if unknown."""
-    match = re.fullmatch(r"(\d{1,9})(->|<-)(\d{1,9})", text, re.ASCII)
+    match = re.fullmatch(r"([0-9]{1,9})(->|<-)([0-9]{1,9})", text, re.ASCII)
     if not match:
         return (rank, -1) if way == "send" else (-1, rank)
     one, other = (int(match[i]) for i in (1, 3))

@@ -32,8 +32,8 @@ from opticcl.units import counted
 __all__ = ["FlowListReader"]
 
 FORM = "write start,source,destination,bytes or source destination bytes start"
-_START = r"\d{1,18}(?:\.\d+)?(?:[eE][-+]?\d{1,3})?"
-_LINE = re.compile(_START + r"(?:\s*,\s*\d{1,18}){3}|(?:\d{1,18}\s+){3}" + _START, re.ASCII)
+_START = r"[0-9]{1,18}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?"
+_LINE = re.compile(_START + r"(?:\s*,\s*[0-9]{1,18}){3}|(?:[0-9]{1,18}\s+){3}" + _START, re.ASCII)
 _LIKE = re.compile(_LINE.pattern.replace("{1,18}", "+"), re.ASCII)
 """A line of this form, with numbers of any length; the reader refuses long ones with their line."""
 

@@ -24,6 +24,7 @@ from opticcl.traces.call_rows import CallRows
 from opticcl.traces.line_scan import NUMBERS, TEXT, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.units import number_of
 
 __all__ = ["LumorphReader"]
 
@@ -135,7 +136,7 @@ def _short(text: str) -> str:
 def _group(text: str, pair: bool = False) -> tuple[int, ...]:
     """The GPUs of "0,1,2"; empty if the text is not such a list."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdecimal() and len(part) <= 9 for part in parts):
+    if not all(re.fullmatch("[0-9]{1,9}", part) for part in parts):
         return ()
     ranks = tuple(map(int, parts))
     return ranks if pair or len(set(ranks)) == len(ranks) else ()
@@ -143,7 +144,7 @@ def _group(text: str, pair: bool = False) -> tuple[int, ...]:
 
 def _size(number: int, text: str) -> int:
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 40):
+    if not re.fullmatch("[0-9]{1,40}", digits):
         raise DamageError(number, f"{_short(text)!r} is not a whole number of bytes; {FORM}")
     return check_size(int(text), number, "the message")
 
@@ -152,7 +153,7 @@ def _took(number: int, text: str) -> float:
     if not text.strip():
         return 0.0
     try:
-        took_s = float(text) * 1e-3
+        took_s = number_of(text) * 1e-3
     except ValueError:
         took_s = -1.0
     if not 0 <= took_s < math.inf:

@@ -39,7 +39,7 @@ __all__ = ["NsysReader"]
 
 MAX_STEPS = 10_000
 _WAIT_EVENT = 3  # syncType of CUpti_ActivitySynchronizationType
-_STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _#:]*\d+", re.IGNORECASE)
+_STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _#:]*[0-9]+", re.IGNORECASE)
 
 
 def _is_sqlite(head: bytes) -> int:
@@ -141,7 +141,7 @@ class _Report:
             "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "globalTid", "correlationId", "nameId"
         ):
             events.count += 1
-            word = re.sub(r"_v\d+$", "", texts.get(name, ""))
+            word = re.sub(r"_v[0-9]+$", "", texts.get(name, ""))
             if not _are_whole(start, correlation):
                 continue
             if "aunch" in word:

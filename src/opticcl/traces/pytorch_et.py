@@ -43,7 +43,7 @@ _ROOTED = ("broadcast", "reduce", "gather", "scatter", "send", "recv")  # their 
 
 
 def _is_execution_trace(head: bytes) -> int:
-    text = re.match(rb"(\xef\xbb\xbf)?\s*\{", head) and re.search(rb'"schema"\s*:\s*"\d+\.\d+\.\d+', head)
+    text = re.match(rb"(\xef\xbb\xbf)?\s*\{", head) and re.search(rb'"schema"\s*:\s*"[0-9]+\.[0-9]+\.[0-9]+', head)
     return 2 if text else 0
 
 
@@ -204,7 +204,7 @@ def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
                 ranks = group.get("ranks")
                 ranks = list(ranks) if isinstance(ranks, dict) else ranks
                 ranks = (
-                    [int(r) if isinstance(r, str) and r.isdecimal() else r for r in ranks]
+                    [int(r) if isinstance(r, str) and re.fullmatch("[0-9]{1,9}", r) else r for r in ranks]
                     if isinstance(ranks, list)
                     else ()
                 )

@@ -21,7 +21,7 @@ from opticcl.traces.recording import MAX_RANKS, RankTrace
 __all__ = ["add_groups_beside", "rank_in_name"]
 
 MAX_BYTES = 2**26
-_NUMBERED = re.compile(r"(?P<prefix>.*?)[._-]?(?:rank|worker)?[._-]?(?P<number>\d{1,9})(?:[._-].*)?", re.ASCII)
+_NUMBERED = re.compile(r"(?P<prefix>.*?)[._-]?(?:rank|worker)?[._-]?(?P<number>[0-9]{1,9})(?:[._-].*)?", re.ASCII)
 
 
 def rank_in_name(name: str) -> int:
@@ -31,7 +31,7 @@ def rank_in_name(name: str) -> int:
     (12, 0, -1, -1)
     """
     stem = name.lower().removesuffix(".gz").rpartition(".")[0]
-    match = re.fullmatch(r".*(?:[._-]|^)(?:rank|worker)[._-]?(\d{1,9})(?:[._-].*)?|.*\.(\d{1,9})", stem, re.ASCII)
+    match = re.fullmatch(r".*(?:[._-]|^)(?:rank|worker)[._-]?([0-9]{1,9})(?:[._-].*)?|.*\.([0-9]{1,9})", stem, re.ASCII)
     return int(match[1] or match[2]) if match else -1
 
 
@@ -71,7 +71,7 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
 def _beside(path: Path) -> Path | None:
     """The JSON file of the same prefix, if there is one."""
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
-    prefix = re.sub(r"[._-]?(rank|worker)?[._-]?\d{1,9}$", "", stem, flags=re.IGNORECASE)
+    prefix = re.sub(r"[._-]?(rank|worker)?[._-]?[0-9]{1,9}$", "", stem, flags=re.IGNORECASE)
     for name in dict.fromkeys((prefix, stem)):
         if name and (found := path.with_name(f"{name}.json")) != path and found.is_file():
             return found

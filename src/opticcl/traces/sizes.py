@@ -28,7 +28,7 @@ from opticcl.formats.encoding.reading import content_of, printable, reading, ref
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankTrace
-from opticcl.units import MAX_MESSAGE_BYTES, message_size
+from opticcl.units import MAX_MESSAGE_BYTES, message_size, toml_number
 
 __all__ = ["Listed", "SizesReader", "parsed", "scanned"]
 
@@ -90,7 +90,7 @@ def parsed(text: str, where: Path) -> Listed:
 
     Raises: ValueError: no TOML. WorkloadError: an unknown or missing key.
     """
-    read = _converted(tomllib.loads(text), where)
+    read = _converted(tomllib.loads(text, parse_float=toml_number), where)
     columns = ([getattr(call, key) for call in read.calls] for key in ("collective", "size", "name", "count"))
     return Listed(read.name, read.source, *columns)
 

@@ -39,6 +39,7 @@ from opticcl.errors import WorkloadError
 from opticcl.formats.encoding.reading import printable, reading, refusal
 from opticcl.training.config_file import is_config, model_from_config
 from opticcl.training.model import Kind, Layer, Model
+from opticcl.units import toml_number
 
 __all__ = ["model_from_table", "read_model"]
 
@@ -78,7 +79,7 @@ def read_model(path: Path) -> Model:
     if len(content) > MAX_FILE_BYTES:
         raise refusal(path, f"more than {MAX_FILE_BYTES:,} bytes; use count for repeated layers")
     try:
-        table = tomllib.loads(content.decode("utf-8-sig"))
+        table = tomllib.loads(content.decode("utf-8-sig"), parse_float=toml_number)
     except (ValueError, RecursionError) as error:
         raise refusal(path, f"is not valid TOML: {error}; {FORM}") from None
     return model_from_config(table, path) if is_config(table) else model_from_table(table, path)

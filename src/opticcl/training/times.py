@@ -29,7 +29,7 @@ from opticcl.files import write_whole
 from opticcl.formats.encoding.reading import printable, reading, refusal
 from opticcl.registry import nearest
 from opticcl.training.model import Model
-from opticcl.units import quantity
+from opticcl.units import quantity, toml_number
 
 __all__ = ["Times", "check_times", "read_times", "write_times"]
 
@@ -113,7 +113,7 @@ def _csv(path: Path, text: str) -> tuple[Rows, int, str]:
 
 def _toml(path: Path, text: str) -> tuple[Rows, int, str]:
     try:
-        read = msgspec.convert(tomllib.loads(text), _Times, strict=True)
+        read = msgspec.convert(tomllib.loads(text, parse_float=toml_number), _Times, strict=True)
     except msgspec.ValidationError as error:
         what, _, field = str(error).partition(" - at `$.")
         raise refusal(path, f"{field.rstrip('`') or 'file'}: {what}; {FORM}") from None

@@ -6,6 +6,7 @@ expanded. An element that the format does not have is refused when it starts, so
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,7 @@ class XmlElement:
             return default
         text = self.text(name)
         digits = text.removeprefix("-")
-        value = int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 12 else LARGEST
+        value = int(text) if re.fullmatch("[0-9]{1,11}", digits) else LARGEST
         if not least <= value < LARGEST:
             raise self.fault("attribute_wrong", f"{name}={text[:40]!r} is no whole number of {least} or more")
         return value

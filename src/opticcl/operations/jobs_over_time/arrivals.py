@@ -25,7 +25,7 @@ from opticcl.errors import ParameterError, printable
 from opticcl.files import read_toml
 from opticcl.formats.encoding.reading import DamageError, lines, reading
 from opticcl.registry import convert_arguments, parse_call
-from opticcl.units import Seconds
+from opticcl.units import Seconds, number_of
 
 __all__ = ["Arrival", "job_values", "make_arrivals", "poisson_arrivals", "read_arrivals"]
 
@@ -261,7 +261,7 @@ def _time(number: int, text: str) -> tuple[float, bool]:
 
 def _number(number: int, text: str, what: str) -> float:
     try:
-        value = float(text)
+        value = number_of(text)
     except ValueError:
         value = inf
     if not abs(value) <= LONGEST_S:

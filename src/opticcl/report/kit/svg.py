@@ -96,7 +96,7 @@ def to_svg(draw: Callable[[], Figure], name: str, label: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
     text = _own_ids(text, name)
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
+    size = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', text)
     assert size is not None
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="{size[1]}pt" '
@@ -134,7 +134,7 @@ def _own_ids(text: str, name: str) -> str:
     wanted = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
 
     def keep(match: re.Match[str]) -> str:
-        if numbered := re.fullmatch(r"(line|end)-(\d+)", match[1]):
+        if numbered := re.fullmatch(r"(line|end)-([0-9]+)", match[1]):
             return f' class="{numbered[1]}" data-line="{numbered[2]}"'
         return f' id="{name}-{match[1]}"' if match[1] in wanted else ""
 

@@ -12,7 +12,7 @@ from opticcl.collective import collective_name
 from opticcl.errors import OpticclError, ParameterError
 from opticcl.estimate.cost import price_lists
 from opticcl.fabrics import FABRICS
-from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call, whole_number
+from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call
 from opticcl.schedule import ALGORITHMS
 from opticcl.units import message_size, quantity
 
@@ -58,7 +58,7 @@ def axis_value(axis: str, value: Any, axes: Mapping[str, tuple[Any, ...]], what:
     if axis == "size":
         return _positive(what, value, message_size(_scalar(value, what), what))
     if axis == "nodes":
-        number = int(value) if isinstance(value, str) and value.isdecimal() else whole_number(value, what)
+        number = convert_value(value, int, what)
         if not 1 <= number <= MOST_NODES:
             raise ParameterError(f"{what}: {number:,} nodes; there are 1 to {MOST_NODES:,}")
         return number

@@ -9,6 +9,7 @@ every task of a worker that ends.
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections import deque
@@ -242,7 +243,7 @@ def slurm(jobs: int, options: Mapping[str, str], prepare: Callable[[], None] = _
         raise _absent() from None
     given: dict[str, Any] = dict(options)
     if "cores" in given:
-        if not given["cores"].isdecimal() or int(given["cores"]) < 1:
+        if not re.fullmatch("0*[1-9][0-9]{0,8}", given["cores"]):
             raise ParameterError(f"--slurm-set cores={given['cores']}: is not a whole number from 1 on; try 4")
         given["cores"] = given["processes"] = int(given["cores"])
     try:

@@ -42,6 +42,7 @@ from opticcl.plans.ranks import Variation, sensitivity
 from opticcl.plans.sizes import sizes_by
 from opticcl.registry import canonical, nearest
 from opticcl.studies.space.axis_values import AXES, DEFAULTS, REQUIRED, axis_value
+from opticcl.units import toml_number
 
 __all__ = [
     "ANSWERS",
@@ -250,8 +251,8 @@ def read_design(path: Path) -> DesignSpace:
     if len(text) > MOST_BYTES:
         raise ParameterError(f"{path}: more than {MOST_BYTES:,} bytes; a study is a short file of axes")
     try:
-        tables = tomllib.loads(text.decode())
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        tables = tomllib.loads(text.decode(), parse_float=toml_number)
+    except (ValueError, RecursionError) as error:
         raise ParameterError(f"{path}: is no TOML: {error}") from None
     try:
         return _design(path.stem, tables)
