@@ -3,11 +3,14 @@
 import http.client
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import ExitStack, contextmanager, suppress
+from urllib.parse import urlsplit
 
 import pytest
 from tests.cli.process import COMMAND
@@ -24,8 +27,9 @@ def test_a_missing_extra_is_named(opticcl, monkeypatch, missing):
     )
 
 
-def test_it_serves_until_it_is_interrupted():
-    """On the loopback address, behind its token; and takes its processes with it."""
+@contextmanager
+def served():
+    """The explorer in a process of its own: the process and its address."""
     pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
     process = subprocess.Popen([*COMMAND, "explore", "--jobs", "1", "--json"], stdout=subprocess.PIPE, text=True)
     try:
@@ -36,11 +40,22 @@ def test_it_serves_until_it_is_interrupted():
             printed += line
         address = json.loads(printed)["address"]
         assert address.startswith(f"http://127.0.0.1:{json.loads(printed)['port']}/")
+        yield process, address
+    finally:
+        process.send_signal(signal.SIGINT)
+        code = process.wait(20)
+        process.stdout.close()
+    assert code == 0
+
+
+def test_it_serves_until_it_is_interrupted():
+    """On the loopback address, behind its token; and takes its processes with it."""
+    with served() as (_, address):
         with urllib.request.urlopen(address, timeout=10) as answer:
             assert b"<title>OptiCCL</title>" in answer.read()
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(address[:-3] + "/", timeout=10)
-        connection = http.client.HTTPConnection("127.0.0.1", json.loads(printed)["port"], timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(address).port, timeout=10)
         spent = []
         for _ in range(41):  # on one connection, where an answer in two segments could wait for an acknowledgement
             begun = time.perf_counter()
@@ -49,11 +64,23 @@ def test_it_serves_until_it_is_interrupted():
             spent.append(time.perf_counter() - begun)
         connection.close()
         assert sorted(spent)[20] < 0.02  # a millisecond where nothing else runs
-    finally:
-        process.send_signal(signal.SIGINT)
-        code = process.wait(20)
-        process.stdout.close()
-    assert code == 0
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: b\r\n", b"GET /" + b"a" * 500])
+def test_headers_that_never_end_do_not_occupy_it(begin):
+    """Neither as many connections as it takes, nor twice as many; the oldest are closed."""
+    with served() as (_, address), ExitStack() as stack:
+        silent = []
+        for _ in range(700):
+            silent.append(
+                stack.enter_context(socket.create_connection(("127.0.0.1", urlsplit(address).port), timeout=10))
+            )
+            silent[-1].sendall(begin)
+        for _ in range(3):
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                assert answer.status == 200
+        with suppress(ConnectionError):
+            assert silent[0].recv(1) == b""
 
 
 @pytest.mark.parametrize(

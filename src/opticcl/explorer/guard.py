@@ -79,7 +79,7 @@ def guarded(app: App, token: str, port: int) -> App:
         if scope["method"] not in METHODS:
             return 405, f"method: {', '.join(METHODS)} are answered"
         length = headers.get(b"content-length", [b"0"])[0]
-        if not re.fullmatch("[0-9]{1,18}", length) or int(length) > MOST_BYTES:
+        if not re.fullmatch(b"[0-9]{1,18}", length) or int(length) > MOST_BYTES:
             return 413, f"body: more than {MOST_BYTES:,} bytes"
         return None
 

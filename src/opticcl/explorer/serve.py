@@ -11,6 +11,7 @@ from pathlib import Path
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.explorer import INSTALL
 from opticcl.explorer.app import Opened, create_app
+from opticcl.explorer.patience import Patience
 from opticcl.explorer.pool import Limits, Pool, Work
 from opticcl.files import temporary_folder
 
@@ -44,6 +45,7 @@ def serve(
     try:
         import starlette  # noqa: F401 (what the application needs)
         import uvicorn
+        from uvicorn.protocols.http.h11_impl import H11Protocol
     except ImportError:
         raise UnsupportedError(f"explore: starlette and uvicorn are not installed; {INSTALL}") from None
     listener = _listener(port)
@@ -52,8 +54,10 @@ def serve(
     pool = Pool(work, limits, prepare)
     try:
         with temporary_folder() as folder:
+            patience = Patience()
             config = uvicorn.Config(
-                create_app(pool, token, number, Opened.of(paths, folder)),
+                patience.watched(create_app(pool, token, number, Opened.of(paths, folder))),
+                http=patience.protocol(H11Protocol),
                 log_level="critical",
                 access_log=False,  # it would print the token
                 server_header=False,
