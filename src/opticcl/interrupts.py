@@ -155,6 +155,8 @@ def _open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+    with suppress(AttributeError):  # what a terminal cannot show, such as a name that is no UTF-8, is shown as escapes
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _wait(process: int) -> int:

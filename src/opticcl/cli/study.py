@@ -24,7 +24,7 @@ from opticcl.cli._output import (
     print_table,
 )
 from opticcl.cli._settings import parse_settings
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, printable
 from opticcl.registry import nearest
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, ou
     else:
         print(progressed_text(space, found))
         for file in written:
-            print(f"answer: {file}")
+            print(f"answer: {printable(str(file))}")
         outputs.print_lines()
     raise typer.Exit(0 if found.ok else 1)
 

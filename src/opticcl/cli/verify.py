@@ -31,7 +31,7 @@ from opticcl.cli._options import (
 )
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json
 from opticcl.cli._settings import parse_settings
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, printable
 from opticcl.units import quantity
 
 EMULATE = ("auto", "always", "never")
@@ -254,7 +254,7 @@ def _verify_tables(
         found = read_tables(path)
         verdict = check_tables(found, budget=_values(found.fabric, budget, change), progress=progress)
     _leave_with(
-        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {path}/",
+        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {printable(str(path))}/",
         verdict,
         outputs,
         json,

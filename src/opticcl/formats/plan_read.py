@@ -15,6 +15,7 @@ import numpy as np
 
 from opticcl.errors import PlanFileError, printable
 from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import (
     CHUNK_STEP,
     COLUMNS,
@@ -151,10 +152,10 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
 def _open_parquet(path: Path) -> tuple[polars.LazyFrame, str]:
     import polars as pl
 
-    header = pl.read_parquet_metadata(path).get(KEY)
+    header = pl.read_parquet_metadata(source_of(path)).get(KEY)
     if header is None:
         raise PlanFileError(f"{path}: is a Parquet file without the header of a plan")
-    return pl.scan_parquet(path), header
+    return pl.scan_parquet(source_of(path)), header
 
 
 def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
@@ -164,10 +165,10 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
         first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
     if not first.startswith(b"# "):
         raise PlanFileError(f"{path}: its first line is no header of a plan file, which begins with '# '")
-    there = pl.read_csv(path, skip_lines=1, n_rows=0).columns
+    there = pl.read_csv(source_of(path), skip_lines=1, n_rows=0).columns
     more = tuple(name for name in OPTIONAL if name in there)
     schema = {**dict.fromkeys((*COLUMNS, *more), pl.Int64), "path": pl.String}
-    frame = pl.read_csv(path, skip_lines=1, schema_overrides=schema)
+    frame = pl.read_csv(source_of(path), skip_lines=1, schema_overrides=schema)
     if "path" in frame.columns:
         hops = pl.col("path").fill_null("").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
         frame = frame.with_columns(hops.cast(pl.List(pl.Int64)).alias("path"))

@@ -14,6 +14,7 @@ import numpy as np
 
 from opticcl.errors import PlanFileError, printable
 from opticcl.files import write_whole_folder
+from opticcl.formats._polars_sources import source_of
 
 if TYPE_CHECKING:
     import polars
@@ -39,7 +40,8 @@ def write_folder(path: Path, tables: Mapping[str, Any], header: bytes) -> None:
         (folder / HEADER).write_bytes(header + b"\n")
         for name, table in tables.items():
             frame = pl.DataFrame({column: getattr(table, column) for column in table.KINDS})
-            frame.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv(folder / f"{name}.csv")
+            with (folder / f"{name}.csv").open("wb") as file:
+                frame.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv(file)
 
 
 def read_folder(
@@ -67,7 +69,7 @@ def read_folder(
             raise PlanFileError(f"{file}: its first line is {found[:200]!r}, not {','.join(kind.KINDS)!r}")
         schema = {column: pl.Float64() if dtype is np.float64 else pl.Int64() for column, dtype in kind.KINDS.items()}
         try:
-            frame = pl.read_csv(file, schema=schema, n_rows=left + 1)
+            frame = pl.read_csv(source_of(file), schema=schema, n_rows=left + 1)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise PlanFileError(f"{file}: {(str(error) or 'is damaged').splitlines()[0][:200]}") from None
         left -= len(frame)

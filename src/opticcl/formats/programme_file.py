@@ -19,6 +19,7 @@ from opticcl.errors import OutputError, PlanFileError, printable
 from opticcl.files import write_whole
 from opticcl.formats import Format, register_format
 from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import header_of
 from opticcl.formats.programme_csv import read_folder, write_folder
 from opticcl.ir import CircuitPlan, IntArray
@@ -219,10 +220,10 @@ def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]
     import polars as pl
 
     try:
-        text = pl.read_parquet_metadata(path).get(KEY)
+        text = pl.read_parquet_metadata(source_of(path)).get(KEY)
         if text is None:
             raise PlanFileError(f"{path}: is a Parquet file without the header of a programme")
-        rows = pl.scan_parquet(path)
+        rows = pl.scan_parquet(source_of(path))
         count = int(rows.select(pl.len()).collect().item())
         if count > MOST_ROWS:
             raise PlanFileError(f"{path}: {count:,} rows are more than {MOST_ROWS:,}")

@@ -17,6 +17,7 @@ from opticcl.errors import OpticclError, OutputError, PlanFileError, printable
 from opticcl.files import write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
 from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_sources import source_of
 from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
@@ -193,7 +194,8 @@ def _sink(path: Path, frames: Iterator[polars.DataFrame], schema: polars.Schema)
 
     rows = register_io_source(io_source=source, schema=schema)
     try:
-        rows.sink_parquet(path, compression="zstd", row_group_size=1 << 20, maintain_order=True)
+        with path.open("wb") as file:
+            rows.sink_parquet(file, compression="zstd", row_group_size=1 << 20, maintain_order=True)
     except (pl.exceptions.PolarsError, OpticclError) as error:
         raise failed[0] if failed else OutputError(f"cannot write {path.name}: {first_line(error)}") from None
     return count
@@ -331,7 +333,7 @@ def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
     if not path.is_file():
         raise PlanFileError(f"{path}: there is no such file")
     try:
-        rows = pl.scan_parquet(path)
+        rows = pl.scan_parquet(source_of(path))
         found = int(rows.select(pl.len()).collect().item())
         if found != count:
             raise PlanFileError(f"{path}: has {found:,} rows, and {HEADER} says {count:,}")

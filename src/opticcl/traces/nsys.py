@@ -18,6 +18,7 @@ Source: NVIDIA, Nsight Systems, SQLite schema reference; NVIDIA/nccl, collective
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from bisect import bisect_left
@@ -57,7 +58,7 @@ class NsysReader(TraceReader):
             if not _is_sqlite(file.read(16)):
                 raise refusal(path, "is not an SQLite file; if it is packed, unpack it first")
         try:
-            uri = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+            uri = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
                 events = _Report(path, connection).events()

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from opticcl.assumptions import Assumptions, assumptions
-from opticcl.errors import OpticclError, ParameterError
+from opticcl.errors import OpticclError, ParameterError, printable
 from opticcl.plans.ranks import Variation, sensitivity
 from opticcl.plans.sizes import sizes_by
 from opticcl.registry import canonical, nearest
@@ -255,7 +255,7 @@ def read_design(path: Path) -> DesignSpace:
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{path}: is no TOML: {error}") from None
     try:
-        return _design(path.stem, tables)
+        return _design(printable(path.stem), tables)
     except OpticclError as error:
         raise type(error)(f"{path}: {error}") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import re
 import time
 from collections import Counter, deque
@@ -345,7 +346,8 @@ def read_table(folder: Path) -> polars.DataFrame:
     if not path.is_file():
         raise OutputError(f"there is no {path} yet; run opticcl study FILE.toml first")
     try:
-        return polars.read_parquet(path)
+        with path.open("rb") as file:  # a name that is no UTF-8 is none for polars
+            return polars.read_parquet(file)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise OutputError(f"cannot read {path}: {' '.join(str(error).split())}; run the study again") from None
 
@@ -464,6 +466,7 @@ def _spread(left: Sequence[list[int]], points: Sequence[DesignPoint]) -> Iterato
 def _finished(folder: Path) -> set[str]:
     """Keys of the finished points of a ledger, which is not changed; none if it does not exist."""
     import sqlite3
+    from urllib.parse import quote
 
     from opticcl.studies.space.ledger import LEDGER
 
@@ -471,7 +474,7 @@ def _finished(folder: Path) -> set[str]:
     if not path.is_file():
         return set()
     try:
-        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        connection = sqlite3.connect(f"file:{quote(os.fsencode(path))}?mode=ro", uri=True)
         try:
             rows = connection.execute("SELECT key FROM points WHERE state NOT IN ('pending', 'crashed')").fetchall()
         finally:
