@@ -177,9 +177,11 @@ def _wait(process: int) -> int:
         elif (left := end - time.monotonic()) > 0:
             end = _pass_on(signal.sigtimedwait(waited_for, left), process, end)
         else:
-            _end_all(process)
+            os.kill(process, signal.SIGKILL)
             report_interrupted()
             code = found = INTERRUPTED
+    if end is not None:
+        _end_children()
     if end is not None or code < 0:
         _remove_noted()
     return code if end is None or code == 0 else INTERRUPTED
@@ -196,15 +198,15 @@ def _pass_on(arrived: signal.struct_siginfo | None, process: int, end: float | N
     """
     if arrived is None or arrived.si_signo not in ENDING:
         return end
+    if end is None:
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)  # a process whose parent ends becomes a child of this one
     if arrived.si_code != FROM_KERNEL:
         os.kill(process, arrived.si_signo)
     return time.monotonic() + GRACE_S if end is None else end
 
 
-def _end_all(process: int) -> None:
-    """End a process and all that it has started, for half a second."""
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)  # processes without a parent become children of this one
-    os.kill(process, signal.SIGKILL)
+def _end_children() -> None:
+    """End all processes that are left of the work, for half a second at most."""
     end = time.monotonic() + 0.5
     with suppress(ChildProcessError):  # none is left
         while time.monotonic() < end:

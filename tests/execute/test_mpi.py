@@ -2,11 +2,12 @@
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.execute.launch import environment, mpiexec, needs_mpi
+from tests.execute.launch import MPIEXEC, environment, mpiexec, needs_mpi
 
 import opticcl
 
@@ -209,3 +210,21 @@ def test_python_of_the_tests_has_mpi():
     """The launcher and this interpreter are of one environment."""
     done = mpiexec(1, "-c", "import sys; print(sys.prefix)")
     assert done.stdout.strip() == sys.prefix
+
+
+@needs_mpi
+@pytest.mark.skipif(sys.platform != "linux", reason="the other processes are forked")
+@pytest.mark.parametrize("stopped", [0, pytest.param(1, marks=pytest.mark.deep)])
+def test_a_rank_that_stops_before_mpi_has_started_is_ended(tmp_path, stopped):
+    """Within the time limit and the seconds in which processes of a job may begin; the others do not wait for ever."""
+    words = f"{sys.executable} -m opticcl run -f ideal:nodes=2 -s 1kB --time-limit 1s"
+    script = tmp_path / "rank.sh"
+    script.write_text(f'if [ "$PMI_RANK" = {stopped} ]; then kill -STOP $$; fi\nexec {words}\n')
+    done = subprocess.run(
+        [str(MPIEXEC), "-n", "2", "sh", str(script)],
+        capture_output=True, text=True, timeout=60, check=False, env=environment(),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert re.search(
+        r"opticcl: rank [01]: run: not all ranks have started MPI within 1[13] s; all processes", done.stderr
+    )

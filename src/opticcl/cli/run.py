@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +49,15 @@ class PaceMode(StrEnum):
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Where launchers put the rank of a process."""
 
+BEGIN_S = 10.0
+"""In addition to `--time-limit`, until MPI has started: processes of a job begin at different times [s]."""
+
+NEXT_S = 2.0
+"""After rank 0, until the other ranks say that not all have started [s]."""
+
+PLAN_S = 300.0
+"""Until rank 0 has made the plan, unless `--time-limit` is longer [s]."""
+
 
 def run(
     context: typer.Context,
@@ -70,7 +80,11 @@ def run(
     ] = False,
     seed: SeedOption = 0,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", help="Longest duration of a step; all processes end when it is exceeded.")
+        str,
+        typer.Option(
+            "--time-limit",
+            help="Longest duration of a step, and with 10 s more of the start of MPI; then all processes end.",
+        ),
     ] = "300s",
     pace: Annotated[
         float | None,
@@ -87,6 +101,7 @@ def run(
     """
     from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
 
+    limits = _StartLimits(time_limit)
     try:
         mpi = load_mpi()
     except OpticclError:
@@ -95,6 +110,7 @@ def run(
         raise
     comm = mpi.COMM_WORLD
     try:
+        limits.started(comm)
         sizes, kind, limit_s = _numbers(message, dtype, repeat, seed, time_limit)
         outputs = Outputs(out, PICTURE, RECORD, read=file)
         if pace is None and (out or mode is not PaceMode.barrier):
@@ -118,6 +134,7 @@ def run(
             return _cut(made[0], comm.size)
 
         summary, schedule = from_rank_0(comm, plan)
+        limits.end()
         of_collective = {"root": summary["root"], "shift": summary["shift"]}
         if pace is not None:
             from opticcl.execute.paced import run_paced
@@ -154,9 +171,45 @@ def run(
         raise
     except BaseException as error:
         print(f"opticcl: rank {comm.rank} of {comm.size}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        comm.Abort(1)
+        comm.Abort(130 if isinstance(error, KeyboardInterrupt) else 2)
         raise
+    finally:
+        limits.end()
     raise typer.Exit(1 if wrong else 0)
+
+
+class _StartLimits:
+    """Limits of time until the plan is there: `--time-limit` for a step begins with the first one.
+
+    Args: time_limit: value of `--time-limit`.
+    """
+
+    def __init__(self, time_limit: str) -> None:
+        from opticcl.execute.start_guard import StartGuard
+        from opticcl.units import quantity
+
+        self._guard: StartGuard | None = None
+        with suppress(OpticclError):  # refused once MPI is there, by one rank
+            self._limit_s = quantity(time_limit, "s", "--time-limit")
+            rank = _rank_of_launcher()
+            if self._limit_s > 0 and any(name in os.environ for name in RANK_VARIABLES):
+                self._guard = StartGuard(f"rank {rank}")
+                patience_s = BEGIN_S + (NEXT_S if rank else 0.0)  # one line is enough
+                self._guard.allow(self._limit_s + patience_s, "run: not all ranks have started MPI")
+
+    def started(self, comm: Any) -> None:
+        """All ranks are there, and rank 0 makes the plan."""
+        comm.Barrier()
+        if self._guard is not None and comm.rank:
+            self._guard.allow(max(self._limit_s, PLAN_S), "run: rank 0 has sent no plan")
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """There is no limit any more."""
+        if self._guard is not None:
+            self._guard.end()
+            self._guard = None
 
 
 def _library(mpi: Any) -> str:
