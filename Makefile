@@ -20,7 +20,7 @@ PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations
 # Python keeps what it has compiled, whatever the user's settings say: else every process of the tests compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-deep test-torch lint bench golden mutants docs clean
+.PHONY: demo test test-deep test-oldest test-torch lint bench golden mutants docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -37,7 +37,12 @@ test-deep: $(EXTENDED)
 	-command -v chromium chromium-browser google-chrome > /dev/null || $(BIN)/playwright install chromium
 	$(PYTEST) -m '' --hypothesis-profile=nightly --timeout 3600 --reverse-files
 
+	$(MAKE) test-oldest
 	$(MAKE) test-torch
+
+# All tests of `make test` on the lower bounds of pyproject.toml, in an environment of their own. The oldest torch is that of test-torch.
+test-oldest: .venv-oldest/.installed
+	.venv-oldest/bin/pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 # The tests of the PyTorch backend on the oldest and on the newest torch, an environment each, of some gigabytes. Twenty runs in a row
 # are part of `make test-deep`, on the version of constraints.txt.
@@ -87,5 +92,11 @@ $(EXTENDED): $(INSTALLED)
 	$(@D)/bin/pip install --quiet -c $(@D)/constraints.txt -e '.[dev]' '$(TORCH)'
 	touch $@
 
+.venv-oldest/.installed: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m tests.oldest > $(@D)/constraints.txt
+	$(@D)/bin/pip install --quiet -c $(@D)/constraints.txt -e "$$($(@D)/bin/python -m tests.oldest --extras)"
+	touch $@
+
 clean:
-	rm -rf .venv .venv-torch-* out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-torch-* out dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

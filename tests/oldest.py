@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -37,4 +38,7 @@ def lower_bounds() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(f"{name}=={version}" for name, version in lower_bounds().items()))
+    if sys.argv[1:] == ["--extras"]:
+        print(f".[{','.join(extras())}]")
+    else:
+        print("\n".join(f"{name}=={version}" for name, version in lower_bounds().items()))

@@ -14,10 +14,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from opticcl.errors import OpticclError, OutputError, printable
+from opticcl.errors import OutputError, printable
 from opticcl.interrupts import temporary
 
 __all__ = ["all_or_none", "read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
+
+
+MORE_BYTES = 1 << 16
+"""That are written to find out why the writing of a file has failed [bytes]."""
 
 
 class _Finished(NamedTuple):
@@ -93,7 +97,7 @@ def write_whole(path: Path, *, at_once: bool = False) -> Iterator[IO[bytes]]:
             made.chmod(0o666 & ~mask)  # mkstemp makes it private
             _finish(path, partial(made.replace, target), clean, at_once)
         except Exception as error:
-            raise _refusal(path, error) from None
+            raise _refusal(path, error, made) from None
 
 
 @contextmanager
@@ -139,7 +143,7 @@ def write_whole_folder(path: Path, names: Sequence[str]) -> Iterator[Path]:
             yield fresh
             _finish(path, place, clean, False)
         except Exception as error:
-            raise _refusal(path, error) from None
+            raise _refusal(path, error, fresh) from None
 
 
 def _finish(path: Path, place: Callable[[], object], clean: ExitStack, at_once: bool) -> None:
@@ -162,21 +166,35 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _refusal(path: Path, error: Exception) -> Exception:
+def _refusal(path: Path, error: Exception, made: Path | None = None) -> Exception:
     """What is raised where a file could not be written.
 
     Args:
         path: of the file.
-        error: of the system, or of a library that says it in its own words.
+        error: of the system, or of polars, which says it in its own words or not at all.
+        made: the file or directory that was being written, if it is still there.
     """
-    if isinstance(error, OpticclError):
+    of_polars = type(error).__module__.partition(".")[0] == "polars"
+    if not of_polars and not isinstance(error, OSError):
         return error
     number = error.errno if isinstance(error, OSError) else None
     if number is None and (found := re.search(r"\(os error ([0-9]+)\)|\[Errno ([0-9]+)\]", str(error))):
         number = int(found[1] or found[2])
-    if number is not None:
-        return OutputError(f"cannot write {path}: {os.strerror(number)}")
-    return OutputError(f"cannot write {path}: {error}") if isinstance(error, OSError) else error
+    if number is None and made is not None:
+        number = _why_not_written(made)
+    why = os.strerror(number) if number is not None else (str(error) or type(error).__name__).splitlines()[0][:200]
+    return OutputError(f"cannot write {path}: {why}")
+
+
+def _why_not_written(made: Path) -> int | None:
+    """Number of the error of the system with which a file, or one of a directory, cannot be written; None: it can."""
+    try:
+        with open(made / "more" if made.is_dir() else made, "ab", buffering=0) as file:
+            file.write(b"x" * MORE_BYTES)
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error.errno
+    return None
 
 
 @cache

@@ -28,6 +28,9 @@ INTERRUPTED = 130
 GRACE_S = 4.0
 """From a signal on, in which the process that works may end by itself [s]."""
 
+AGAIN_S = 0.01
+"""Until an interrupt that was ignored comes again [s]."""
+
 ENDING = (signal.SIGINT, signal.SIGTERM)
 FROM_KERNEL = 0x80
 """Sender of a signal that a terminal sent, to every process of the program."""
@@ -52,15 +55,19 @@ def guarded(work: Callable[[], int | None]) -> int:
     signals = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in signals:
         signal.signal(number, _interrupt)
+    sys.unraisablehook = _ignored
     try:
         if sys.platform == "linux":
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         return work() or 0
-    except KeyboardInterrupt:  # while modules are imported
-        report_interrupted()
+    except (KeyboardInterrupt, Exception):
+        if not _interrupted:
+            raise
+        report_interrupted()  # while modules are imported, which may raise another exception in its place
         return INTERRUPTED
     finally:
         _interrupted = True  # the answer is given
+        sys.unraisablehook = sys.__unraisablehook__
 
 
 def is_interrupted() -> bool:
@@ -98,6 +105,19 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if not _interrupted:
         _interrupted = True
         raise KeyboardInterrupt
+
+
+def _ignored(event: sys.UnraisableHookArgs) -> None:
+    """What Python calls where an exception is ignored, as in `__del__`: an interrupt comes again soon, elsewhere."""
+    if not issubclass(event.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(event)
+    elif hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _raise)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _is_rank() -> bool:

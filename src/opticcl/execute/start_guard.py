@@ -1,4 +1,4 @@
-"""A limit of time for what no thread of a process can watch: MPI holds the interpreter while it waits for all ranks to start."""
+"""A limit of time for what no thread of a process can watch: MPI holds the interpreter while it waits for all to start."""
 
 from __future__ import annotations
 

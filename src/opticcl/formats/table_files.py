@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from opticcl.errors import OpticclError, OutputError, PlanFileError, printable
+from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.files import write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
 from opticcl.formats._polars_errors import first_line, panics_unprinted
@@ -197,7 +197,7 @@ def _sink(path: Path, frames: Iterator[polars.DataFrame], schema: polars.Schema)
         with path.open("wb") as file:
             rows.sink_parquet(file, compression="zstd", row_group_size=1 << 20, maintain_order=True)
     except (pl.exceptions.PolarsError, OpticclError) as error:
-        raise failed[0] if failed else OutputError(f"cannot write {path.name}: {first_line(error)}") from None
+        raise failed[0] if failed else error from None
     return count
 
 
