@@ -10,7 +10,7 @@ def _run() -> None:
 
 
 def main() -> None:
-    """Entry point: first of all what ends the program when it is told to, then everything else."""
+    """Entry point: first of all what ends the program after a signal, then everything else."""
     try:
         from opticcl.interrupts import guarded
     except KeyboardInterrupt:  # it is not ready

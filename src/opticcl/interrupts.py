@@ -1,4 +1,4 @@
-"""The command line ends when it is told to, whatever it does: one process works, and the one that was started waits for it.
+"""The command line ends after a signal, whatever it does: one process works, and the one that was started waits for it.
 
 Python calls the handler of a signal between two of its instructions. So a signal waits while a library works, and it is lost
 where the exception that the handler raises is ignored, as in `__del__`. A thread could not end the program either, since most
@@ -23,7 +23,7 @@ from types import FrameType
 __all__ = ["INTERRUPTED", "end_with_parent", "guarded", "is_interrupted", "report_interrupted", "temporary"]
 
 INTERRUPTED = 130
-"""Exit code of a program that was told to end."""
+"""Exit code of a program that a signal has ended."""
 
 GRACE_S = 4.0
 """From a signal on, in which the process that works may end by itself [s]."""
@@ -43,7 +43,7 @@ _noted_in = -1
 
 
 def guarded(work: Callable[[], int | None]) -> int:
-    """Do the work of a program in a process that ends when this one is told to; called once, before anything else.
+    """Do the work of a program in a process that ends after a signal; called once, before anything else.
 
     Args: work: returns the exit code, or exits.
     Returns: the exit code. Only the process that works returns.
@@ -71,7 +71,7 @@ def guarded(work: Callable[[], int | None]) -> int:
 
 
 def is_interrupted() -> bool:
-    """Whether this process was told to end: what it raises afterwards comes from that."""
+    """Whether a signal has come to this process: what it raises afterwards comes from that."""
     return _interrupted
 
 
@@ -180,7 +180,7 @@ def _open_standard_streams() -> None:
 
 
 def _wait(process: int) -> int:
-    """Wait until a process ends, which is told to when this one is.
+    """Wait until a process ends, and pass on the signals that come meanwhile.
 
     Returns: its exit code; less than 0: the signal that ended it.
     """

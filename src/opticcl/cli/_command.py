@@ -188,7 +188,7 @@ class Verb(TyperCommand):
         with all_or_none():
             try:
                 return super().invoke(ctx)
-            except (Exit, BrokenPipeError) as leave:  # it has an answer, or the reader of the answer has left
+            except (Exit, BrokenPipeError) as leave:  # its answer is complete, or its reader has left
                 ended = leave
         raise ended
 

@@ -52,7 +52,7 @@ def _watch(reading: int, parent: int) -> NoReturn:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for stream in (0, 1):  # whoever reads them does not wait for this process
+    for stream in (0, 1):  # their readers do not wait for this process
         os.close(stream)
     end: float | None = None
     line = b""

@@ -229,6 +229,7 @@ def _draw_groups(axes: Axes, net: Netlist, groups: Sequence[ElementGroup]) -> No
         if net.num_inputs < 1 << 22 and not net.unlinked
         else set()
     )
+    pairs = {pair for pair in pairs if column.keys() >= set(pair)}
     if not pairs:
         pairs = {(a.name, b.name) for a, b in pairwise(groups)}
     for x in column.values():
