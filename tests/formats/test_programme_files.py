@@ -85,7 +85,10 @@ def damaged(path, plan, change):
             "circuits row 1: row=1099511627776 is out of range",
         ),
         (lambda w: w["tables"]["circuits"]["row"].__setitem__(1, "x"), "table 'circuits': "),
-        (lambda w: w["tables"]["circuits"]["start_s"].__setitem__(1, "x"), "table 'circuits': a time is no number"),
+        (
+            lambda w: w["tables"]["circuits"]["start_s"].__setitem__(1, "x"),
+            "table 'circuits': row 1: start_s=x is not a number",
+        ),
         (lambda w: w["tables"]["circuits"]["row"].pop(), "table 'circuits': "),
         (lambda w: w.pop("tables"), "is JSON, but not an object of header and tables"),
     ],

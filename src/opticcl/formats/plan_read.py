@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
+from opticcl.formats._json_columns import cells_as_series
 from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import (
@@ -145,7 +146,7 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
             whole = kind.is_integer()
         if not whole:
             due = "lists of whole numbers" if name == "path" else "whole numbers"
-            raise PlanFileError(f"{path}: column {name!r} holds {kind}, not {due}")
+            raise PlanFileError(f"{path}: column {name!r} holds {str(kind)[:80]}, not {due}")
     return rows.select(*COLUMNS, *more, "path"), header
 
 
@@ -183,41 +184,17 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     whole = json.loads(path.read_text("utf-8-sig"))
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
-    columns = [_json_column(path, name, values) for name, values in whole["columns"].items()]
+    given = whole["columns"]
+    known = {**dict.fromkeys((*COLUMNS, *OPTIONAL), "whole"), "path": "list"}
+    try:
+        columns = [cells_as_series(name, given[name], kind) for name, kind in known.items() if name in given]
+    except ValueError as error:
+        raise PlanFileError(f"{path}: {error}") from None
     other = next((one for one in columns if len(one) != len(columns[0])), None)
     if other is not None:
         first = columns[0]
         raise PlanFileError(f"{path}: {first.name!r} has {len(first):,} rows, but {other.name!r} has {len(other):,}")
     return pl.DataFrame(columns).lazy(), json.dumps(whole["header"])
-
-
-def _json_column(path: Path, name: str, values: object) -> polars.Series:
-    """A column of a JSON file.
-
-    Args:
-        path: of the file, for the message.
-        name: of the column.
-        values: in the order of the rows.
-    Raises: PlanFileError: no list, or a value that is not a whole number of 64 bits, with its row.
-    """
-    import polars as pl
-
-    if not isinstance(values, list):
-        raise PlanFileError(f"{path}: column {name!r} is no list of its values")
-    kind = pl.List(pl.Int64) if name == "path" else pl.Int64() if name in (*COLUMNS, *OPTIONAL) else None
-    try:
-        return pl.Series(name, values, kind, strict=True)
-    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
-        due = "a list of whole numbers" if name == "path" else "a whole number of 64 bits"
-        row = next((i for i, value in enumerate(values) if not _fits(value, name == "path")), 0)
-        raise PlanFileError(f"{path}: row {row}: {name}={printable(str(values[row])[:40])} is not {due}") from None
-
-
-def _fits(value: object, listed: bool) -> bool:
-    """Whether a cell of a JSON file is empty, a whole number of 64 bits or, where `listed`, a list of those."""
-    if listed and isinstance(value, list):
-        return all(_fits(hop, False) for hop in value)
-    return value is None or (not listed and type(value) is int and -(2**63) <= value < 2**63)
 
 
 def _starts(rows: polars.LazyFrame, num_steps: int, path: Path) -> IntArray:
@@ -324,7 +301,7 @@ def _hops(frame: polars.DataFrame, start: int, path: Path) -> tuple[IntArray, In
 
     column = frame["path"].cast(pl.List(pl.Int64)).fill_null([])
     counts = column.list.len().to_numpy().astype(np.int64)
-    hops = column.explode(empty_as_null=False).drop_nulls().to_numpy()
+    hops = column.explode().drop_nulls().to_numpy()
     if len(hops) != counts.sum() or (len(hops) and (hops.min() < -(2**31) or hops.max() >= 2**31)):
         raise PlanFileError(f"{path}: rows {start} to {start + len(frame) - 1}: a path has an empty or impossible hop")
     return hops.astype(np.int32), np.concatenate([[0], np.cumsum(counts)])

@@ -18,6 +18,7 @@ import numpy as np
 from opticcl.errors import OutputError, PlanFileError, printable
 from opticcl.files import write_whole
 from opticcl.formats import Format, register_format
+from opticcl.formats._json_columns import cells_as_series
 from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import header_of
@@ -263,12 +264,10 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
             raise PlanFileError(f"{path}: table {table!r} must have the columns {', '.join(kind.KINDS)}")
         try:
             frames[table] = pl.DataFrame(
-                {
-                    name: pl.Series(name, columns[name], pl.Int64) if dtype is not np.float64 else _times(columns[name])
-                    for name, dtype in kind.KINDS.items()
-                }
+                cells_as_series(name, columns[name], "number" if dtype is np.float64 else "whole")
+                for name, dtype in kind.KINDS.items()
             )
-        except (pl.exceptions.PolarsError, TypeError, OverflowError, ValueError) as error:
+        except (pl.exceptions.PolarsError, ValueError) as error:  # of one length, polars says
             raise PlanFileError(f"{path}: table {table!r}: {first_line(error)}") from None
     return json.dumps(whole["header"]).encode(), frames
 
@@ -281,7 +280,9 @@ def _table(frame: polars.DataFrame, kind: Any, name: str, path: Path) -> Any:
         endless = name == "circuits" and column == "end_s"  # idle circuits have no end
         right = cells.dtype.is_numeric() if dtype is np.float64 else cells.dtype.is_integer()
         if not right and len(cells):
-            raise PlanFileError(f"{path}: {name}: column {column!r} holds {cells.dtype}, not {np.dtype(dtype).name}")
+            raise PlanFileError(
+                f"{path}: {name}: column {column!r} holds {str(cells.dtype)[:80]}, not {np.dtype(dtype).name}"
+            )
         empty = cells.is_null().arg_true()
         if len(empty) and not endless:
             raise PlanFileError(f"{path}: {name} row {empty[0]}: {column} is empty")
@@ -295,15 +296,6 @@ def _table(frame: polars.DataFrame, kind: Any, name: str, path: Path) -> Any:
             raise PlanFileError(f"{path}: {name} row {bad[0]}: {column}={values[bad[0]]} is out of range")
         columns[column] = values
     return kind.of(**columns)
-
-
-def _times(cells: Any) -> polars.Series:
-    """Numbers, whole or not, and None."""
-    import polars as pl
-
-    if any(isinstance(cell, (str, bool)) for cell in cells):
-        raise ValueError("a time is no number")
-    return pl.Series(cells, dtype=pl.Float64, strict=False)
 
 
 def _float() -> polars.DataType:
