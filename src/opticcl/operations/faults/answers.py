@@ -494,8 +494,8 @@ def _needs_failed(plan: Plan) -> bool:
     return any(
         len(fault.circuits) > 0
         for steps in plan.schedule.step_classes()
-        for lit in circuits.rounds(steps.start)
-        for fault in plan.fabric.part_faults(lit)
+        for used in circuits.rounds(steps.start)
+        for fault in plan.fabric.part_faults(used)
     )
 
 
