@@ -1,5 +1,6 @@
 """Every verb gives one answer to one question: the algorithm and the time of one message on one machine."""
 
+import gc
 import json
 from collections import defaultdict
 
@@ -126,6 +127,7 @@ def test_verbs_agree(opticcl, tmp_path, monkeypatch, name, nodes):
     """`compare`, `sweep`, `study` and `train` with `simulate`: one message, `common`."""
     monkeypatch.chdir(tmp_path)
     check(opticcl, name, nodes)
+    gc.collect()  # steps and circuits of four searches
 
 
 @pytest.mark.deep

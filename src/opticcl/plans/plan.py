@@ -297,4 +297,5 @@ def compile(
     if found is None:
         nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
         raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
+    candidates.release()
     return Plan(found.plan(), size_bytes, candidates.not_tried)

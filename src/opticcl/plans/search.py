@@ -10,7 +10,7 @@ Source: Hart, Nilsson and Raphael 1968.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cache as once
 from heapq import heapify, heappop, heappush
@@ -106,7 +106,7 @@ class Candidate:
         self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
         self._bounds: list[RunBound] = []
         self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
-        self._next_cost = self._evaluate()
+        self._next_cost: Iterator[Cost] | None = None
         self._costs: list[Cost] = []
         self._plan: CircuitPlan | None = None
 
@@ -194,20 +194,18 @@ class Candidate:
             if len(self._bounds) == self._num_runs:
                 self._next_bound.close()  # releases the last step that the generator holds
             return _of_bound(self._bounds[-1], sizes)
+        if self._next_cost is None:  # made here, so that it does not refer to the candidate, which would outlive its users
+            facts = self._plan_facts()
+            self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)
         cost = next(self._next_cost, None)
         if cost is None:  # a schedule without steps
             return Known()
         self._costs.append(cost)
         if self.complete:
-            self._next_cost.close()
+            self._next_cost = iter(())  # releases the last step that the generator holds
         ((total_s, moving_s),) = self._of_costs([cost], sizes)
         bound = _of_bound(self._bounds[len(self._costs) - 1], sizes)
         return Known(total_s - bound.total_s, moving_s - bound.moving_s)
-
-    def _evaluate(self) -> Generator[Cost, None, None]:
-        facts = self._plan_facts()
-        self._plan = facts.plan
-        yield from costs(facts.plan, self.assumed, facts)
 
     def _of_costs(self, costs: Sequence[Cost], sizes: Sequence[int]) -> list[tuple[float, float]]:
         """What is known of each run by its exact cost: total and moving time [s]."""
@@ -449,6 +447,10 @@ class Candidates:
             self._planned.add(name)
             schedule = generate(name, self._wanted, self.fabric)
             self._candidates.append(Candidate(self.fabric, schedule, self._assumed, self._cache, self._also))
+
+    def release(self) -> None:
+        """Forget steps and circuits that were evaluated; plans that `Candidate.plan` returned do not need them."""
+        self._cache.clear()
 
     def of_plan(self, plan: CircuitPlan) -> Candidate:
         """The evaluated candidate that a plan of this search belongs to."""
