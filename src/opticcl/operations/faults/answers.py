@@ -22,10 +22,12 @@ The first two are timed for every failure. All algorithms are searched where nei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from math import inf
 from time import process_time
 from typing import Any, NamedTuple
@@ -77,6 +79,9 @@ and their number [count]."""
 
 MOST_BYTES = 1 << 28
 """Of steps and circuits that are cached between failures [bytes]."""
+
+ROWS_OF_GARBAGE = 8
+"""Plans after which garbage is collected: candidates refer to each other, and have large arrays [count]."""
 
 
 def recovery_parameters() -> dict[str, float]:
@@ -290,6 +295,11 @@ class Healthy:
         return self._fastest(self._on(where, None))
 
     @cached_property
+    def replanned(self) -> Iterator[int]:
+        """Counts the failures that were planned for."""
+        return count(1)
+
+    @cached_property
     def plans_of_ranks(self) -> dict[bytes, _Found]:
         """Plans for fewer ranks, whose ways to each other need no failed part, by the nodes of the ranks."""
         return {}
@@ -483,6 +493,8 @@ def answer(
     if whole:
         recovery = Recovery(detect, process_time() - began, set_s, restart_s)
         report = _with_restart(healthy, left, around or left, report, recovery, search)
+    if next(healthy.replanned) % ROWS_OF_GARBAGE == 0:
+        gc.collect()
     return report
 
 
@@ -568,7 +580,7 @@ def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: boo
     if known is not None:
         return known
     found = _replanned(healthy, rest, False, None, [], search)
-    if found is not None and untouched:
+    if found is not None and untouched and rest.num_nodes**2 <= MOST_PAIRS:  # of more ranks there are no restarts
         healthy.plans_of_ranks[key] = found
     return found
 
