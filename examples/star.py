@@ -113,7 +113,9 @@ COUPLER = Resource("subnet", 1, splits=True)  # one signal a wavelength, receive
 @register_rule("star")
 def wavelengths_of_signals(fabric, schedule):
     """The next free wavelengths for every signal; signals without one wait for the next round."""
-    repeated = {steps.start for steps in schedule.step_classes() if len(steps) > 1}  # their circuits carry other chunks later
+    repeated = {
+        steps.start for steps in schedule.step_classes() if len(steps) > 1
+    }  # their circuits carry other chunks later
 
     def rounds(step, t):
         shared = (t.op == Op.COPY) & (step not in repeated)  # only a copy may be received by several nodes
