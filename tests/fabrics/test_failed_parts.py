@@ -298,3 +298,30 @@ def test_labels_are_dealt_over_the_planes_that_work(dead_planes: int, slots: int
     plan = compile(where.without(lost), "all_to_all", 54 * 950, algorithm="skewed_exchange:steps=1")
     plan.verify().raise_if_bad()
     assert plan.simulate().num_rounds == slots
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "ramp:groups=2,racks=2,wavelengths=2",
+        "ramp:groups=2,racks=2,wavelengths=2,subnet=route_broadcast",
+        "sipac:radix=3,levels=2",
+        "sipac:radix=3,levels=2,channels=retuned",
+        "terarack:nodes=4,wavelengths=2",
+        "oddl:shape=2x4,control_radix=2",
+        "lightpath:shape=2x3,waveguides=2,lasers=4",
+    ],
+)
+def test_parts_of_a_kind_are_the_same_alone(spec):
+    """Uses come kind by kind, so those of some kinds are complete where the search for them ends."""
+    where = fabric(spec)
+    pairs = np.argwhere(~np.eye(where.num_nodes, dtype=bool))
+    circuits = where.options(pairs[:, 0], pairs[:, 1]).circuits
+    uses = list(where.parts_used(circuits))
+    kinds = [use.kind for use in uses]
+    for chosen in ([kind] for kind in dict.fromkeys(kinds)):
+        alone = list(where.parts_of_kinds(chosen, circuits))
+        expected = [use for use in uses if use.kind in chosen]
+        assert len(alone) == len(expected)
+        assert all(np.array_equal(a.part, b.part) for a, b in zip(alone, expected, strict=True))
+    assert len(list(where.parts_of_kinds(set(kinds), circuits))) == len(uses)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.fabrics.job import survivors
-from opticcl.ir import Circuits, Condition, Fabric, IntArray, Options
+from opticcl.ir import Circuits, Condition, Fabric, IntArray, Options, PartUse
 from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_parts
 from opticcl.routing.closed_order import closed_order
 
@@ -23,7 +23,10 @@ MOST_NODES_OF_TABLE = 256
 
 
 class FailingFabric(Fabric):
-    """A fabric with a parameter `failed`: its failed parts as text, see `opticcl.ir.occupied`."""
+    """A fabric with a parameter `failed`: its failed parts as text, see `opticcl.ir.occupied`.
+
+    Its `parts_used` has the uses of a kind one after the other; what follows the kinds that failed is not computed.
+    """
 
     failed: Any
 
@@ -41,6 +44,16 @@ class FailingFabric(Fabric):
         """
         both = unique_parts([*self.conditions, *conditions], f"{self.name}: failed")
         return survivors(replace(self, failed=conditions_as_text(both)))  # type: ignore[type-var]
+
+    def parts_of_kinds(self, kinds: Collection[str], circuits: Circuits) -> Iterator[PartUse]:
+        """Those of `parts_used` that are of some kinds, up to the last of them."""
+        left = set(kinds)
+        for use in self.parts_used(circuits):
+            if use.kind in kinds:
+                left.discard(use.kind)
+                yield use
+            elif not left:
+                return
 
     def joined_around(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether one of the ways to light each pair of nodes passes no failed part; arrays that broadcast.

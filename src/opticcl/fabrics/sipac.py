@@ -308,12 +308,14 @@ class Sipac(FailingFabric):
         ports, lines = np.int64(self.ports_per_node), self.num_wavelengths
         level = circuits.hops.astype(np.int64)
         sender, receiver = circuits.src * ports + level, circuits.dst * ports + level
-        circuit, line = of_wavelengths(circuits)
         yield PartUse("comb_laser", sender)
-        yield PartUse("modulator", sender[circuit] * lines + line, circuit)
-        yield PartUse("photodiode", receiver[circuit] * lines + line, circuit)
+        yield PartUse("input_fibre", sender)
+        yield PartUse("output_fibre", receiver)
         sides = np.array(self.sides, np.int64)
         side, stride = sides[level], self.strides[level]
+        switches = np.concatenate([[0], np.cumsum(self.num_nodes // sides)])[:-1]
+        place = circuits.src // (stride * side) * stride + circuits.src % stride
+        yield PartUse("switch", switches[level] + place)
         of_input = self._rings_of_input
         rings = np.concatenate([[0], np.cumsum(of_input)])[:-1] * self.num_nodes
         output = circuits.dst // stride % side
@@ -321,11 +323,9 @@ class Sipac(FailingFabric):
             output = (output - circuits.src // stride - 1) % side
         output = np.where(self._looped(circuits, level), circuits.src // stride % side, output)
         yield PartUse("micro_ring", rings[level] + circuits.src * of_input[level] + output)
-        switches = np.concatenate([[0], np.cumsum(self.num_nodes // sides)])[:-1]
-        place = circuits.src // (stride * side) * stride + circuits.src % stride
-        yield PartUse("switch", switches[level] + place)
-        yield PartUse("input_fibre", sender)
-        yield PartUse("output_fibre", receiver)
+        circuit, line = of_wavelengths(circuits)
+        yield PartUse("modulator", sender[circuit] * lines + line, circuit)
+        yield PartUse("photodiode", receiver[circuit] * lines + line, circuit)
 
     def _looped(self, circuits: Circuits, level: IntArray) -> npt.NDArray[np.bool_]:
         """Circuits of the group that led back to the sender and now leads to the next node, bool (n,).

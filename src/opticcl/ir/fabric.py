@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -475,6 +475,10 @@ class Fabric(ABC):
         yield PartUse("node", circuits.src.astype(np.int64))
         yield PartUse("node", circuits.dst.astype(np.int64))
 
+    def parts_of_kinds(self, kinds: Collection[str], circuits: Circuits) -> Iterator[PartUse]:
+        """Those of `parts_used` that are of some kinds."""
+        return (use for use in self.parts_used(circuits) if use.kind in kinds)
+
     def options(self, src: IntArray, dst: IntArray) -> Options:
         """Every way to light pairs of nodes, whatever has failed; `transfer` is the row of the pair.
 
@@ -490,12 +494,11 @@ class Fabric(ABC):
     def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Circuits that need a failed part, rule part_failed."""
         dead = {c.kind for c in self.conditions if c.mode == "dead"}
-        for use in self.parts_used(circuits) if dead else ():
-            if use.kind in dead:
-                parts = failed_parts(self.conditions, use.kind)
-                hit = np.unique(use.owners()[np.isin(use.part, parts)])
-                listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
-                yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
+        for use in self.parts_of_kinds(dead, circuits) if dead else ():
+            parts = failed_parts(self.conditions, use.kind)
+            hit = np.unique(use.owners()[np.isin(use.part, parts)])
+            listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
+            yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
 
     def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
         """Image of each instance of each resource under a move that leaves the machine what it was.

@@ -23,7 +23,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
@@ -258,16 +257,17 @@ def _seconds(
         steps = len(turns) + (USUAL_PIECES - 1) * period
         trees = next(len(forest.root) for forest in made if forest is not None)
         return steps / USUAL_PIECES / trees
-    stages: list[npt.NDArray[np.float64]] = []
+    stages = []
     for forest, inwards in zip(made, (True, False), strict=True):
         if forest is None:
             continue
-        deepest, sizes = int(forest.depth.max()), below(forest)
-        for depth in range(deepest, 0, -1) if inwards else range(1, deepest + 1):
-            tree, node = np.nonzero(forest.depth == depth)
-            parent = forest.parent[tree, node]
-            load = np.zeros(links.width.shape)
-            np.add.at(load, (node, parent) if inwards else (parent, node), sizes[tree, node] if counted else 1.0)
-            stages.append(load)
+        deepest, weight = int(forest.depth.max()), below(forest) if counted else np.ones_like(forest.depth)
+        tree, node = np.nonzero(forest.depth)
+        depth, parent = forest.depth[tree, node], forest.parent[tree, node]
+        stage = deepest - depth if inwards else depth - 1
+        ends = (node, parent) if inwards else (parent, node)
+        load = np.zeros((deepest, *links.width.shape))
+        np.add.at(load, (stage, *ends), weight[tree, node])
+        stages.append(load)
     roots = next(forest.root for forest in made if forest is not None)
-    return float(busiest(links, np.stack(stages), USUAL_PIECES).sum()) / USUAL_PIECES / len(roots)
+    return float(busiest(links, np.concatenate(stages), USUAL_PIECES).sum()) / USUAL_PIECES / len(roots)
