@@ -113,13 +113,11 @@ COUPLER = Resource("subnet", 1, splits=True)  # one signal a wavelength, receive
 @register_rule("star")
 def wavelengths_of_signals(fabric, schedule):
     """The next free wavelengths for every signal; signals without one wait for the next round."""
-    repeated = {
-        steps.start for steps in schedule.step_classes() if len(steps) > 1
-    }  # their circuits carry other chunks later
+    repeated = {steps.start for steps in schedule.step_classes() if len(steps) > 1}
 
     def rounds(step, t):
-        shared = (t.op == Op.COPY) & (step not in repeated)  # only a copy may be received by several nodes
-        alone = np.where(shared, -1, t.dst)
+        # several nodes may receive a copy, where the same circuits do not carry other chunks in a later step
+        alone = np.where((t.op == Op.COPY) & (step not in repeated), -1, t.dst)
         signals, signal = np.unique(np.stack([t.src, t.chunk_lo, t.chunk_n, alone]), axis=1, return_inverse=True)
         width = max(1, fabric.num_wavelengths // signals.shape[1])
         number, first = np.divmod(signal.ravel() * width, fabric.num_wavelengths // width * width)

@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from opticcl.errors import OutputError, printable
 from opticcl.interrupts import temporary
 
-__all__ = ["all_or_none", "read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
+__all__ = ["all_or_none", "as_written", "read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
 
 
 MORE_BYTES = 1 << 16
@@ -62,6 +62,17 @@ def all_or_none() -> Iterator[None]:
         _waiting = outer
         for finished in reversed(waiting):
             finished.clean.close()
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Within this, each file appears when it is written, within `all_or_none` too: rows that are kept while a verb goes on."""
+    global _waiting
+    outer, _waiting = _waiting, None
+    try:
+        yield
+    finally:
+        _waiting = outer
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from opticcl.cli._output import (
 )
 from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
 from opticcl.errors import ParameterError
+from opticcl.files import as_written
 
 if TYPE_CHECKING:
     from opticcl.ir import Condition, Fabric
@@ -261,5 +262,6 @@ def _answered(
 def _keep(outputs: Outputs, report: FaultsReport) -> list[str]:
     """Write the rows so far to the files of records and rows, in place of what they had; returns their names."""
     outputs.lines = [line for line in outputs.lines if line.startswith(PICTURE.name)]
-    outputs.write_record(report.record, lambda: [{**row.record(), "cut": len(row.cut)} for row in report.rows])
+    with as_written():
+        outputs.write_record(report.record, lambda: [{**row.record(), "cut": len(row.cut)} for row in report.rows])
     return [str(path) for kind in (RECORD, TABLE) for path in outputs.of(kind)]

@@ -194,9 +194,7 @@ class Candidate:
             if len(self._bounds) == self._num_runs:
                 self._next_bound.close()  # releases the last step that the generator holds
             return _of_bound(self._bounds[-1], sizes)
-        if (
-            self._next_cost is None
-        ):  # made here, so that it does not refer to the candidate, which would outlive its users
+        if self._next_cost is None:  # a generator that refers to the candidate would keep it until garbage is collected
             facts = self._plan_facts()
             self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)
         cost = next(self._next_cost, None)
