@@ -11,6 +11,7 @@ from opticcl.plans.search import Candidates
 
 EXCEPTIONS = {
     ("topoopt", 4096, 1000): "dissemination would use more memory for its circuits than is used; a ring is left",
+    ("terarack_torus", 8192, 10**8): "a search cuts blocks of 4,096 nodes into 16 pieces, of 8,192 into 8",
     ("sip_ring", 4096, 1000): "first fit tries no more fibre segments than dissemination has on 2,048 nodes",
 }
 """Fabric, nodes and size where twice the nodes take more than three times as long, and which guard decides."""

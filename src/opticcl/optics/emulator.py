@@ -509,18 +509,19 @@ class Emulator:
             count: whether to count the elements that light passes.
         """
         loaded = self.load(settings)
-        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist.photodiodes.count)
+        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist)
 
 
-def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, photodiodes: int) -> LightReport:
+def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, netlist: Netlist) -> LightReport:
     """What photodiodes receive, beside what they have to receive.
 
     Args:
         clashes: of the settings.
         rows: light at photodiodes.
         listeners: what photodiodes have to receive.
-        photodiodes: number of them [count].
+        netlist: of the machine.
     """
+    photodiodes = netlist.photodiodes.count
     many = np.bincount(rows.photodiode, minlength=photodiodes)
     signal, wavelength = np.full(photodiodes, DARK), np.full(photodiodes, DARK)
     signal[rows.photodiode], wavelength[rows.photodiode] = rows.signal, rows.wavelength
@@ -530,7 +531,7 @@ def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, p
     listened = np.zeros(photodiodes, bool)
     listened[at] = True
     others = ~listened[rows.photodiode]
-    data = others & (rows.signal < NO_DATA)
+    data = others & (rows.signal < NO_DATA) & (not netlist.ganged)
     return LightReport(
         clashes,
         np.flatnonzero(many[at] == 0),
