@@ -203,11 +203,6 @@ class Netlist:
         """The group of photodiodes."""
         return next(group for group in self.groups if group.kind == "photodiode")
 
-    @property
-    def ganged(self) -> bool:
-        """Whether gates open together, so that a photodiode behind an open one may receive data that no circuit leads there."""
-        return any(group.kind == "gate" and group.num_devices < group.count for group in self.groups)
-
     def count(self, group: str) -> int:
         """Elements of a group [count]."""
         return self.groups[self.position[group]].count

@@ -509,19 +509,18 @@ class Emulator:
             count: whether to count the elements that light passes.
         """
         loaded = self.load(settings)
-        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist)
+        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist.photodiodes.count)
 
 
-def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, netlist: Netlist) -> LightReport:
+def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, photodiodes: int) -> LightReport:
     """What photodiodes receive, beside what they have to receive.
 
     Args:
         clashes: of the settings.
         rows: light at photodiodes.
         listeners: what photodiodes have to receive.
-        netlist: of the machine.
+        photodiodes: number of them [count].
     """
-    photodiodes = netlist.photodiodes.count
     many = np.bincount(rows.photodiode, minlength=photodiodes)
     signal, wavelength = np.full(photodiodes, DARK), np.full(photodiodes, DARK)
     signal[rows.photodiode], wavelength[rows.photodiode] = rows.signal, rows.wavelength
@@ -531,7 +530,7 @@ def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, n
     listened = np.zeros(photodiodes, bool)
     listened[at] = True
     others = ~listened[rows.photodiode]
-    data = others & (rows.signal < NO_DATA) & (not netlist.ganged)
+    data = others & (rows.signal < NO_DATA)
     return LightReport(
         clashes,
         np.flatnonzero(many[at] == 0),

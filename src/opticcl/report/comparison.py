@@ -68,7 +68,7 @@ def comparison_table(comparison: Comparison) -> FittedTable:
         Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
         Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
-        Column("light", [light_word(e.light) for e in entries], 2, justify="left"),
+        Column("light", [light_word(e.light) for e in entries], 5, justify="left"),
         Column("USD per node", [usd_word(e) for e in entries], 6),
         Column("verified", [verdict_cell(e.verdict.verdict) for e in entries], justify="left"),
     ]

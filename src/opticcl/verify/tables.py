@@ -567,7 +567,7 @@ class _Judge:
             )
         listened = np.zeros(diodes.count, bool)
         listened[d.number[receive]] = True
-        stray = np.flatnonzero(~listened[light.photodiode] & (light.signal < NO_DATA) & (not self.netlist.ganged))
+        stray = np.flatnonzero(~listened[light.photodiode] & (light.signal < NO_DATA))
         if len(stray):
             where = f"photodiode of {diodes.place(int(light.photodiode[stray[0]]))}"
             its = int(send[light.signal[stray[0]]])
