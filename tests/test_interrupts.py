@@ -1,4 +1,4 @@
-"""A program that is told to end ends, whatever it does, and leaves nothing behind."""
+"""A program that gets a signal to end does so, whatever it does, and leaves nothing behind."""
 
 import os
 import random

@@ -38,7 +38,7 @@ def main(words: list[str] | None = None, file: Path = FILE) -> int:
         print("make golden: REASON is for the records of ONLY; give ONLY=id, or a list of them", file=sys.stderr)
         return 2
     refused = 0
-    begun = told = time.monotonic()
+    begun = reported = time.monotonic()
     wanted = only or [id for id in known if id not in records]
     for number, id in enumerate(wanted):
         new, old = made(id), records.get(id)
@@ -53,9 +53,9 @@ def main(words: list[str] | None = None, file: Path = FILE) -> int:
                 continue
             for one in differences(old, new):
                 print(f"{id}: {one}")
-        if time.monotonic() - told > 10:
-            told = time.monotonic()
-            print(f"{number + 1:,} of {len(wanted):,} records, {told - begun:.0f} s", file=sys.stderr)
+        if time.monotonic() - reported > 10:
+            reported = time.monotonic()
+            print(f"{number + 1:,} of {len(wanted):,} records, {reported - begun:.0f} s", file=sys.stderr)
     if refused:
         return 1
     if wanted:

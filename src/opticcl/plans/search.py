@@ -322,7 +322,6 @@ class Candidates:
             accepts: whether a complete candidate may be returned at all.
         """
         others: list[Candidate] = []
-        self._hunts = False
         for candidate in self.in_order(
             sizes, resolution_s=resolution_s, algorithm=algorithm, below_s=below_s, deadline_s=deadline_s
         ):
@@ -335,7 +334,6 @@ class Candidates:
             if not closes and not self._differs and self._judged(candidate):
                 break
             self._hunts = not closes  # candidates with a dark step are evaluated no further
-        self._hunts = False
         return next((one for one in others if self._judged(one)), others[0] if others else None)
 
     def in_order(
@@ -351,7 +349,7 @@ class Candidates:
 
         Args: sizes, resolution_s, algorithm, below_s, deadline_s: as of `fastest`.
         """
-        self.finished = True
+        self.finished, self._hunts = True, False
         if self._planned is not None and algorithm is None:
             self._plan(sizes)
         moving_s = self._moving_s(sizes)
