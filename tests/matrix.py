@@ -94,7 +94,6 @@ def compiled(fabric: str, algorithm: str, size: int, request: Request) -> Circui
         return made
     try:
         schedule = generate(algorithm, request, made)
-        schedule = replace(schedule, step=cache(schedule.step))
         plan = lower(made, schedule)
     except UnsupportedError as reason:
         return str(reason)

@@ -17,8 +17,7 @@ from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST
-from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, same_columns
-from opticcl.ir.schedule import concatenate_transfers
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, concatenate_transfers, same_columns
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
@@ -278,7 +277,7 @@ def test_shuffled_steps_get_the_same_circuits(where, algorithm):
     rng = np.random.default_rng(7)
     mixed = [plan.schedule.step(i) for i in range(plan.schedule.num_steps)]
     mixed = [step.take(rng.permutation(len(step))) for step in mixed]
-    other = lower(plan.fabric, replace(plan.schedule, step=mixed.__getitem__, classes=(), symmetries=()))
+    other = lower(plan.fabric, replace(plan.schedule, step=mixed.__getitem__, classes=()))
 
     def light(circuits):
         paths = [tuple(circuits.path(i).tolist()) for i in range(len(circuits))]

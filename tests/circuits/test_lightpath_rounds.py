@@ -106,7 +106,7 @@ def test_schedules_get_their_lasers(where, algorithm, collective, expected):
     rng = np.random.default_rng(1)
     steps = [schedule.step(i) for i in range(schedule.num_steps)]
     steps = [step.take(rng.permutation(len(step))) for step in steps]
-    mixed = replace(schedule, step=steps.__getitem__, classes=(), symmetries=())
+    mixed = replace(schedule, step=steps.__getitem__, classes=())
     found = rule.lightpath(machine, mixed)
     damage, real = machine.damage, usable_first(machine.damage, machine.lasers)
     for number, given in enumerate(steps):
@@ -218,9 +218,7 @@ def test_nothing_follows_from_a_step_without_transfers():
     machine = fabric("lightpath:shape=1x5,lasers=4")
     pairs = [([0, 0], [1, 2]), ([], []), ([0], [2])]
     steps = [Transfers.of(np.array(src, int), np.array(dst, int), 0, 1, Op.COPY) for src, dst in pairs]
-    schedule = replace(
-        generate("ring", "all_gather", machine), num_steps=3, step=steps.__getitem__, classes=(), symmetries=()
-    )
+    schedule = replace(generate("ring", "all_gather", machine), num_steps=3, step=steps.__getitem__, classes=())
     lasers = rule._StandingLasers(machine, schedule).of_step(2, steps[2])
     assert (lasers.lo.tolist(), lasers.width.tolist()) == ([0], [4])
 

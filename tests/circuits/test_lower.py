@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from tests.collectives import nothing_required
 
-from opticcl import circuits as circuits_module
-from opticcl.circuits import LoweredRounds, lower, register_rule
+from opticcl.circuits import RULES, lower, register_rule
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, job
-from opticcl.ir import Circuits, Op, Schedule, Transfers
+from opticcl.ir import Circuits, Op, Schedule, Transfers, circuit_plan
 from opticcl.schedule import generate
 
 
@@ -30,7 +29,7 @@ def test_a_rule_is_registered_under_its_name_and_a_fabric_without_one_is_refused
     def rule(where, schedule):
         return lambda step, transfers: (Circuits.of([0], [0], [1], wavelength_lo=7),)
 
-    monkeypatch.setattr(circuits_module.RULES, "_entries", dict(circuits_module.RULES._entries))
+    monkeypatch.setattr(RULES, "_entries", dict(RULES._entries))
     assert register_rule("unknown_ring")(rule) is rule
     assert lower(where, steps_of(where, [(0, 1)])).rounds(0)[0].wavelength_lo.tolist() == [7]
 
@@ -86,8 +85,8 @@ def test_equal_transfers_have_the_same_routes_and_others_their_own():
 )
 def test_more_routes_than_the_limit_are_streamed(machine, most, pieces, streamed, monkeypatch):
     """A ring of 16 has 16 routes; the limit for straight pieces counts where the fabric has lines alone."""
-    for name, value in (("MOST_ROUTES", most), ("MOST_IN_PIECES", pieces), ("AT_ONCE", 7)):
-        monkeypatch.setattr(circuits_module, name, value)
+    for name, value in (("ROUTES_LISTED", most), ("ROUTES_IN_PIECES", pieces), ("ROUTES_AT_ONCE", 7)):
+        monkeypatch.setattr(circuit_plan, name, value)
     where = fabric(machine)
     plan = lower(where, generate("ring", "all_reduce", where))
     blocks = plan.stream(0)
@@ -97,30 +96,6 @@ def test_more_routes_than_the_limit_are_streamed(machine, most, pieces, streamed
         assert [len(block) for block in blocks] == [7, 7, 2]
         for name in ("transfer", "src", "dst", "hops"):
             assert np.concatenate([getattr(block, name) for block in blocks]).tolist() == getattr(whole, name).tolist()
-
-
-def test_blocks_and_symmetric_steps_are_asked_of_the_rule_where_it_has_them(monkeypatch):
-    """Blocks on whole machines alone; symmetric steps where the schedule has one and the rule a method for it."""
-
-    class Rule:
-        def __call__(self, step, transfers):
-            return ()
-
-        def block(self, steps):
-            return ("block", steps)
-
-        def symmetric(self, i, step):
-            return ("symmetric", i, step)
-
-    machine = fabric("ideal:nodes=6")
-    part = job(machine, [0, 1, 2])
-    schedule = generate("ring", "all_reduce", machine)
-    monkeypatch.setattr(circuits_module, "symmetric_step", lambda schedule, i: "known" if i == 1 else None)
-    made, plain = (LoweredRounds(machine, schedule, schedule.step, rule) for rule in (Rule(), lambda i, rows: ()))
-    of_part = LoweredRounds(part, schedule, schedule.step, Rule())
-    assert (made.block("steps"), of_part.block("steps"), plain.block("steps")) == (("block", "steps"), None, None)
-    assert [made.symmetric(i) for i in (0, 1)] == [None, ("symmetric", 1, "known")]
-    assert [plain.symmetric(i) for i in (0, 1)] == [None, None]
 
 
 @pytest.mark.parametrize("machine", ["sip_ring:nodes=6", "torus:shape=2x3"])

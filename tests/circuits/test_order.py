@@ -41,7 +41,7 @@ def test_shuffled_steps_get_the_same_light(where, collective):
             continue
         steps = [schedule.step(i) for i in range(min(schedule.num_steps, 8))]
         mixed = [step.take(rng.permutation(len(step))) for step in steps]
-        some = replace(schedule, num_steps=len(steps), step=mixed.__getitem__, classes=(), symmetries=())
+        some = replace(schedule, num_steps=len(steps), step=mixed.__getitem__, classes=())
         other = lower(machine, some)
         for i in range(len(steps)):
             where_from = f"{algorithm}, step {i}"

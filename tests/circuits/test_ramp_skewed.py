@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.verify.test_symmetric_steps import not_listed, ramp
+from tests.images import not_listed, ramp
 
 from opticcl.circuits import lower
 from opticcl.circuits.ramp import _first_fit, _planes_that_work
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Condition, Op, Transfers
-from opticcl.ir.symmetric_steps import symmetric_step
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -48,7 +47,7 @@ def test_images_of_some_senders_are_all_circuits(monkeypatch, shape, collective,
     """Round by round, each once: the moves join as many senders as there are nodes for each that is listed."""
     listed, plan = not_listed(monkeypatch, ramp(shape), collective, algorithm)
     for i in range(plan.schedule.num_steps):
-        if symmetric_step(plan.schedule, i) is None:
+        if plan.circuits.images(i) is None:
             continue
         found = plan.circuits.symmetric(i)
         joined = [orbit(sender, found.moves) for sender in found.senders.tolist()]

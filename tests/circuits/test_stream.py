@@ -4,13 +4,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.streams import StreamedPlan
 
-from opticcl import circuits as circuits_module
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lightpath as lightpath_rule
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, concatenate_circuits
+from opticcl.ir import CircuitPlan, Circuits, circuit_plan, concatenate_circuits
 from opticcl.ir.step_cache import StepCache
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.plans.compare import compare_plans
@@ -31,8 +31,8 @@ FABRICS = [
 @pytest.fixture
 def few(monkeypatch):
     """Steps of more than 16 transfers are streamed, 7 at a time."""
-    monkeypatch.setattr(circuits_module, "MOST_ROUTES", 16)
-    monkeypatch.setattr(circuits_module, "AT_ONCE", 7)
+    monkeypatch.setattr(circuit_plan, "ROUTES_LISTED", 16)
+    monkeypatch.setattr(circuit_plan, "ROUTES_AT_ONCE", 7)
 
 
 @pytest.mark.parametrize("specification", FABRICS)
@@ -45,8 +45,8 @@ def test_nothing_differs(specification, algorithm, collective, monkeypatch):
     common, plan = assumptions("common"), lower(where, schedule)
     whole = profile(plan, common).costs, verify(plan), loads(plan, 10**6)
     assert plan.stream(0) is None
-    monkeypatch.setattr(circuits_module, "MOST_ROUTES", 16)
-    monkeypatch.setattr(circuits_module, "AT_ONCE", 7)
+    monkeypatch.setattr(circuit_plan, "ROUTES_LISTED", 16)
+    monkeypatch.setattr(circuit_plan, "ROUTES_AT_ONCE", 7)
     for one in (lower(where, schedule), StepCache().of_plan(lower(where, schedule))):
         streamed = concatenate_circuits(one.stream(0))
         assert np.array_equal(streamed.hops, plan.rounds(0)[0].hops)
@@ -91,15 +91,12 @@ def test_mutants_are_refused(edit, rule, compiled, few):
     plan = lower(where, generate("mesh", "all_to_all", where))
 
     class Changed:
-        def __call__(self, i):
-            return plan.rounds(i)
-
         def stream(self, i):
             for number, block in enumerate(plan.stream(i)):
                 yield edit(block) if number == 3 else block
 
     with always_compiled(compiled):
-        assert rule in {v.rule for v in verify(dataclasses.replace(plan, rounds=Changed())).violations}
+        assert rule in {v.rule for v in verify(StreamedPlan(where, plan.schedule, Changed())).violations}
         assert verify(plan).ok
 
 
@@ -170,14 +167,14 @@ def test_routes_of_many_hops_by_a_kernel():
 def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
     """Not once for each; the costs are the same."""
     plan = lower(where := fabric("fat_tree:nodes=27"), generate("mesh", "all_to_all", where))
-    sets, passes, routes = [assumptions("common"), assumptions("published")], [], circuits_module._routes
+    sets, passes, routes = [assumptions("common"), assumptions("published")], [], CircuitPlan.routes
     due = [profile(plan, one).costs for one in sets]
 
     def counted(*given):
         passes.append(given)
         yield from routes(*given)
 
-    monkeypatch.setattr(circuits_module, "_routes", counted)
+    monkeypatch.setattr(CircuitPlan, "routes", counted)
     facts = PlanFacts(plan, sets)
     assert [tuple(costs(plan, one, facts)) for one in sets] == due
     again = loads(plan, 10**6, tuple(costs(plan, sets[0], facts)))
@@ -191,7 +188,7 @@ def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
 def test_routes_of_the_same_transfers_are_evaluated_once(few, monkeypatch, name):
     """In another order too, but not with another pair or another size; costs are those of plans evaluated alone."""
     plan = lower(where := fabric(name), generate("mesh", "all_to_all", where))
-    step, passes, routes = plan.schedule.step(0), [], circuits_module._routes
+    step, passes, routes = plan.schedule.step(0), [], CircuitPlan.routes
     shuffled = step.take(np.random.default_rng(3).permutation(len(step)))
     other_pair = dataclasses.replace(step, dst=np.r_[step.dst[1:2], step.dst[1:]])
     larger = dataclasses.replace(step, parts=np.r_[step.parts[:1] + 1, step.parts[1:]])
@@ -206,7 +203,7 @@ def test_routes_of_the_same_transfers_are_evaluated_once(few, monkeypatch, name)
         passes.append(given)
         yield from routes(*given)
 
-    monkeypatch.setattr(circuits_module, "_routes", counted)
+    monkeypatch.setattr(CircuitPlan, "routes", counted)
     shared, found = RouteLoads(), []
     for one in plans:
         facts = PlanFacts(one, sets, shared)

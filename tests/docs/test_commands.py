@@ -41,7 +41,7 @@ DEEP = {
     ),
     "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has the same",
     "opticcl verify -f ramp:groups=32,racks=32,wavelengths=64 -c all_to_all -s 1GB -a skewed_exchange:steps=1": (
-        "4.3e9 circuits, 3 s; tests/verify/test_symmetric_steps.py has smaller machines"
+        "4.3e9 circuits, 3 s; tests/verify/test_images.py has smaller machines"
     ),
     "opticcl faults -f sipac:radix=3,levels=2,wavelengths=3 --fail comb_laser:3 --assume compute=none --streamed": (
         "many numbers of pieces, 2 s; tests/cli/test_faults.py has a smaller machine"

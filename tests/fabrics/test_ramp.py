@@ -13,7 +13,7 @@ from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.ramp import shape_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Occupied, Op, Schedule, Transfers
-from opticcl.ir.symmetric_steps import LightMove
+from opticcl.ir.representatives import LightMove
 from opticcl.optics.values import chain_of, optics
 from opticcl.verify.light import check_light
 

@@ -16,7 +16,6 @@ from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.terarack import ring_cuts
 from opticcl.ir import Circuits
-from opticcl.ir.step_blocks import ArcBlock
 from opticcl.optics.decibels import ratio_of_db
 from opticcl.optics.values import optics
 
@@ -165,28 +164,6 @@ def test_options_take_the_shorter_way_first() -> None:
     columns = (lit.transfer, lit.src, lit.dst, lit.port, lit.wavelength_lo, np.broadcast_to(lit.wavelength_n, len(lit)))
     assert list(zip(*(column.tolist() for column in columns), paths, strict=True)) == due
     assert found.choice.tolist() == list(range(len(due)))
-
-
-def test_arcs_of_a_block_use_what_their_circuits_use() -> None:
-    """Fibre segments, modulators and filters, in both directions of both rings."""
-    rows = [(a, b, port) for a, b in PAIRS for port in range(4)]
-    src, dst, port = np.array(rows).T.astype(np.int32)
-    circuits = light(src.tolist(), dst.tolist(), port, [segments(a, b, p % 2 == 1) for a, b, p in rows])
-    fibre, *others = RING.usage(circuits)
-    straight = RING.straight_usage(ArcBlock(src, dst, port, np.zeros(len(rows), np.int32)))
-    assert straight.resource is fibre.resource
-    arcs = straight.links
-    first, side, start, length = (
-        np.ravel(column).tolist() for column in (arcs.first, arcs.side, arcs.start, arcs.length)
-    )
-    for row in range(len(rows)):
-        passed = {first[row] + (start[row] + k) % side[row] for k in range(length[row])}
-        assert passed == set(fibre.index[fibre.circuit == row].tolist())
-        assert length[row] == len(passed)
-    ends = straight.others
-    assert [use.resource for use in ends] == [use.resource for use in others]
-    for one, other in zip(ends, others, strict=True):
-        assert one.index.tolist() == other.index.tolist()
 
 
 def test_a_stuck_filter_ends_the_light_that_passes_it() -> None:

@@ -133,7 +133,7 @@ def test_a_changed_distance_of_chunks_is_refused(value, rule, tmp_path):
 def change(tmp_path, system, row, column, value):
     """Write a CSV plan file, change one cell as a person would, and return the rules that the judge finds broken."""
     path = tmp_path / "plan.csv"
-    plan_of(system).save(path)
+    plan_of(system).save(path, listed=True)
     lines = path.read_text("utf-8").splitlines()
     names = lines[1].split(",")
     cells = lines[2 + row].split(",")
@@ -255,7 +255,7 @@ def edit_header(path, **fields):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"version": 4}, "version 4"),
+        ({"version": 5}, "version 5"),
         ({"version": 0}, "version=0"),
         ({"format": "schedule"}, "schedule"),
         ({"fabric": "rampp"}, "did you mean 'ramp'"),

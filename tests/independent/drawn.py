@@ -150,7 +150,8 @@ def compiled(random: Random, fabric: str, folder: Path) -> Drawn:
         request = Request(random.choice(COLLECTIVES), random.randrange(ranks), random.randint(1, 3))
         algorithm = random.choice(ALGORITHMS.names())
         try:
-            opticcl.compile(fabric, request, "1 MB", algorithm=algorithm, root=request.root, nodes=job).save(path)
+            plan = opticcl.compile(fabric, request, "1 MB", algorithm=algorithm, root=request.root, nodes=job)
+            plan.save(path, listed=random.random() < 0.5)
         except OpticclError:
             continue
         whole = json.loads(path.read_text("utf-8"))
@@ -560,7 +561,7 @@ def _reorder(random: Random, plan: Drawn) -> None:
 
     Rows of one transfer stay in their order.
     """
-    if plan.header.get("runs"):
+    if plan.header.get("runs") or plan.header.get("steps"):
         return
     place = {}
     for row in plan.rows:
@@ -594,13 +595,8 @@ def _change_header(random: Random, plan: Drawn) -> None:
         c["shift"] = random.randint(1, 3)
     elif kind == 2:
         header["num_steps"] += random.choice((-1, 1))
-    elif kind == 3 and header.get("symmetries"):
-        random.choice(header["symmetries"])["ranks"] = {
-            "kind": "digits",
-            "radices": [c["num_ranks"]],
-            "digit": 0,
-            "add": 1,
-        }
+    elif header.get("steps"):
+        _change_phase(random, header)
     elif header.get("runs"):
         run = random.choice(header["runs"])
         member = random.choice(run["members"])
@@ -610,6 +606,23 @@ def _change_header(random: Random, plan: Drawn) -> None:
         elif run["count"] > 1:
             run["count"] -= 1
             header["num_steps"] -= 1
+
+
+def _change_phase(random: Random, header: dict) -> None:
+    """A step more or fewer of a phase, another digit that moves, another value of all rows."""
+    phase = random.choice(header["steps"]["phases"])
+    kind = random.randrange(3)
+    if kind == 0:
+        more = random.choice((-1, 1))
+        phase["count"] = phase.get("count", 1) + more
+        header["num_steps"] += more
+    elif kind == 1:
+        digit = random.randrange(len(header["steps"]["radices"]))
+        moves = set(phase.get("moves", [])) ^ {digit}
+        phase["moves"] = sorted(moves)
+    elif phase.get("rows") is not None:
+        name = random.choice([name for name, value in phase["rows"].items() if isinstance(value, int)])
+        phase["rows"][name] += random.choice((-1, 1))
 
 
 CHANGES = (

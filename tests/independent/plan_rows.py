@@ -8,12 +8,13 @@ import binascii
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
 from pathlib import Path
 
 import numpy as np
+from tests.independent.phases import BadPhasesError, Phases, Sent
 
 COLUMNS = (
     "step", "round", "transfer", "src", "dst", "chunk_lo", "chunk_n", "parts", "op", "port",
@@ -21,7 +22,7 @@ COLUMNS = (
 )  # fmt: skip
 HEADER = (
     "format", "version", "opticcl", "fabric", "collective", "algorithm", "num_steps", "size_bytes", "nodes",
-    "runs", "symmetries",
+    "runs", "symmetries", "steps",
 )  # fmt: skip
 FREE, A_ROW = 1024, 64
 """A file of n rows claims at most FREE + A_ROW n ranks, and as many chunks."""
@@ -163,6 +164,31 @@ class FileStep:
 
 
 @dataclass(frozen=True)
+class PhaseStep:
+    """Rows of one step, whose transfers phases define.
+
+    Args:
+        rounds: circuits that exist at the same time.
+        transfers: each once.
+        later: transfers of each step of the plan that it stands for, in the order of their numbers.
+    """
+
+    rounds: list[list[Circuit]]
+    transfers: list[Transfer]
+    later: list[list[Sent]]
+
+    @property
+    def count(self) -> int:
+        """Steps of the plan that it stands for."""
+        return len(self.later)
+
+    def steps(self, num_chunks: int) -> Iterator[dict[Transfer, tuple[int, list[int]]]]:
+        """As of `FileStep`."""
+        for sent in self.later:
+            yield {t: (one.parts, list(one.chunks)) for t, one in zip(self.transfers, sent, strict=True)}
+
+
+@dataclass(frozen=True)
 class PlanRows:
     """A plan file.
 
@@ -176,7 +202,7 @@ class PlanRows:
     fabric: str
     collective: dict
     nodes: list[int] | None
-    steps: list[FileStep]
+    steps: list[FileStep | PhaseStep]
 
 
 def read_plan(path: Path) -> PlanRows:
@@ -201,7 +227,12 @@ def read_plan(path: Path) -> PlanRows:
     if max(collective["num_ranks"], collective["num_chunks"]) > most:
         raise MalformedError(f"more than {most} ranks or chunks")
     runs = {run["step"]: run for run in header.get("runs", [])}
+    phases = _phases(header)
     num_steps = header["num_steps"] - sum(run["count"] - 1 for run in runs.values())
+    if phases is not None:
+        if phases.num_steps != header["num_steps"]:
+            raise MalformedError(f"{phases.num_steps} steps of phases")
+        num_steps = len(phases.file_steps())
     if num_steps > rows:
         raise MalformedError(f"{num_steps} steps of {rows} rows")
     order = list(zip(columns["step"], columns["round"], strict=True))
@@ -213,7 +244,57 @@ def read_plan(path: Path) -> PlanRows:
     for row, step in enumerate(columns["step"]):
         of_step[step].append(row)
     steps = [_step(columns, of_step[k], runs.get(k), collective["num_chunks"]) for k in range(num_steps)]
+    if phases is not None:
+        where = header.get("nodes") or list(range(collective["num_ranks"]))
+        for k, (first, count, defined) in enumerate(phases.file_steps()):
+            if defined:
+                steps[k] = _of_phases(steps[k], [phases.step(first + turn) for turn in range(count)], where)
     return PlanRows(header["fabric"], collective, header.get("nodes"), steps)
+
+
+def _phases(header: dict) -> Phases | None:
+    if header.get("steps") is None:
+        return None
+
+    def numbers(text: str, count: int | None) -> np.ndarray:
+        return np.frombuffer(inflated(text), "<i4").astype(np.int64) if count is None else unpacked(text, count)
+
+    c = header["collective"]
+    try:
+        return Phases(header["steps"], c["num_ranks"], c["num_chunks"], numbers)
+    except BadPhasesError as error:
+        raise MalformedError(str(error)) from None
+
+
+def _of_phases(step: FileStep, sent: list[list[Sent]], nodes: list[int]) -> PhaseStep:
+    """A step of the file, whose rows must repeat what phases say.
+
+    Args:
+        step: by its rows.
+        sent: transfers of each step of the plan that it stands for.
+        nodes: of the ranks.
+    Raises: MalformedError: rows with other transfers.
+    """
+    if any(len(one) != len(sent[0]) for one in sent):
+        raise MalformedError("steps of one kind with other transfers")
+    found = []
+    for number, one in enumerate(sent[0]):
+        lo, n = one.chunks[0], len(one.chunks)
+        apart = one.chunks[1] - lo if n > 1 else 1
+        found.append(Transfer(number, nodes[one.src], nodes[one.dst], lo, n, apart, one.parts, one.op))
+    for t in step.transfers:
+        said = found[t.number] if t.number < len(found) else None
+        if said is None or replace(t, chunk_step=said.chunk_step if t.chunk_n == 1 else t.chunk_step) != said:
+            raise MalformedError(f"transfer {t} is not what the phases say")
+    known = {(t.number, t.src, t.dst, t.chunk_lo, t.chunk_n, t.parts, t.op): t for t in found}
+
+    def carried(c: Circuit) -> Circuit:
+        t = c.carries
+        return (
+            c if t is None else replace(c, carries=known[t.number, t.src, t.dst, t.chunk_lo, t.chunk_n, t.parts, t.op])
+        )
+
+    return PhaseStep([[carried(c) for c in circuits] for circuits in step.rounds], found, sent)
 
 
 def _json(path: Path) -> tuple[dict, dict]:

@@ -43,7 +43,8 @@ def with_circuits(plan: CircuitPlan, edit, step: int = 0) -> CircuitPlan:
         kept = plan.rounds(i)
         return (edit(kept[0]), *kept[1:]) if i == step else kept
 
-    return replace(plan, rounds=rounds, schedule=replace(plan.schedule, classes=()))
+    alone = tuple(range(i, i + 1) for i in range(plan.schedule.num_steps))
+    return replace(plan, rounds=rounds, schedule=replace(plan.schedule, classes=alone))
 
 
 def rules(plan: CircuitPlan) -> set[str]:
@@ -159,7 +160,8 @@ def test_a_class_of_steps_that_are_not_distinct():
         t = plan.schedule.step(i)
         return rows(t, slice(None, None, -1)) if i == 2 else t
 
-    assert "steps_unequal" in rules(replace(plan, schedule=replace(plan.schedule, step=step)))
+    schedule = replace(plan.schedule, step=step, classes=plan.schedule.step_classes())
+    assert "steps_unequal" in rules(replace(plan, schedule=schedule))
 
 
 def test_sending_what_one_does_not_hold():

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.assumptions import assumptions
+from opticcl.circuits import ramp as rule
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.direct_parts import NEAR, algorithm_in_parts, cut_of
 from opticcl.plans.plan import compile
 from opticcl.plans.planner import plan_collective
-from opticcl.schedule import skewed_exchange
 
 IN_LINE = replace(assumptions("published"), rounds="in_line", compute="none")
 SHAPES = [(3, 2, 6), (5, 3, 10), (4, 4, 8), (2, 1, 4), (32, 32, 64)]
@@ -112,7 +112,7 @@ def test_a_cut_that_does_not_pay():
 def test_a_plan_of_steps_that_are_not_listed(monkeypatch):
     """`plan` says how many circuits they have, as of those that are."""
     listed = plan_collective(WHERE, "all_to_all", SIZE, assumptions=IN_LINE, break_evens=False)
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
+    monkeypatch.setattr(rule, "MOST_LISTED", 0)
     defined = plan_collective(WHERE, "all_to_all", SIZE, assumptions=IN_LINE, break_evens=False)
     assert [one.holds for one in listed.segments] == [one.holds for one in defined.segments]
 

@@ -67,21 +67,6 @@ def test_a_step_that_raises_is_left_out(failing, algorithm):
     assert all(entry.verdict.ok and entry.plan.algorithm != "failing" for entry in found.entries)
 
 
-def test_a_plan_too_large_to_be_verified_gives_way_to_the_next_fastest(failing, monkeypatch):
-    """The search does not verify what it evaluates."""
-    src = np.arange(12) // 3
-    failing(lambda i: Transfers.of(src, (src + 1 + np.arange(12) % 3) % 4, src % 2, 2, Op.COPY, None, 2))
-    monkeypatch.setattr("opticcl.verify.chunk_rows.MOST_APART", 3)
-    monkeypatch.setattr("opticcl.verify.chunk_rows.FEW_FOLLOWED", 0)
-    monkeypatch.setattr("opticcl.verify.data.MOST_DISTANCE", 1)
-    kept = {name: ALGORITHMS.get(name) for name in ("failing", "ring")}
-    monkeypatch.setattr(ALGORITHMS, "_entries", kept)
-    found = compare_plans(FABRICS, "all_gather", [1], algorithm="auto", assumptions="published")
-    reasons = [one.reason for one in found.declined if one.algorithm == "failing"]
-    assert reasons == ["failing: verify: a step carries 24 chunks that are no neighbours; at most 3"] * 2
-    assert [entry.verdict.ok for entry in found.entries] == [True, True]
-
-
 @pytest.mark.parametrize("algorithm", ["auto", "all"])
 def test_a_later_step_that_raises_gives_way_to_the_next_fastest(failing, algorithm, monkeypatch):
     """The search needs one step of a class, the verifier all of them."""

@@ -8,14 +8,14 @@ from tests.profiles import examples
 from tests.strategies import fabrics
 
 from opticcl.assumptions import assumptions
-from opticcl.circuits import lower
+from opticcl.circuits import LoweredRounds, lower
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.estimate.budget import best_budget, plan_budget
 from opticcl.fabrics import fabric
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.search import Candidates
-from opticcl.schedule import GeneratedStep, all_variants, generate
+from opticcl.schedule import all_variants, generate
 from opticcl.verify.judge import Judge
 
 NAMES = st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast", "send_recv"])
@@ -163,8 +163,9 @@ def test_a_plan_that_is_kept_has_not_the_cache_of_the_search():
     where, wanted = fabric("ideal", nodes=8), Request("all_reduce")
     found = Candidates(where, wanted, all_variants(wanted, where), assumptions("published")).fastest([10**6])
     assert found.profile.plan.schedule.step(0) is found.profile.plan.schedule.step(0)
-    assert not isinstance(found.profile.plan.schedule.step, GeneratedStep)
-    assert isinstance(found.plan().schedule.step, GeneratedStep)
+    assert type(found.profile.plan.rounds) is not type(found.plan().rounds)
+    assert isinstance(found.plan().rounds, LoweredRounds)
+    assert found.plan().schedule == found.profile.plan.schedule
     assert closed_form(found.plan(), 10**6, assumptions("published")).total_s == found.profile.timeline(10**6).total_s
 
 

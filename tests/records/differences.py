@@ -57,11 +57,32 @@ def differences(old: Any, new: Any, where: str = "") -> Iterator[Difference]:
                 yield from differences(value, new.get(key, GONE), f"{where}.{key}" if where else key)
         if "refusal" in new and "refusal" not in old and not where:  # it answered before
             yield Difference("refusal", GONE, new["refusal"])
+    elif isinstance(old, list | tuple) and isinstance(new, list | tuple) and len(old) != len(new) and ranges(old, new):
+        yield from differences(step_by_step(old), step_by_step(new), where)
     elif isinstance(old, list | tuple) and isinstance(new, list | tuple) and len(old) == len(new):
         for i, (mine, its) in enumerate(zip(old, new, strict=True)):
             yield from differences(mine, its, f"{where}[{i}]")
     elif not equal(old, new):
         yield Difference(where, old, new)
+
+
+def ranges(*lists: Any) -> bool:
+    """Whether all are lists of rows of steps that are alike, from "first" to "last"."""
+    return all(isinstance(row, Mapping) and {"first", "last"} <= row.keys() for rows in lists for row in rows)
+
+
+def step_by_step(rows: Any) -> list[dict[str, Any]]:
+    """A row a step: steps of one row are alike, and have equal parts of its sums."""
+    found = []
+    for row in rows:
+        many = row["last"] - row["first"] + 1
+        part = {
+            key: value / many if isinstance(value, int | float) and not isinstance(value, bool) else value
+            for key, value in row.items()
+            if key not in ("first", "last")
+        }
+        found += [{"step": float(row["first"] + at), **part} for at in range(many)]
+    return found
 
 
 def equal(old: Any, new: Any) -> bool:

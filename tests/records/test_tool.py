@@ -307,9 +307,7 @@ def listed(transfers, *rounds, fabric="ocs:nodes=4", chunks=4):
     """A plan of one step with these rows."""
     plan = opticcl.compile(fabric, "all_gather", "1KB", algorithm="ring").circuits
     collective = replace(plan.schedule.collective, num_chunks=chunks)
-    schedule = replace(
-        plan.schedule, collective=collective, num_steps=1, step=lambda i: transfers, classes=(), symmetries=()
-    )
+    schedule = replace(plan.schedule, collective=collective, num_steps=1, step=lambda i: transfers, classes=())
     return replace(plan, schedule=schedule, rounds=lambda i: rounds)
 
 

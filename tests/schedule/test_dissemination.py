@@ -55,7 +55,7 @@ def test_wrapping_around_would_count_twice() -> None:
     def wrapped(i: int) -> Transfers:
         return Transfers.of([0, 1, 2], [(r + (1 << i)) % 3 for r in range(3)], 0, 1, 1)
 
-    schedule = dataclasses.replace(right, step=wrapped, num_steps=2)
+    schedule = dataclasses.replace(right, step=wrapped, num_steps=2, classes=())
     assert {v.rule for v in verify(lower(where, schedule)).violations} == {"contribution_doubled"}
 
 

@@ -85,7 +85,7 @@ def test_groups_turn_as_in_algorithm_1() -> None:
 
 
 def test_table_3() -> None:
-    """Who sends what in the example of four CUs A to D."""
+    """Who sends what in the example of four CUs A to D; the table counts the chunks of a group from the last."""
     sent = {
         0: "A0B B1A C0D D1C A2C C3A B2D D3B",
         1: "B0D D0B A1C C1A C2D D2C A3B B3A",
@@ -95,7 +95,7 @@ def test_table_3() -> None:
     for s, expected in sent.items():
         step = schedule.step(s)
         rows = zip(step.src, step.chunk_lo, step.dst, strict=True)
-        assert {f"{'ABCD'[a]}{chunk}{'ABCD'[b]}" for a, chunk, b in rows} == set(expected.split())
+        assert {f"{'ABCD'[a]}{chunk ^ 1}{'ABCD'[b]}" for a, chunk, b in rows} == set(expected.split())
         assert (step.op == (Op.COPY if s == 2 else Op.REDUCE)).all()
 
 

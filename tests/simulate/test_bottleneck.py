@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.altered import altered
 from tests.engines import flow_result
+from tests.images import not_listed
 from tests.profiles import examples
 from tests.signals import signals
 from tests.simulate.plans import by_hand
@@ -21,7 +22,6 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Op, Transfers
 from opticcl.plans.compare import compare_plans
-from opticcl.schedule import skewed_exchange
 from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import _repeated_signals, bottleneck, loads, loads_of_traffic
 from opticcl.simulate.over_time import busy_over_time
@@ -251,9 +251,7 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
     """By the moves of the machine; where they are not known, no load is."""
     where = fabric("ramp:groups=3,racks=2,wavelengths=6")
     algorithm = f"skewed_exchange:block=2,steps={steps}"
-    listed = opticcl.compile(where, collective, MB, algorithm=algorithm).circuits
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
-    defined = opticcl.compile(where, collective, MB, algorithm=algorithm).circuits
+    listed, defined = (plan.circuits for plan in not_listed(monkeypatch, where, collective, algorithm))
     due, found = carried_by(listed, MB), carried_by(defined, MB)
     assert found == pytest.approx(due, rel=1e-12)
     together = [
@@ -261,8 +259,8 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
         for plan in (listed, defined)
     ]
     assert carried_by(together[1], MB) == pytest.approx(carried_by(together[0], MB), rel=1e-12)
-    twice = SimpleNamespace(symmetric=lambda i: repeated(defined.symmetric(i)))
-    assert carried_by(dataclasses.replace(defined, rounds=twice), MB) == pytest.approx(due, rel=1e-12)
+    twice = SimpleNamespace(symmetric=lambda i: repeated(defined.symmetric(i)), represents=lambda i: True)
+    assert carried_by(dataclasses.replace(defined, light=twice), MB) == pytest.approx(due, rel=1e-12)
     # where no part has another image, the listed circuits carry everything
     alone = altered(
         where, resource_images=lambda self, move: [np.arange(len(one)) for one in where.resource_images(move)]
@@ -274,11 +272,8 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
     assert total[0] == pytest.approx(total[1], rel=1e-12)
     moves = iter([None, *[np.arange(3)] * 9])
     unknown = altered(where, resource_images=lambda self, move: next(moves))
-    for lost in (dataclasses.replace(defined, fabric=unknown), dataclasses.replace(defined, rounds=listed.rounds)):
-        with pytest.raises(
-            UnsupportedError, match=r"step 0: 180 transfers on ramp are not listed, so no load is known"
-        ):
-            loads(lost, MB)
+    with pytest.raises(UnsupportedError, match=r"step 0: 180 transfers on ramp are not listed, so no load is known"):
+        loads(dataclasses.replace(defined, fabric=unknown), MB)
 
 
 def test_steps_of_equal_circuits_or_equal_sizes_are_counted_apart():

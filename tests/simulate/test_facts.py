@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.collectives import nothing_required
+from tests.images import not_listed
 from tests.profiles import examples
 
 from opticcl import kernels
@@ -15,8 +16,7 @@ from opticcl.circuits import lower
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
-from opticcl.ir.symmetric_steps import symmetric_steps
-from opticcl.schedule import generate, skewed_exchange
+from opticcl.schedule import generate
 from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
@@ -35,14 +35,17 @@ PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_l
 def test_steps_that_are_not_listed_count_as_row_by_row(monkeypatch, collective, algorithm, slot):
     """Their partners are no sums; which pairs stand behind them is not known, so no later step counts as a change."""
     where = fabric(f"ramp:groups=3,racks=2,wavelengths=6,slot={slot}")
-    schedules = [generate(f"skewed_exchange:{algorithm}", collective, where)]
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
-    schedules.append(generate(f"skewed_exchange:{algorithm}", collective, where))
-    listed, defined = (schedule_facts(schedule, where) for schedule in schedules)
-    one, other = (profile(lower(where, schedule), assumptions("common")).costs for schedule in schedules)
+    schedule = generate(f"skewed_exchange:{algorithm}", collective, where)
+    plans = not_listed(monkeypatch, where, collective, f"skewed_exchange:{algorithm}")
+    one, other = (profile(plan.circuits, assumptions("common")).costs for plan in plans)
     assert one == other
-    for run in range(len(schedules[0].step_classes())):
-        one, other = asdict(listed.of_run(run)), asdict(defined.of_run(run))
+    listed = schedule_facts(schedule, where)
+    runs = range(len(schedule.step_classes()))
+    of_listed = [listed.of_run(run) for run in runs]
+    monkeypatch.setattr(facts_module, "MOST_LISTED", 0)
+    defined = schedule_facts(schedule, where)
+    for run in runs:
+        one, other = asdict(of_listed[run]), asdict(defined.of_run(run))
         assert other.pop("changes") is (run == 0 and slot == "0s")
         assert one.pop("changes") is (slot == "0s") or run
         assert one == other
@@ -164,11 +167,10 @@ def test_pairs_that_stand():
 def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch, options, first):
     """Whatever a listed step joins: the pairs of the other may stand; and what stood before it is not a first setting."""
     where = fabric("ramp:groups=3,racks=3,wavelengths=6,slot=0s")
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
     schedule = generate(f"skewed_exchange:{options}", "all_reduce", where)
-    steps = symmetric_steps(schedule)
-    steps.most_listed = min(len(steps.of(i)) for i in range(4))
-    listed = [steps.is_listed(i) for i in range(4)]
+    sizes = [schedule.steps.num_transfers(i) for i in range(4)]
+    monkeypatch.setattr(facts_module, "MOST_LISTED", min(sizes))
+    listed = [size <= min(sizes) for size in sizes]
     assert len(set(listed)) == 2
     assert listed.index(False) == first
     facts = schedule_facts(schedule, where)

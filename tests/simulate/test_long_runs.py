@@ -121,7 +121,7 @@ def test_a_step_that_differs_in_the_middle_of_a_run_is_seen():
         found = schedule.step(i)
         return replace(found, chunk_lo=found.chunk_lo - 1) if i == 17 else found
 
-    wrong = replace(plan.circuits, schedule=replace(schedule, step=step))
+    wrong = replace(plan.circuits, schedule=replace(schedule, step=step, classes=schedule.step_classes()))
     with pytest.raises(UnsupportedError, match="do not move evenly"):
         long_run_timeline(wrong, plan.size_bytes, ASSUMED)
 

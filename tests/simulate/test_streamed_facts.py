@@ -6,11 +6,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 from tests.simulate.plans import by_hand
+from tests.streams import StreamedPlan
 
-from opticcl import circuits as circuits_module
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, Op
+from opticcl.ir import Circuits, Op, circuit_plan
 from opticcl.kernels import always_compiled
 from opticcl.simulate import facts
 from opticcl.simulate.closed_form import Cost, profile
@@ -27,8 +27,8 @@ ASSUMED = (
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Routes of every step are evaluated three at a time."""
-    monkeypatch.setattr(circuits_module, "MOST_ROUTES", 1)
-    monkeypatch.setattr(circuits_module, "AT_ONCE", 3)
+    monkeypatch.setattr(circuit_plan, "ROUTES_LISTED", 1)
+    monkeypatch.setattr(circuit_plan, "ROUTES_AT_ONCE", 3)
 
 
 def step_on(name):
@@ -59,8 +59,8 @@ def link_by_link(plan, laws):
 class Counted:
     """Rounds of a plan; counts how often its routes are evaluated."""
 
-    def __init__(self, rounds):
-        self.rounds, self.passes = rounds, 0
+    def __init__(self, plan):
+        self.plan, self.passes = plan, 0
 
     def __call__(self, i):
         """Never called: the routes are evaluated some at a time."""
@@ -69,7 +69,7 @@ class Counted:
     def stream(self, i):
         """Routes of step i."""
         self.passes += 1
-        yield from self.rounds.stream(i)
+        yield from self.plan.stream(i)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -115,8 +115,9 @@ def test_routes_are_evaluated_once_for_all_laws(name):
     _, slowest, late = link_by_link(plan, laws)
     shared = RouteLoads()
     for also, loads, due in ((ASSUMED, shared, 1), (ASSUMED, shared, 0), (ASSUMED[:2], None, 2), ((), None, 3)):
-        counted = Counted(plan.rounds)
-        run = PlanFacts(replace(plan, rounds=counted), also, loads).of_run(0)
+        counted = Counted(plan)
+        streamed = StreamedPlan(plan.fabric, plan.schedule, counted)
+        run = PlanFacts(streamed, also, loads).of_run(0)
         for _ in range(2):
             assert [run.longest_s(law) for law in laws] == [pytest.approx([seconds], rel=1e-12) for seconds in late]
             assert run.slowest == pytest.approx((slowest,), rel=1e-12, abs=0)

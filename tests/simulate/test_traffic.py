@@ -71,7 +71,9 @@ def test_what_is_recorded_fits_the_timeline(specification, name, algorithm, mode
 def test_many_transfers_are_told_by_step(run, monkeypatch):
     """Beyond the limit a class of steps is one row with the same bytes, start and end."""
     plan = opticcl.compile("torus:shape=4x4", "all_reduce", "1MB", algorithm="ring").circuits
-    plan = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, classes=()))
+    plan = dataclasses.replace(
+        plan, schedule=dataclasses.replace(plan.schedule, classes=tuple(range(i, i + 1) for i in range(30)))
+    )
     for mode in ("barrier", "asynchronous"):
         whole = run(plan, 10**6, LIGHT, mode=mode).traffic.transfers
         with monkeypatch.context() as patch:

@@ -9,20 +9,12 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.collective import Request, collective
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import ParameterError
 from opticcl.fabrics import fabric
-from opticcl.ir import Collective, Op, Schedule, Transfers
-from opticcl.ir.chunk_rows import by_chunk
-from opticcl.ir.collective import Holders
-from opticcl.ir.symmetry import Run, RunSteps, Table, power
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate
-from opticcl.verify import chunk_rows
-from opticcl.verify import data as data_module
-from opticcl.verify._time_data import _inside
-from opticcl.verify.chunk_rows import with_followed_alone, with_neighbours_alone
 from opticcl.verify.data import check_data
-from opticcl.verify.explain import contributions
-from opticcl.verify.malformed import cut_ranges
+from opticcl.verify.explain import contributions_of
 
 
 def schedule_of(num_ranks, num_chunks, *steps):
@@ -107,7 +99,7 @@ def test_counts_do_not_overflow(doublings):
     found = judge(replace(all_reduce, collective=collective("broadcast", 3, 1))).violations
     assert {v.rule for v in found} == {"contribution_doubled"}
     assert "rank 0 x" in found[0].found
-    assert contributions(all_reduce, 0, 0)[0] == 2**40
+    assert contributions_of(all_reduce, 0, 0)[0] == 2**40
 
 
 def test_a_set_would_be_fooled():
@@ -154,7 +146,7 @@ def test_the_judge_agrees_with_brute_force(schedule):
     assert ("contribution_missing" in found or "contribution_doubled" in found) == bool((counts != 1).any())
     for rank in range(schedule.collective.num_ranks):
         for chunk in range(schedule.collective.num_chunks):
-            assert np.array_equal(contributions(schedule, rank, chunk), counts[rank, chunk])
+            assert np.array_equal(contributions_of(schedule, rank, chunk), counts[rank, chunk])
 
 
 def test_a_sample_follows_the_chunks_it_names():
@@ -175,12 +167,12 @@ def test_a_sample_can_miss_what_it_does_not_follow():
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2, 7])
-def test_progress_is_reported_every_step(num_ranks):
-    """Long verifications report their progress."""
+def test_progress_is_reported(num_ranks):
+    """Block of chunks by block."""
     reports = []
     schedule = schedule_of(num_ranks, 1, *([[(0, 1, 0, 1, 1)]] * 3 if num_ranks > 1 else []))
     judge(schedule, progress=lambda *what: reports.append(what))
-    assert reports == [("follow the data", i + 1, 3) for i in range(schedule.num_steps)]
+    assert reports == [("follow the data", 1, 1)]
 
 
 def test_the_collective_decides_what_is_due():
@@ -189,107 +181,6 @@ def test_the_collective_decides_what_is_due():
     due = replace(only_up.collective, after=lambda rank, chunk: rank == 0)
     assert judge(only_up).violations
     assert not judge(replace(only_up, collective=due)).violations
-
-
-@examples(60)
-@given(st.integers(-6, 6), st.integers(1, 6), st.integers(1, 4), st.integers(1, 8))
-def test_chunks_of_a_window(first, count, apart, width):
-    """Those of a transfer whose chunks are no neighbours that a block has."""
-    found = list(_inside.py_func(first, count, apart, width))
-    assert found == [c for c in range(first, first + count * apart, apart) if 0 <= c < width]
-
-
-@examples(60)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3)), max_size=6))
-def test_chunks_apart_are_rows_of_their_own(rows):
-    """By the type, by the judge, and chunk by chunk: three ways to the same rows."""
-    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
-    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
-    for made, row in (step.ranges(), with_neighbours_alone(step)):
-        assert made.chunk_step is None
-        assert all(map(np.array_equal, by_chunk(made), by_chunk(step)))
-        assert np.array_equal(made.dst, step.dst[row])
-
-
-@examples(60)
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 3)), max_size=6),
-    st.sets(st.integers(0, 18), max_size=5),
-    st.sampled_from([0, 64]),
-)
-def test_followed_chunks_of_chunks_apart(rows, chunks, few):
-    """Rows of a followed chunk are those of all chunks listed, in their order."""
-    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
-    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
-    followed = np.array(sorted(chunks), np.int64)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chunk_rows, "FEW_FOLLOWED", few)
-        made = with_followed_alone(step, followed)
-    assert made.chunk_step is None
-    whole, _ = with_neighbours_alone(step)
-    for chunk in followed.tolist():
-        due, found = (one.dst[(one.chunk_lo <= chunk) & (chunk < one.chunk_lo + one.chunk_n)] for one in (whole, made))
-        assert found.tolist() == due.tolist()
-
-
-@examples(60)
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.sampled_from([1, 2, 3, 6])), min_size=1, max_size=6),
-    st.integers(0, 5),
-)
-def test_chunks_of_one_distance_are_ranges(rows, rest):
-    """Where followed chunks are a multiple of all distances apart, no row is split; each carries what it carried of them."""
-    lo, n, apart = np.array(rows, np.int64).reshape(-1, 3).T
-    step = Transfers.of(np.zeros(len(lo)), np.arange(1, len(lo) + 1), lo, n, Op.COPY, chunk_step=apart)
-    followed = np.arange(rest, 30, 6)
-    made = with_followed_alone(step, followed)
-    assert made.chunk_step is None
-    assert len(made) <= len(step)
-    for chunk in followed.tolist():
-        due = [1 + i for i, (first, count, by) in enumerate(rows) if chunk in range(first, first + count * by, by)]
-        assert made.dst[(made.chunk_lo <= chunk) & (chunk < made.chunk_lo + made.chunk_n)].tolist() == due
-
-
-@pytest.mark.parametrize("wrong", [None, 0, 1])
-def test_chunks_apart_are_followed_by_classes(monkeypatch, wrong):
-    """In blocks of one rest each, so that none is listed; a chunk that is left out is found in either class."""
-    monkeypatch.setattr(chunk_rows, "MOST_APART", 5)
-    for name in ("BLOCK", "LARGE_BLOCK"):
-        monkeypatch.setattr(data_module, name, 4)
-    monkeypatch.setattr(chunk_rows, "FEW_FOLLOWED", 0)
-    few = [4 - (wrong == half) for half in (0, 1)]
-    found = judge(schedule_of(2, 8, [(0, 1, 0, few[0], 1, 2), (0, 1, 1, few[1], 1, 2), (1, 0, 0, 8, 1, 1)]))
-    assert [v.rule for v in found.violations] == ([] if wrong is None else ["contribution_missing"])
-    if wrong is not None:
-        assert f"chunk {6 + wrong}" in found.violations[0].where
-
-
-def test_chunks_apart_are_followed():
-    """Two ranks exchange the even chunks and the odd ones; a row that carries chunk 2 twice and chunk 1 never is refused."""
-    even_and_odd = [(0, 1, 0, 2, 1, 2), (0, 1, 1, 2, 1, 2), (1, 0, 0, 4, 1, 1)]
-    assert not judge(schedule_of(2, 4, even_and_odd)).violations
-    wrong = judge(schedule_of(2, 4, [(0, 1, 0, 2, 1, 2), (0, 1, 2, 2, 1, 1), (1, 0, 0, 4, 1, 1)]))
-    assert {v.rule for v in wrong.violations} == {"contribution_missing", "contribution_doubled"}
-
-
-def test_neighbours_need_no_rows_of_their_own():
-    """A step of neighbours is its own list."""
-    step = Transfers.of([0, 1], [1, 2], 0, 3, Op.COPY)
-    alone, row = with_neighbours_alone(step)
-    assert alone is step
-    assert row.tolist() == [0, 1]
-    assert chunk_rows.num_apart(step) == 0
-    assert chunk_rows.num_apart(Transfers.of([0, 1], [1, 2], 0, [3, 4], Op.COPY, chunk_step=[1, 2])) == 4
-
-
-def test_too_many_chunks_apart_are_refused(monkeypatch):
-    """Before they are listed."""
-    rows = np.arange(1 << 12)
-    step = Transfers.of(rows, rows + 1, 0, 1 << 14, Op.COPY, chunk_step=2)
-    with pytest.raises(UnsupportedError, match="67,108,864 chunks that are no neighbours; at most"):
-        with_neighbours_alone(step)
-    monkeypatch.setattr(chunk_rows, "MOST_APART", 6)
-    assert len(with_neighbours_alone(Transfers.of([0, 1], [1, 2], 0, 3, Op.COPY, chunk_step=2))[0]) == 6
 
 
 @pytest.mark.parametrize("rows", [1, 1 << 14])  # checked by NumPy and by a compiled loop
@@ -341,112 +232,6 @@ def test_a_sample_has_no_chunk_twice():
     assert check_data(wrong, num_chunks=3).notes[0] == "sample of seed 0"
 
 
-def test_every_block_is_followed(monkeypatch):
-    """Five blocks of two chunks: an error in the last one is found, and one in all of them is named once."""
-    for name in ("BLOCK", "LARGE_BLOCK"):
-        monkeypatch.setattr(data_module, name, 4)
-    found = judge(schedule_of(2, 9, [(0, 1, 0, 9, 1), (1, 0, 0, 8, 1)])).violations
-    assert [(v.rule, v.where) for v in found] == [("contribution_missing", "chunk 8 at rank 0")]
-    for row, rule in (((0, 1, 0, 9, 1), "contribution_missing"), ((0, 1, 0, 10, 1), "chunk_unknown")):
-        assert [v.rule for v in judge(schedule_of(2, 9, [row])).violations] == [rule]
-    assert judge(schedule_of(2, 9, [(0, 1, 0, 9, 1)])).notes == ("1 of 2 nodes end with a wrong sum",)
-    copies = judge(schedule_of(2, 9, [(0, 1, 0, 9, 0), (0, 1, 0, 9, 0)])).violations
-    assert [v.step for v in copies if v.rule == "chunk_overwritten"] == [0] * 5
-
-
-@st.composite
-def runs_of_steps(draw, most=1):
-    """A schedule of runs, right or wrong, with its number of ranks and chunks; also of contributions that stay apart."""
-    n, apart = draw(st.integers(2, 4)), draw(st.booleans())
-    chunks = n * draw(st.integers(1, 2)) if apart else draw(st.integers(2, 6))
-
-    def member(count):
-        rows = []
-        for _ in range(draw(st.integers(0, 3))):
-            src, dst = draw(st.permutations(range(n)))[:2]
-            size = min(draw(st.integers(1, most)), chunks)
-            lo = draw(st.integers(0, chunks - size))
-            rows.append((src, dst, lo, size, draw(st.sampled_from([0, 2] if apart else [0, 1, 1, 3]))))
-        columns = np.array(rows).reshape(-1, 5).T
-        parts = draw(st.lists(st.integers(1, 2), min_size=len(rows), max_size=len(rows))) if apart else None
-        shift = draw(st.none() | st.permutations(range(chunks)).map(lambda images: Table(np.array(images))))
-        return Run(lambda: Transfers.of(*columns, parts), count, shift, draw(st.integers(0, 1)) if apart else 0)
-
-    made = []
-    for count in draw(st.lists(st.integers(1, 4), min_size=1, max_size=2)):
-        beside = tuple(member(count) for _ in range(draw(st.integers(0, 1))))
-        made.append(replace(member(count), beside=beside))
-    steps = RunSteps(tuple(made), chunks)
-    made = collective("all_to_all" if apart else "all_reduce", n, chunks)
-    return Schedule("hand", made, steps.num_steps, steps, steps.classes)
-
-
-@examples(150)
-@given(runs_of_steps())
-def test_a_run_is_judged_as_its_steps(schedule):
-    """The same rules are broken, first in the same step, and as often; step by step is the oracle."""
-    run = judge(schedule)
-    every = judge(replace(schedule, step=lambda i: schedule.step(i), classes=()))
-    assert run.transfers == every.transfers
-    starts = np.cumsum([0, *(one.count for one in schedule.step.runs)])
-    counted = [{}, {}]
-    for report, found in zip((run, every), counted, strict=True):
-        for v in report.violations:
-            if v.step >= 0:
-                key = v.rule, int(np.searchsorted(starts, v.step, side="right"))
-                first, count = found.get(key, (v.step, 0))
-                found[key] = min(first, v.step), count + v.count
-    assert counted[0] == counted[1]
-    if not any(rule == "chunk_overwritten" for rule, _ in counted[0]):  # else the result is undefined
-        ends = [{(v.rule, v.where, v.count) for v in report.violations if v.step < 0} for report in (run, every)]
-        assert ends[0] == ends[1]
-
-
-@examples(200)
-@given(runs_of_steps(4))
-def test_ranges_that_a_shift_tears_are_found(schedule):
-    """Chunk by chunk, and turn by turn: the images of neighbours are neighbours."""
-    chunks = schedule.collective.num_chunks
-    for run in schedule.step.runs:
-        base = run.base()
-        torn = [
-            turn
-            for turn in range(run.count)
-            for lo, n in zip(base.chunk_lo, base.chunk_n, strict=True)
-            if run.shift is not None and (np.diff(power(run.shift.images(chunks), turn)[lo : lo + n]) != 1).any()
-        ]
-        found = cut_ranges(run, base, 7, collective("all_reduce", 4, chunks))
-        assert (found is None) == (not torn)
-        if found is not None:
-            assert (found.rule, found.step, found.round) == ("run_cuts_ranges", 7 + min(torn), -1)
-        nothing = base.take(np.zeros(0, int))
-        assert cut_ranges(run, nothing, 7, schedule.collective) is None
-
-
-@pytest.mark.parametrize(
-    ("log_ranks", "width", "runs", "count", "chunks"),
-    [
-        (10, 1, 1, 1, 8192),  # narrow transfers: a large block
-        (10, 15, 1024, 1, 8192),
-        (10, 16, 1, 1, 256),  # wide ones, or runs: a small block
-        (10, 1, 1, 2, 256),
-        (15, 16, 1, 1, 128),  # but as many chunks as eight ranges have
-        (16, 16, 1, 1, 128),
-        (17, 16, 1, 1, 64),  # where a large block has them
-        (10, 16, 1025, 1, 16384),  # many steps: two large blocks
-        (10, 0, 1, 1, 8192),  # nothing in the first step, or no steps
-        (10, 0, 0, 1, 8192),
-        *((25, width, runs, 1, 1) for width, runs in ((1, 1), (16, 1), (1, 1025), (0, 1))),
-    ],
-)
-def test_chunks_of_a_block(log_ranks, width, runs, count, chunks):
-    """By the width of the transfers and the number of steps, in (rank, chunk) pairs of 2^21 or 2^23; at least one."""
-    step = Transfers.of([0], [1], [0], width, Op.REDUCE) if width else Transfers.of([], [], [], [], [])
-    steps = RunSteps(runs * (Run(lambda: step, count),), 32)
-    wanted = Collective("sum", 1 << log_ranks, 32, True, Holders("all"), Holders("all"))
-    assert data_module._chunks_together(Schedule("hand", wanted, steps.num_steps, steps)) == chunks
-
-
 def named(schedule):
     """Rule, step, place, what was expected and found, and the number of each violation."""
     return [(v.rule, v.step, v.where, v.expected, v.found, v.count) for v in judge(schedule).violations]
@@ -477,37 +262,8 @@ def test_what_violations_say():
         assert named(schedule_of(ranks, 2)) == [missing]
 
 
-def test_what_violations_of_runs_say():
-    """The step is that of the run's turn."""
-    base = Transfers.of([0, 1], [2, 2], 0, 1, Op.COPY)
-    steps = RunSteps(
-        (Run(lambda: Transfers.of([0], [1], [3], 1, Op.REDUCE)), Run(lambda: base, 2, Table([1, 0, 2, 3]))), 4
-    )
-    made = Schedule("hand", collective("all_reduce", 3, 4), 3, steps, steps.classes)
-    assert named(made)[0][:5] == (
-        "chunk_overwritten",
-        1,
-        "chunk 0 of rank 2",
-        "one copy, or sums alone",
-        "several writes",
-    )
-    only = replace(made, collective=collective("broadcast", 3, 4))
-    found = {one[0]: one[1:] for one in named(only)}
-    assert found["sent_before_held"] == (1, "chunk 0 of rank 1", "data to send", "none yet", 2)
-    wide = Run(lambda: Transfers.of([0], [1], [1], 2, Op.COPY), 2, Table([1, 2, 0]))
-    torn = RunSteps((wide,), 3)
-    expected = "run_cuts_ranges", 1, "run from step 0", "a range", "chunks 1..2 become 2 to 0", 1
-    assert named(Schedule("hand", collective("broadcast", 2, 3), 2, torn, torn.classes)) == [expected]
-    later = RunSteps((Run(lambda: Transfers.of([0], [1], [0], 2, Op.COPY), 3, Table([1, 2, 0])),), 3)
-    expected = "run_cuts_ranges", 2, "run from step 0", "a range", "chunks 1..2 become 2 to 0", 1
-    assert named(Schedule("hand", collective("broadcast", 2, 3), 3, later, later.classes)) == [expected]
-    far = RunSteps((Run(lambda: Transfers.of([0], [1], [0], 2, Op.COPY, chunk_step=2), 2, Table([1, 2, 0])),), 3)
-    expected = "run_cuts_ranges", 0, "run from step 0", "neighbouring chunks", "chunks apart", 1
-    assert named(Schedule("hand", collective("broadcast", 2, 3), 2, far, far.classes)) == [expected]
-
-
 def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
     """Where counting backwards finds every contribution once."""
-    monkeypatch.setattr("opticcl.verify.explain.contributions", lambda schedule, rank, chunk: np.ones(2, int))
+    monkeypatch.setattr("opticcl.verify.explain.contributions_of", lambda schedule, rank, chunk: np.ones(2, int))
     missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
     assert named(schedule_of(2, 1)) == [missing]

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.streams import StreamedPlan
 
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
@@ -286,7 +287,7 @@ def in_pieces(change=lambda rows: rows):
         transfer, begin, end, hops = (np.array(column) for column in zip(*part, strict=True))
         pieces.append(Circuits.of(transfer, begin, end, 0, 0, 1, hops))
     schedule = Schedule("pieces", collective("all_gather", 4, 4), 1, lambda i: transfers)
-    return check_light(CircuitPlan(where, schedule, Pieces(pieces)))
+    return check_light(StreamedPlan(where, schedule, Pieces(pieces)))
 
 
 def changed_row(number, row):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.streams import StreamedPlan
 from tests.verify.timing import Bench
 
 import opticcl
@@ -12,7 +13,7 @@ from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage, no_progress
 from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.symmetry import Run, RunSteps
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import skewed_exchange
 from opticcl.verify.light import (
@@ -84,10 +85,9 @@ def test_settings_are_written_once(compiled, depth):
         assert table[::depth].tolist() == [0, 4, 0]
 
 
-def run_of(number, count, parts_step=0):
-    """A run of steps from node 0 to node 1, of as many chunks as its number and one more."""
-    step = Transfers.of([0], [1], [0], number + 1, Op.COPY, [1] if parts_step else None)
-    return Run(lambda: step, count, parts_step=parts_step)
+def phase_of(number, count, parts_step=0):
+    """Steps from node 0 to node 1, of as many chunks as the number of the phase and one more."""
+    return Phase(PhaseRows.of(1, 0, 1, 0, unit_count=[number + 1], op=Op.COPY, parts_step=parts_step), (), count)
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,11 @@ def run_of(number, count, parts_step=0):
         ((2, 2), 0, (range(1), range(1, 3), range(3, 4)), False),
     ],
 )  # fmt: skip
-def test_steps_of_a_class_that_runs_define(counts, parts_step, classes, equal):
-    """A class within a run needs no comparison; one that reaches over its end is compared, and one whose parts grow."""
-    runs = tuple(run_of(number, count, parts_step) for number, count in enumerate(counts))
-    schedule = Schedule("runs", collective("barrier", 6, 4), 4, RunSteps(runs, 4), classes)
+def test_steps_of_a_class_that_phases_define(counts, parts_step, classes, equal):
+    """A class within a phase needs no comparison; one that reaches over its end is compared, and one whose parts grow."""
+    phases = [phase_of(number, count, parts_step) for number, count in enumerate(counts)]
+    steps = Steps(Space((6,)), [MessagePart(((UNIT, 1, 4),), 4)], phases)
+    schedule = Schedule("phases", collective("barrier", 6, 4), 4, steps, classes)
     light = (Circuits.of(np.arange(1), np.array([0]), np.array([1]), 0, 0, 1, np.array([[0]])),)
     report = check_light(CircuitPlan(fabric(RING), schedule, lambda i: light), progress=no_progress)
     assert {v.rule for v in report.violations} == (set() if equal else {"steps_unequal"})
@@ -288,7 +289,7 @@ def test_links_that_packets_share_beside_light():
     assert judged((link, Resource("fibre", 1)), [(1, 5, 0, 1), (2, 6, 0, 1)]).notes == ()
 
 
-def by_hand(light, count=1, classes=None, calls=None):
+def by_hand(light, count=1, classes=(), calls=None):
     """Report on steps of two transfers on the ring whose rounds are given."""
     t = Transfers.of([0, 1], [1, 2], [0, 1], 1, Op.COPY)
     schedule = Schedule("by hand", collective("barrier", 6, 2), count, lambda i: t, classes)
@@ -353,7 +354,7 @@ def test_progress_of_routes_in_pieces():
     calls: list[tuple[str, int, int]] = []
     t = Transfers.of([0], [1], [0], 1, Op.COPY)
     schedule = Schedule("pieces", collective("barrier", 4, 1), 1, lambda i: t)
-    plan = CircuitPlan(fabric("ideal:nodes=4"), schedule, Streamed())
+    plan = StreamedPlan(fabric("ideal:nodes=4"), schedule, Streamed())
     check_light(plan, progress=lambda *what: calls.append(what))
     assert calls == [("count the light", 1, 1)]
 

@@ -14,7 +14,7 @@ from tests.signals import signals
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progress
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.ir.symmetry import Digits, Run, RunSteps
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.operations.dynamic_traffic.schedulers import slot_circuits
 from opticcl.verify.emulated import emulate
 from opticcl.verify.epochs import EpochJudge
@@ -115,16 +115,13 @@ def test_a_later_step_of_a_class_may_not_split_a_signal():
     assert {(v.rule, v.step) for v in found} == {("transmitter_shared", 1), ("wavelength_clash", 1)}
 
 
-def test_runs_beside_each_other_may_not_split_a_signal():
-    """As above, with chunks that two runs move apart."""
+def test_rows_beside_each_other_may_not_split_a_signal():
+    """As above, with chunks that two rows move apart."""
     circuits = light([(0, 0), (1, 0)])
     for add, right in ((1, True), (2, False)):
-        one, other = (
-            Run(lambda dst=dst: Transfers.of([0], [dst], [0], 1, Op.COPY), 3, Digits((4,), 0, step))
-            for dst, step in zip(RECEIVERS[:2], (1, add), strict=True)
-        )
-        steps = RunSteps((Run(one.base, 3, one.shift, beside=(other,)),), 4)
-        schedule = Schedule("runs", nothing_required(RAMP.num_nodes, 4), 3, steps, classes=(range(3),))
+        rows = PhaseRows.of(1, 0, np.array(RECEIVERS[:2])[:, None], 0, unit_shift=[1, add], op=Op.COPY)
+        steps = Steps(Space((RAMP.num_nodes,)), [MessagePart(((UNIT, 1, 5),), 5)], [Phase(rows, (), 3)])
+        schedule = Schedule("rows", nothing_required(RAMP.num_nodes, 5), 3, steps, classes=(range(3),))
         plan = CircuitPlan(RAMP, schedule, lambda i: (circuits,))
         assert (not check_light(plan, progress=no_progress).violations) is right
 

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from opticcl.collective import as_request
-from opticcl.ir import Circuits, Fault, Op, Schedule, Transfers, Violation
-from opticcl.verify import budget, cut, emulated, exact
+from opticcl.ir import Circuits, Fault, Schedule, Violation
+from opticcl.verify import budget, cut, emulated
 from opticcl.verify.budget import RULE, check_budget
 from opticcl.verify.circuit_rows import part_faults
 from opticcl.verify.cut import check_cut
 from opticcl.verify.emulated import WorstLeak, emulate
-from opticcl.verify.exact import check_sets
 
 # --- cuts ---------------------------------------------------------------------------------------------------------------
 
@@ -72,32 +71,6 @@ def test_faults_of_parts():
 # --- sets ---------------------------------------------------------------------------------------------------------------
 
 
-def gathered(left_out, twice, ranks=70, chunks=2):
-    """All ranks but one add to rank 0 at once; one of them twice."""
-    senders = np.array([rank for rank in range(1, ranks) if rank != left_out] + [twice] * (twice > 0), int)
-
-    def step(i):
-        return Transfers.of(senders, 0, 0, chunks, Op.REDUCE)
-
-    return Schedule("own", as_request("reduce").on(ranks, chunks), 1, step)
-
-
-@pytest.mark.parametrize("words", [1, 70 * 2, 1 << 20])
-def test_sets_of_many_contributors(monkeypatch, words):
-    """Whatever number of words and chunks is followed at once: the first wrong set is named, of either kind."""
-    monkeypatch.setattr(exact, "MOST_WORDS", words)
-    both = np.arange(2)
-    assert check_sets(gathered(0, 0), both) == []
-    for rank in (1, 63, 64, 65, 69):
-        count = 2 if words == 1 << 20 else 1
-        where, due = "chunk 0 at rank 0", "each contribution once"
-        missing = Violation("contribution_missing", -1, -1, where, due, "another set", count)
-        doubled = Violation("contribution_doubled", -1, -1, where, due, "another set", count)
-        assert check_sets(gathered(rank, 0), both) == [missing]
-        assert check_sets(gathered(0, rank), both) == [doubled]
-    assert check_sets(gathered(64, 0), np.array([1]))[0].where == "chunk 1 at rank 0"
-
-
 # --- power --------------------------------------------------------------------------------------------------------------
 
 CHAIN = {
@@ -131,7 +104,9 @@ def power(monkeypatch):
     def report(*found):
         monkeypatch.setattr(budget, "round_budgets", lambda plan, values: found)
         told = []
-        plan = SimpleNamespace(schedule=Schedule("own", as_request("all_reduce").on(2, 2), 5, None), fabric=None)
+        plan = SimpleNamespace(
+            schedule=Schedule("own", as_request("all_reduce").on(2, 2), 5, None), fabric=None, has_images=False
+        )
         return check_budget(plan, SimpleNamespace(preset="typical"), progress=lambda *one: told.append(one)), told
 
     return report
@@ -165,10 +140,9 @@ def test_listed_circuits_stand_for_all_where_all_have_one_path(monkeypatch, path
     """Only then, and only of steps that symmetries define."""
     seen = []
     monkeypatch.setattr(budget, "light_path_of", lambda fabric: SimpleNamespace(extremes=[0] * paths))
-    monkeypatch.setattr(budget, "symmetric_steps", lambda schedule: object() if symmetric else None)
     monkeypatch.setattr(budget, "listed_plan", lambda plan: "listed")
     monkeypatch.setattr(budget, "round_budgets", lambda plan, values: seen.append(plan) or ())
-    plan = SimpleNamespace(schedule=None, fabric=None)
+    plan = SimpleNamespace(schedule=None, fabric=None, has_images=symmetric)
     check_budget(plan, SimpleNamespace(preset="typical"))
     assert seen == ["listed" if listed else plan]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.verify.test_symmetric_steps import not_listed, ramp
+from tests.images import not_listed, ramp
 
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
@@ -113,8 +113,6 @@ def test_what_is_not_judged(monkeypatch):
     exchange = ControlTimes.of(step=0, round=0, begin_s=0.0, end_s=[1e-6])
     with pytest.raises(UnsupportedError, match="tables of devices or control"):
         check_programme(plan.circuits, replace(programme, control=exchange))
-    with pytest.raises(UnsupportedError, match="are not listed"):
-        plan.simulate(engine="flow")
     _, plan = not_listed(monkeypatch, ramp((3, 2, 6), slot=0.0), "all_to_all", "skewed_exchange:steps=1")
     with pytest.raises(UnsupportedError, match="slots"):
         plan.programme()

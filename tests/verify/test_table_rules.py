@@ -277,7 +277,7 @@ def test_light_on_another_wavelength():
     assert (one.rule, one.expected, one.found, one.count) == (
         "light_wrong", "a signal on wavelength 0", "wavelength 1", 1
     )  # fmt: skip
-    assert one.where == "photodiode:3 (node 0 port 1 wavelength 1), wavelength 0"
+    assert one.where == "photodiode:11 (node 2 port 1 wavelength 1), wavelength 0"
 
 
 @pytest.mark.parametrize(

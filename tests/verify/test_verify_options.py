@@ -9,7 +9,7 @@ from opticcl.ir import CircuitPlan, Circuits
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
-from opticcl.verify import data, emulated, verify
+from opticcl.verify import emulated, verify
 
 
 def ring(specification):
@@ -23,13 +23,11 @@ def never(*_):
     raise AssertionError("it has begun")
 
 
-def test_symmetries_are_used_and_sets_are_not_compared_unless_asked(monkeypatch):
-    """The verdict says how the chunks were judged."""
-    monkeypatch.setattr(data, "SYMMETRY_FROM", 0)
+def test_options_of_former_versions_do_nothing():
+    """Every verdict is exact, and on all chunks; it says how they were judged."""
     plan = ring("terarack:nodes=16")
-    assert verify(plan) == verify(plan, every_chunk=False, exact=False)
-    assert verify(plan) != verify(plan, every_chunk=True)
-    assert verify(plan) != verify(plan, exact=True)
+    assert verify(plan) == verify(plan, every_chunk=True) == verify(plan, exact=True)
+    assert verify(plan).how == "one of 16 chunks played, which stand for all by translation"
 
 
 def test_light_that_no_one_can_follow_is_refused_first():

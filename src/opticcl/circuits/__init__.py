@@ -7,7 +7,8 @@ or treat all transfers equally (`routing.assign.first_fit` helps). The verifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache as once
 from typing import Any, TypeVar
@@ -17,21 +18,33 @@ import numpy as np
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.step_blocks import ArcBlock, StepBlock
-from opticcl.ir.step_cache import RECENT
-from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
+from opticcl.ir.recent import RECENT
+from opticcl.ir.representatives import SymmetricRounds
 from opticcl.registry import Registry, canonical
 
-__all__ = ["RULES", "Rounds", "lower", "register_rule"]
-
-MOST_ROUTES = 1 << 21  # of a step that are evaluated as a whole: some 200 MB
-MOST_IN_PIECES = 1 << 16  # the same, where loads and latencies follow from straight pieces without a list of links
-AT_ONCE = 1 << 18  # routes of a larger step that are evaluated at once
+__all__ = ["RULES", "RepresentedRule", "Rounds", "lower", "register_rule"]
 
 Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
 """(step index, its transfers) -> circuits of each round."""
 
 RULES: Registry[Callable[[Fabric, Schedule], Rounds]] = Registry("circuit rule", __name__)
+
+
+class RepresentedRule(ABC):
+    """A rule that gives the circuits of some senders for those of all, where a step is too large to list."""
+
+    @abstractmethod
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        """Circuits of each round, as of `Rounds`."""
+
+    @abstractmethod
+    def represents(self, step: int) -> bool:
+        """Whether it gives those of some senders of a step."""
+
+    @abstractmethod
+    def symmetric(self, step: int) -> SymmetricRounds:
+        """These circuits."""
+
 
 Rule = TypeVar("Rule", bound=Callable[[Fabric, Schedule], Rounds])
 
@@ -54,7 +67,9 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
     Raises: UnsupportedError: two nodes that must communicate cannot be connected by one circuit of this fabric.
         FabricError: circuits have no rule.
     """
-    on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
+    on_machine = schedule
+    if fabric.node_of_rank is not None:
+        on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
     assign = _routed(fabric) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
     for steps in () if fabric.links_all else schedule.step_classes():
         transfers = schedule.step(steps.start)
@@ -66,7 +81,13 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
                 f"{schedule.name} on {fabric.name}: no single circuit joins nodes {where} in step {steps.start}"
             )
     rounds = LoweredRounds(fabric, schedule, on_machine.step, assign)
-    return CircuitPlan(fabric, schedule, ClassRounds(schedule.step_classes(), rounds) if schedule.classes else rounds)
+    return CircuitPlan(
+        fabric,
+        schedule,
+        ClassRounds(classes, rounds) if len(classes := schedule.step_classes()) < schedule.num_steps else rounds,
+        assign if isinstance(assign, RepresentedRule) else None,
+        fabric.is_packet_switched,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +116,6 @@ class LoweredRounds:
         transfers = self.step(i)
         return self.assign(i, transfers) if len(transfers) else ()
 
-    def stream(self, i: int) -> Iterator[Circuits] | None:
-        """As `CircuitPlan.stream`: routes of packets, if there are more than `MOST_ROUTES`, or of `MOST_IN_PIECES`."""
-        if not self.fabric.is_packet_switched:
-            return None
-        transfers = self.step(i)
-        most = min(MOST_ROUTES, MOST_IN_PIECES) if len(self.fabric.lines) else MOST_ROUTES
-        return _routes(self.fabric, transfers) if len(transfers) > most else None
-
-    def block(self, steps: StepBlock) -> ArcBlock | None:
-        """As `CircuitPlan.block`: what the rule says of several steps, by its method `block`."""
-        assign: Callable[[StepBlock], ArcBlock | None] | None = getattr(self.assign, "block", None)
-        return None if assign is None or self.fabric.node_of_rank is not None else assign(steps)
-
-    def symmetric(self, i: int) -> SymmetricRounds | None:
-        """As `CircuitPlan.symmetric`: what the rule says of a step that is too large to list, by its method `symmetric`."""
-        step = symmetric_step(self.schedule, i)
-        assign: Callable[[int, SymmetricStep], SymmetricRounds] | None = getattr(self.assign, "symmetric", None)
-        return None if step is None or assign is None else assign(i, step)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _lowered_rounds, (self.fabric, self.schedule)
 
@@ -141,16 +143,7 @@ def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:
 
 
 def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
-    if fabric.node_of_rank is None:
-        return transfers
     return replace(transfers, src=fabric.machine_nodes(transfers.src), dst=fabric.machine_nodes(transfers.dst))
-
-
-def _routes(fabric: Fabric, transfers: Transfers) -> Iterator[Circuits]:
-    """Every transfer on its route, `AT_ONCE` at a time."""
-    for first in range(0, len(transfers), AT_ONCE):
-        src, dst = (column[first : first + AT_ONCE] for column in (transfers.src, transfers.dst))
-        yield Circuits.of(np.arange(first, first + len(src)), src, dst, path=fabric.route(src, dst))
 
 
 def _routed(fabric: Fabric) -> Rounds:

@@ -29,15 +29,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.circuits import Rounds, register_rule
+from opticcl.circuits import RepresentedRule, Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._order import farthest_first
 from opticcl.circuits._size import decline_too_many
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.ir.symmetric_steps import LightMove, SymmetricRounds, SymmetricStep
-from opticcl.ir.symmetry import Digits
+from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.phases import Steps
+from opticcl.ir.representatives import LightMove, SymmetricRounds
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
@@ -197,22 +198,28 @@ def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> _Skewed:
         planes: that are used, ascending.
     """
     asked = Request(schedule.collective.name, schedule.collective.root)
-    return _Skewed(fabric, exchange_of(asked, fabric, **schedule.parameters), planes)
+    exchange = exchange_of(asked, fabric, **schedule.parameters)
+    exchange = exchange._replace(phases=exchange.steps_on(fabric))
+    return _Skewed(fabric, schedule.steps, exchange, planes, MOST_LISTED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Skewed:
+class _Skewed(RepresentedRule):
     """Labels, each on a plane of its own: transfers of a label do not meet on any, so N labels take ceil(N / planes) rounds.
 
     Args:
         fabric: a RAMP.
+        steps: of the schedule.
         exchange: with the peers of each step.
         planes: that are used, ascending.
+        most_listed: circuits of a step that are listed [count].
     """
 
     fabric: Fabric
+    steps: Steps
     exchange: SkewedExchange
     planes: IntArray
+    most_listed: int
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """Circuits of each round."""
@@ -232,7 +239,16 @@ class _Skewed:
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
         return tuple(_circuits(self.fabric, transfers, rows, every[rows].astype(np.int32)) for rows in rounds)
 
-    def symmetric(self, step: int, transfers: SymmetricStep) -> SymmetricRounds:
+    def represents(self, step: int) -> bool:
+        """Whether there are too many circuits to list, and those of some senders define all: each label has a plane of its
+        own, and all parts work."""
+        machine = self.fabric.machine_as(Ramp)
+        if len(self.planes) < machine.groups or machine.transceivers_per_group > 1 or self.fabric.conditions:
+            return False
+        each = machine.groups if self.exchange.phases[step] == "D" else 1  # circuits of a transfer
+        return self.exchange.phases != "R" and self.steps.num_transfers(step) * each > self.most_listed
+
+    def symmetric(self, step: int) -> SymmetricRounds:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
 
         With the next group all gates are those of the next group; B's planes are g_src + g_dst + j_src, two planes on. With
@@ -250,15 +266,14 @@ class _Skewed:
             many = places // self.exchange.classes
             turns = list(group_turns(x, class_arithmetic(self.fabric, self.exchange.classes)))
         moves = [
-            LightMove(nodes[turn].ravel(), Digits((x,), 0, 2 * (phase == "B")).images(x), np.arange(places), turn)
-            for turn in turns
+            LightMove(nodes[turn].ravel(), (ports + 2 * (phase == "B")) % x, np.arange(places), turn) for turn in turns
         ]
         if along < many:
             ahead = np.roll(np.arange(places).reshape(-1, many), -along, axis=1).ravel()
             moves.append(LightMove(nodes[:, :, ahead].ravel(), ports, ahead, np.arange(x)))
         firsts = (np.arange(places // many)[:, None] * many + np.arange(along)).ravel()
         senders = (np.arange(racks)[:, None] * places + firsts).ravel()
-        return SymmetricRounds(senders, self(step, transfers.sent_by(senders)), tuple(moves))
+        return SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), tuple(moves))
 
     def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:
         """Round and plane of each transfer, int (transfers,) each.

@@ -30,7 +30,6 @@ from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.ir.step_blocks import ArcBlock, StepBlock
 from opticcl.kernels import njit, worth_compiling
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
@@ -41,7 +40,7 @@ from opticcl.schedule.wavelength_exchange import (
     exchange_wavelengths,
     num_exchange_steps,
 )
-from opticcl.schedule.wrht import Phase, Tree, sides, tree, wraps
+from opticcl.schedule.wrht import Tree, WrhtPhase, sides, tree, wraps
 from opticcl.units import format_bytes
 
 MAX_SEGMENTS = 1 << 22  # used in one step; first fit tries each of them for each wavelength
@@ -126,7 +125,7 @@ def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tup
     stage, number, level = plan.steps[step]
     line = plan.lines[number]
     src, dst = line.member(level, transfers.src), line.member(level, transfers.dst)
-    if stage == Phase.EXCHANGE:
+    if stage == WrhtPhase.EXCHANGE:
         pairs = exchange if wraps(fabric) else exchange_on_line
         direction, wavelength = (table[src, dst] for table in pairs(len(line.levels[level])))
     else:
@@ -179,10 +178,6 @@ class _Laps:
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """The only round of a step."""
         fabric = self.fabric
-        alone = self.block(StepBlock(step, transfers, np.array([0, len(transfers)])))
-        if alone is not None:
-            path = _walk(fabric, transfers, alone.port)
-            return (_circuits(fabric, transfers, alone.port, alone.wavelength, 1, path),)
         n, w = fabric.num_nodes, channels(fabric)
         laps = min(w, exchange_wavelengths(n))
         width = w // laps if _stripes(fabric) else 1
@@ -195,18 +190,6 @@ class _Laps:
             direction, lap = direction[order], lap[order]
         path = _walk(fabric, transfers, direction)
         return (_circuits(fabric, transfers, direction, lap * width, width, path),)
-
-    def block(self, steps: StepBlock) -> ArcBlock | None:
-        """The same of several steps, where each circuit has one wavelength of one ring; None where not."""
-        fabric = self.fabric
-        w, first = fabric.num_wavelengths, steps.first % num_exchange_steps(fabric)
-        if channels(fabric) != w or _stripes(fabric):
-            return None
-        some = arcs(fabric.num_nodes, first * w, w, len(steps))
-        transfers = steps.transfers
-        if not (np.array_equal(some.src, transfers.src) and np.array_equal(some.dst, transfers.dst)):
-            return None
-        return ArcBlock(some.src, some.dst, some.direction, some.lap)
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -81,6 +81,12 @@ def run(
         Path | None,
         typer.Option("--trace", metavar="FILE", help="Write the devices over time for Perfetto: .json."),
     ] = None,
+    listed: Annotated[
+        bool,
+        typer.Option(
+            "--listed", help="List every step in a plan file, for programs that know no phases, or to edit it."
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
@@ -99,7 +105,7 @@ def run(
     assumed = make_assumptions(assumptions, assume, start)
     plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed, optics, ignore_light)
     with ProgressLine() as progress:
-        outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plan_file)]
+        outputs.lines += [plan.export(path, listed=listed, progress=progress) for path in outputs.of(plan_file)]
         if folders or times:
             from opticcl.plans.tables import TableMaker, wanted_part
 

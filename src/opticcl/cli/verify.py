@@ -62,13 +62,13 @@ def run(
     sample: SampleOption = None,
     all_chunks: Annotated[
         bool,
-        typer.Option("--all-chunks", help="Follow every chunk, without use of symmetries and without a limit of time."),
+        typer.Option("--all-chunks", help="Does nothing: every verdict is on all chunks. Kept for one version."),
     ] = False,
     exact: Annotated[
         bool,
         typer.Option(
             "--exact",
-            help="Compare sets of contributors besides random labels; with --all-chunks, nothing rests on chance.",
+            help="Does nothing: every verdict is exact. Kept for one version.",
         ),
     ] = False,
     seed: SeedOption = 0,

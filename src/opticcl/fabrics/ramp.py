@@ -77,7 +77,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import failed_parts
-from opticcl.ir.symmetric_steps import LightMove
+from opticcl.ir.representatives import LightMove
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of

@@ -53,13 +53,10 @@ from opticcl.ir import (
 )
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
-from opticcl.ir.fabric import StraightUsage
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import failed_parts
-from opticcl.ir.pieces import Pieces
-from opticcl.ir.step_blocks import ArcBlock
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
 from opticcl.optics.limits import LARGEST_COUNT, counted, reach
@@ -170,17 +167,6 @@ class Terarack(FailingFabric):
         yield Usage(fibre, port[owner] // 2 * (2 * self.nodes) + circuits.hops, owner)
         yield Usage(modulator, circuits.src * ports + port)
         yield Usage(photodiode, circuits.dst * ports + port)
-
-    def straight_usage(self, circuits: ArcBlock) -> StraightUsage:
-        """As `usage`: clockwise from the segment of the sender on, counter-clockwise from that behind the receiver on."""
-        fibre, modulator, photodiode = self.resources
-        src, dst, port = (column.astype(np.int64) for column in (circuits.src, circuits.dst, circuits.port))
-        back = port % 2 == 1
-        length = np.where(back, src - dst, dst - src)
-        length += self.nodes * (length < 0)
-        arcs = Pieces(port * self.nodes, np.full(len(port), self.nodes), np.where(back, dst, src), length)
-        ports = self.ports_per_node
-        return StraightUsage(fibre, arcs, (Usage(modulator, src * ports + port), Usage(photodiode, dst * ports + port)))
 
     def inventory(self) -> tuple[PartKind, ...]:
         """Combs, modulators and filters of every port, fibre segments.

@@ -34,12 +34,14 @@ class PlanToWrite:
         size_bytes: message of every rank [bytes].
         algorithm: what generated it.
         step_starts_s: () -> when each step starts, with barriers, float64 (num_steps,) [s]; computed when a format asks.
+        listed: whether every step is listed, where a format has phases.
     """
 
     circuits: CircuitPlan
     size_bytes: int
     algorithm: str
     step_starts_s: Callable[[], npt.NDArray[np.float64]]
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

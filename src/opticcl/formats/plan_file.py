@@ -17,7 +17,7 @@ __all__ = ["PlanFile", "read_plan_file", "write_plan_file"]
 
 
 def _write(path: Path, plan: PlanToWrite, progress: ProgressCallback) -> str:
-    rows = write_plan_file(path, plan.circuits, plan.size_bytes, plan.algorithm, progress)
+    rows = write_plan_file(path, plan.circuits, plan.size_bytes, plan.algorithm, progress, listed=plan.listed)
     return f"plan file: {path}, {rows:,} circuits"
 
 

@@ -15,14 +15,8 @@ import numpy as np
 from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.fabrics import fabric, job
-from opticcl.formats.plan_runs import (
-    RunHeader,
-    SymmetryHeader,
-    num_file_steps,
-    run_headers,
-    symmetry_headers,
-    written_runs,
-)
+from opticcl.formats.plan_phases import StepsHeader, header_of_steps
+from opticcl.formats.plan_runs import RunHeader, SymmetryHeader, num_file_steps
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray, Schedule
 from opticcl.registry import parse_call, write_call
 from opticcl.units import MAX_MESSAGE_BYTES, number_of, whole_of
@@ -43,10 +37,10 @@ __all__ = [
     "strided",
 ]
 
-FORMAT, VERSION = "opticcl-plan", 3  # 2: without column chunk_step; 1: without runs and symmetries
+FORMAT, VERSION = "opticcl-plan", 4  # 3, 2, 1: runs in place of phases; 2: no column chunk_step; 1: no runs
 FORMER_FORMAT = "opticcl-programme"  # the same content under its former name
 KEY = "opticcl"  # of the metadata of a Parquet file
-_LISTS = ("runs", "symmetries")
+_WHERE_NEEDED = ("runs", "symmetries", "steps")
 MOST_BITS = 1 << 26  # of a collective that is not registered
 MOST_NODES = 1 << 22  # of a machine
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
@@ -114,8 +108,9 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         num_steps: steps [count].
         size_bytes: message of every rank [bytes].
         nodes: nodes of the machine in the order of the ranks, or None for all.
-        runs: steps of the file that stand for several steps.
-        symmetries: claims that the verifier checks.
+        runs: steps of the file that stand for several steps, up to version 3.
+        symmetries: claims, up to version 3; they are not read.
+        steps: phases that define the steps, from version 4 on; None: the rows list every step.
     """
 
     format: str
@@ -129,13 +124,16 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     nodes: list[int] | None = None
     runs: list[RunHeader] = []
     symmetries: list[SymmetryHeader] = []
+    steps: StepsHeader | None = None
 
     @property
     def num_file_steps(self) -> int:
-        """Steps that have rows [count].
+        """Steps that have rows [count]; of phases as many as there are phases at least.
 
         Raises: ValueError: runs that no plan has.
         """
+        if self.steps is not None:
+            return len(self.steps.phases)
         return num_file_steps(self.num_steps, self.runs, (self.collective.num_ranks, self.collective.num_chunks))
 
 
@@ -154,10 +152,10 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     """
     c, where = plan.schedule.collective, plan.fabric
     parameters = {k: v for k, v in where.parameters.items() if v is not None}
-    runs, symmetries = run_headers(written_runs(plan)), symmetry_headers(plan.schedule.symmetries)
+    steps = header_of_steps(plan)
     return Header(
         format=FORMAT,
-        version=VERSION if strided(plan.schedule) else 2 if runs or symmetries else 1,
+        version=VERSION if steps is not None else 3 if strided(plan.schedule) else 1,
         opticcl=version("opticcl"),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),
@@ -165,8 +163,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
         num_steps=plan.schedule.num_steps,
         size_bytes=size_bytes,
         nodes=None if where.node_of_rank is None else where.node_of_rank.tolist(),
-        runs=runs,
-        symmetries=symmetries,
+        steps=steps,
     )
 
 
@@ -210,8 +207,8 @@ def _unpack(text: str | None, num_chunks: int) -> IntArray | None:
 
 
 def encode_header(header: Header) -> str:
-    """As JSON on one line; without runs and symmetries if there are none."""
-    return json.dumps({k: v for k, v in msgspec.to_builtins(header).items() if k not in _LISTS or v})
+    """As JSON on one line; without runs, symmetries and phases if there are none."""
+    return json.dumps({k: v for k, v in msgspec.to_builtins(header).items() if k not in _WHERE_NEEDED or v})
 
 
 def decode_header(text: str | bytes, path: str) -> Header:

@@ -26,11 +26,11 @@ from opticcl.formats.plan_header import (
     decode_header,
     fabric_and_collective,
 )
-from opticcl.formats.plan_runs import read_runs, read_symmetries
+from opticcl.formats.plan_phases import read_steps
+from opticcl.formats.plan_runs import read_runs
 from opticcl.formats.plan_write import MOST_ROWS
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.symmetry import RunSteps
 
 if TYPE_CHECKING:
     import polars
@@ -77,7 +77,6 @@ def read_plan_file(path: Path | str) -> PlanFile:
     check_claims(header, num_rows, str(path))
     fabric, promised = fabric_and_collective(header, str(path))
     num_steps = header.num_file_steps
-    starts = _starts(rows, num_steps, path)
     algorithm = printable(header.algorithm)
 
     @lru_cache(maxsize=2)
@@ -85,20 +84,32 @@ def read_plan_file(path: Path | str) -> PlanFile:
         return _Step.read(rows, int(starts[step]), int(starts[step + 1]), fabric, path)
 
     try:
-        symmetries = read_symmetries(header.symmetries, promised)
-        runs = read_runs(header.runs, num_steps, lambda i: (rows_of(i).transfers, rows_of(i).numbers), promised)
+        if header.steps is not None:
+            steps, ranges = read_steps(header.steps, promised, lambda i: rows_of(i).transfers)
+            if steps.num_steps != header.num_steps:
+                raise ValueError(f"num_steps={header.num_steps:,}, but the phases have {steps.num_steps:,}")
+            schedule = Schedule.of(algorithm, promised, steps)
+            if ranges != steps.classes:  # circuits of each step are its own
+                schedule = replace(schedule, classes=ranges)
+        else:
+            step, ranges, grows = read_runs(
+                header.runs, num_steps, lambda i: (rows_of(i).transfers, rows_of(i).numbers), promised
+            )
+            same = ranges if header.runs and not grows else ()
+            schedule = Schedule(algorithm, promised, header.num_steps, step, same)
     except ValueError as error:
         raise PlanFileError(f"{path}: header: {error}") from None
-    if header.runs:
-        step = RunSteps(runs, promised.num_chunks)
-        grows = any(member.parts_step for run in runs for member in run.members)
-        schedule = Schedule(
-            algorithm, promised, header.num_steps, step, () if grows else step.classes, symmetries=symmetries
-        )
-        plan = CircuitPlan(fabric, schedule, ClassRounds(step.classes, lambda i: rows_of(step.run_of(i)).rounds))
-    else:
-        schedule = Schedule(algorithm, promised, num_steps, lambda i: rows_of(i).transfers, symmetries=symmetries)
-        plan = CircuitPlan(fabric, schedule, lambda i: rows_of(i).rounds)
+    starts = _starts(rows, len(ranges), path)
+    number_of = {steps.start: number for number, steps in enumerate(ranges)}
+
+    def rounds(i: int) -> tuple[Circuits, ...]:
+        """Circuits of a step of the plan that the file has."""
+        number = number_of[i]
+        if header.steps is None:
+            return rows_of(number).rounds
+        return rows_of(number).rounds_of(schedule.step(i), int(starts[number]), path)
+
+    plan = CircuitPlan(fabric, schedule, ClassRounds(ranges, rounds))
     return PlanFile(plan, header.size_bytes, algorithm, printable(header.opticcl))
 
 
@@ -244,6 +255,36 @@ class _Step:
     transfers: Transfers
     numbers: IntArray
     rounds: tuple[Circuits, ...]
+
+    def rounds_of(self, transfers: Transfers, first_row: int, path: Path) -> tuple[Circuits, ...]:
+        """Circuits of the transfers that phases define, which the rows of the file repeat.
+
+        Args:
+            transfers: of the step.
+            first_row: of the step in the file.
+            path: of the file, for messages.
+        Raises: PlanFileError: rows with other transfers.
+        """
+        mine, there = self.transfers, self.numbers < len(transfers)
+        said = transfers.take(np.where(there, self.numbers, 0))
+        differ = ~there
+        for name in ("src", "dst", "chunk_lo", "chunk_n", "op"):
+            differ |= getattr(mine, name) != getattr(said, name)
+        for name in ("parts", "chunk_step"):
+            one, other = (
+                np.ones(len(mine), np.int32) if c is None else c for c in (getattr(mine, name), getattr(said, name))
+            )
+            differ |= (one != other) & ((said.chunk_n > 1) if name == "chunk_step" else True)
+        if differ.any() or (np.diff(self.numbers) < 1).any():
+            number = int(self.numbers[np.flatnonzero(differ)[0]]) if differ.any() else int(self.numbers[0])
+            raise PlanFileError(
+                f"{path}: the step of row {first_row}: transfer {number} is not what the phases in its header say; "
+                f"write a file to be changed with --listed"
+            )
+        if len(self.numbers) == len(transfers):
+            return self.rounds
+        place = np.append(self.numbers, -1).astype(np.int32)
+        return tuple(circuits.carrying_others(place[circuits.transfer]) for circuits in self.rounds)
 
     @classmethod
     def read(cls, rows: polars.LazyFrame, start: int, stop: int, fabric: Fabric, path: Path) -> _Step:

@@ -1,8 +1,8 @@
-"""Runs of steps and claimed symmetries in the header of a plan file.
+"""Runs of steps in the header of a plan file of version 1 to 3.
 
-A ring of 65,536 nodes has 131,070 steps of two kinds. Its file holds the first step of each run; the header says how many there
-are and how the chunks move from step to step. That is a definition, as in `opticcl.ir.symmetry.Run`. Symmetries are claims,
-which the verifier checks.
+The file holds the first step of each run; the header says how many steps it stands for and how the chunks move from step to
+step. Files of later versions hold phases instead (`opticcl.formats.plan_phases`). Symmetries were claims that the verifier
+checked; nothing rests on them now, and they are not read.
 """
 
 from __future__ import annotations
@@ -12,28 +12,17 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 
 import msgspec
 import numpy as np
 
 from opticcl.errors import OpticclError
-from opticcl.ir import CircuitPlan, Collective, IntArray, Transfers
-from opticcl.ir.circuit_plan import ClassRounds
-from opticcl.ir.symmetry import Bundles, Digits, Permutation, Run, Symmetry, Table, Through, Xor
+from opticcl.ir import Collective, IntArray, Transfers
 
-__all__ = [
-    "RunHeader",
-    "SymmetryHeader",
-    "num_file_steps",
-    "read_runs",
-    "read_symmetries",
-    "run_headers",
-    "symmetry_headers",
-    "written_runs",
-]
+__all__ = ["RunHeader", "SymmetryHeader", "num_file_steps", "read_runs"]
 
 MOST_RADICES = 64  # digits of a number of chunks; more would all be 1
-MOST_SYMMETRIES = 256  # generators; 2^32 chunks need 32
 MOST_BESIDE = 64  # runs side by side
 
 
@@ -124,71 +113,6 @@ class SymmetryHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     chunks: PermutationHeader
 
 
-# --- to the header ----------------------------------------------------------------------------------------------------
-
-
-def written_runs(plan: CircuitPlan) -> list[tuple[int, int, Run | None]]:
-    """First step, number of steps, and the run, or None for a single step, of each step that a file of the plan has.
-
-    A run is kept where its steps have the same circuits by definition; otherwise each of its steps is written.
-    """
-    schedule, found = plan.schedule, []
-    defined = set(plan.rounds.classes) if isinstance(plan.rounds, ClassRounds) else set()
-    start, runs = 0, getattr(schedule.step, "runs", ())
-    for run in runs if sum(run.count for run in runs) == schedule.num_steps else ():
-        if run.count > 1 and range(start, start + run.count) in defined:
-            found.append((start, run.count, run))
-        else:
-            found += [(i, 1, None) for i in range(start, start + run.count)]
-        start += run.count
-    return found or [(i, 1, None) for i in range(schedule.num_steps)]
-
-
-def run_headers(written: Sequence[tuple[int, int, Run | None]]) -> list[RunHeader]:
-    """Of the steps of a file that stand for several; `written` as `written_runs` returns it."""
-    found = []
-    for step, (_, count, run) in enumerate(written):
-        if run is None:
-            continue
-        sizes = [len(member.base()) for member in run.members] if run.beside else [0]
-        starts = np.cumsum([0, *sizes])[:-1].tolist()
-        members = [
-            MemberHeader(first, None if member.shift is None else _permutation_header(member.shift), member.parts_step)
-            for first, member in zip(starts, run.members, strict=True)
-        ]
-        found.append(RunHeader(step, count, members))
-    return found
-
-
-def symmetry_headers(symmetries: Sequence[Symmetry]) -> list[SymmetryHeader]:
-    """The claims of a schedule."""
-    return [SymmetryHeader(_permutation_header(one.ranks), _permutation_header(one.chunks)) for one in symmetries]
-
-
-def _permutation_header(given: Permutation) -> PermutationHeader:
-    if isinstance(given, Digits):
-        return DigitsHeader(list(map(int, given.radices)), int(given.digit), int(given.add))
-    if isinstance(given, Xor):
-        return XorHeader(int(given.mask))
-    if isinstance(given, Table):
-        return TableHeader(_pack(given.values))
-    if isinstance(given, Bundles):
-        return TableHeader(_pack(given.images(given.count)))
-    label = np.asarray(given.label)
-    inner = _permutation_header(given.inner)
-    if not isinstance(inner, DigitsHeader | XorHeader):
-        return TableHeader(_pack(given.images(len(label))))
-    return inner if np.array_equal(label, np.arange(len(label))) else ThroughHeader(_pack(label), inner)
-
-
-def _pack(values: IntArray) -> str:
-    differences = np.diff(np.asarray(values, np.int64), prepend=0).astype("<i4")
-    return base64.b64encode(zlib.compress(differences.tobytes(), 9)).decode("ascii")
-
-
-# --- from the header --------------------------------------------------------------------------------------------------
-
-
 def num_file_steps(num_steps: int, runs: Sequence[RunHeader], collective: tuple[int, int]) -> int:
     """Steps of the file, of a plan of `num_steps`.
 
@@ -223,24 +147,24 @@ def read_runs(
     num_steps: int,
     base: Callable[[int], tuple[Transfers, IntArray]],
     collective: Collective,
-) -> tuple[Run, ...]:
-    """The runs of a plan.
+) -> tuple[Callable[[int], Transfers], tuple[range, ...], bool]:
+    """The steps of a plan.
 
     Args:
         headers: of the file; `num_file_steps` has accepted them.
         num_steps: steps of the file [count].
         base: step of the file -> its transfers, and their numbers in column `transfer`.
         collective: what the plan claims to do.
+    Returns: a function of the step; the steps that each step of the file stands for; whether contributions grow from step to
+        step.
     Raises: ValueError: a shift that is no permutation of the chunks, or a growing number of parts that are not kept apart.
     """
     of_step = {header.step: (number, header) for number, header in enumerate(headers)}
-    found = []
-    for step in range(num_steps):
-        number, header = of_step.get(step, (-1, None))
-        if header is None:
-            found.append(Run(lambda step=step: _kept_apart(base(step)[0], collective)))  # type: ignore[misc]
-            continue
-        members = []
+    counts = [of_step[step][1].count if step in of_step else 1 for step in range(num_steps)]
+    starts = np.cumsum([0, *counts])
+    shifts: dict[int, list[IntArray | None]] = {}
+    for number, header in enumerate(headers):
+        shifts[header.step] = []
         for place, member in enumerate(header.members):
             name = f"runs[{number}].members[{place}]"
             if member.parts_step and not collective.keeps_apart:
@@ -249,39 +173,28 @@ def read_runs(
                 )
             if abs(member.parts_step) * header.count >= 2**31:
                 raise ValueError(f"{name}.parts_step={member.parts_step} leads beyond 32 bits")
-            shift = None if member.shift is None else _permutation(member.shift, collective.num_chunks, f"{name}.shift")
-            last = header.members[place + 1].first_transfer if place + 1 < len(header.members) else 2**62
-            members.append(
-                Run(
-                    lambda step=step, first=member.first_transfer, last=last: _between(  # type: ignore[misc]
-                        *base(step), first, last, collective
-                    ),
-                    header.count,
-                    shift,
-                    member.parts_step,
-                )
-            )
-        found.append(Run(members[0].base, header.count, members[0].shift, members[0].parts_step, tuple(members[1:])))
-    return tuple(found)
+            shift = None if member.shift is None else _images(member.shift, collective.num_chunks, f"{name}.shift")
+            shifts[header.step].append(shift)
 
+    def step(i: int) -> Transfers:
+        number = int(np.searchsorted(starts, i, side="right")) - 1
+        transfers, numbers = base(number)
+        transfers = _kept_apart(transfers, collective)
+        if number not in of_step or i == starts[number]:
+            return transfers
+        times, (_, header) = i - int(starts[number]), of_step[number]
+        member = np.searchsorted([one.first_transfer for one in header.members], numbers, side="right") - 1
+        lo, parts = transfers.chunk_lo.copy(), None if transfers.parts is None else transfers.parts.copy()
+        for at, (one, shift) in enumerate(zip(header.members, shifts[number], strict=True)):
+            rows = member == at
+            if shift is not None:
+                lo[rows] = _power(shift, times)[lo[rows]]
+            if parts is not None:
+                parts[rows] += times * one.parts_step
+        return replace(transfers, chunk_lo=lo, parts=parts)
 
-def read_symmetries(headers: Sequence[SymmetryHeader], collective: Collective) -> tuple[Symmetry, ...]:
-    """The claims of a plan, which the verifier will check.
-
-    Args:
-        headers: of the file.
-        collective: what the plan claims to do.
-    Raises: ValueError: a claim that is no pair of permutations of the ranks and chunks.
-    """
-    if len(headers) > MOST_SYMMETRIES:
-        raise ValueError(f"symmetries has {len(headers):,} entries; at most {MOST_SYMMETRIES}")
-    return tuple(
-        Symmetry(
-            _permutation(one.ranks, collective.num_ranks, f"symmetries[{number}].ranks"),
-            _permutation(one.chunks, collective.num_chunks, f"symmetries[{number}].chunks"),
-        )
-        for number, one in enumerate(headers)
-    )
+    classes = tuple(range(int(a), int(b)) for a, b in pairwise(starts))
+    return step, classes, any(member.parts_step for header in headers for member in header.members)
 
 
 def _kept_apart(transfers: Transfers, collective: Collective) -> Transfers:
@@ -291,44 +204,58 @@ def _kept_apart(transfers: Transfers, collective: Collective) -> Transfers:
     return replace(transfers, parts=np.ones(len(transfers), np.int32))
 
 
-def _between(transfers: Transfers, numbers: IntArray, first: int, last: int, collective: Collective) -> Transfers:
-    """Transfers whose numbers are first, ..., last - 1.
+def _power(images: IntArray, exponent: int) -> IntArray:
+    """Images under a permutation applied `exponent` times, int64 (n,), by repeated squaring."""
+    result, base = np.arange(len(images)), images
+    while exponent:
+        if exponent & 1:
+            result = base[result]
+        base = base[base]
+        exponent >>= 1
+    return result
+
+
+def _images(header: PermutationHeader, count: int, name: str) -> IntArray:
+    """Image of each of `count` elements, int64 (count,).
 
     Args:
-        transfers: of a step.
-        numbers: in column `transfer`.
-        first, last: the range.
-        collective: of the plan.
+        header: of a permutation.
+        count: elements [count].
+        name: of the field, for messages.
+    Raises: ValueError: it does not permute them.
     """
-    whole = _kept_apart(transfers, collective)
-    inside = (numbers >= first) & (numbers < last)
-    return whole if inside.all() else whole.take(inside)
-
-
-def _permutation(header: PermutationHeader, count: int, name: str) -> Permutation:
-    """A permutation of `count` elements; its images are evaluated, so that a wrong one is refused here."""
     try:
-        found = _built(header, count)
-        found.images(count)
-    except (OpticclError, ValueError, zlib.error, OverflowError) as error:
+        images = _built(header, count)
+        if not np.array_equal(np.sort(images), np.arange(count)):
+            raise ValueError(f"symmetry: a table of {len(images)} values does not permute {count} elements")
+    except (OpticclError, ValueError, zlib.error, OverflowError, IndexError) as error:
         raise ValueError(f"{name}: {error}") from None
-    return found
+    return images
 
 
-def _built(header: PermutationHeader, count: int) -> Permutation:
+def _built(header: PermutationHeader, count: int) -> IntArray:
+    elements = np.arange(count)
     if isinstance(header, DigitsHeader):
         if not 1 <= len(header.radices) <= MOST_RADICES or min(header.radices) < 1:
             raise ValueError(f"radices={header.radices[:8]}: 1 to {MOST_RADICES} numbers of 1 or more")
         if not -(2**31) <= header.add < 2**31:
             raise ValueError(f"add={header.add} is beyond 32 bits")
-        return Digits(tuple(header.radices), header.digit, header.add)
+        if prod(header.radices) != count or not 0 <= header.digit < len(header.radices):
+            raise ValueError(f"digit {header.digit} of {header.radices[:8]} does not permute {count} elements")
+        stride, radix = prod(header.radices[header.digit + 1 :]), header.radices[header.digit]
+        value = elements // stride % radix
+        moved: IntArray = elements + ((value + header.add) % radix - value) * stride
+        return moved
     if isinstance(header, XorHeader):
         if not 0 <= header.mask < max(count, 1):
             raise ValueError(f"mask={header.mask} is not 0 to {count - 1}")
-        return Xor(header.mask)
+        return elements ^ header.mask
     if isinstance(header, TableHeader):
-        return Table(_unpack(header.values, count))
-    return Through(_unpack(header.label, count), _built(header.inner, count))
+        return _unpack(header.values, count)
+    label, element = _unpack(header.label, count), np.empty(count, np.int64)
+    element[label] = elements
+    found: IntArray = element[_built(header.inner, count)[label]]
+    return found
 
 
 def _unpack(text: str, count: int) -> IntArray:

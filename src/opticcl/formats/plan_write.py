@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,9 +23,8 @@ from opticcl.formats.plan_header import (
     header_of,
     strided,
 )
-from opticcl.formats.plan_runs import written_runs
-from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers, no_progress
-from opticcl.ir.symmetry import Run
+from opticcl.formats.plan_phases import file_steps
+from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Schedule, Transfers, no_progress
 
 if TYPE_CHECKING:
     import polars
@@ -40,10 +41,12 @@ def write_plan_file(
     size_bytes: int,
     algorithm: str,
     progress: ProgressCallback = no_progress,
+    *,
+    listed: bool = False,
 ) -> int:
     """Write every circuit of a plan, step by step; the file appears when it is complete.
 
-    Runs of steps with the same circuits are written once, with their number in the header.
+    Steps with the same circuits are written once; phases in the header say what they carry.
 
     Args:
         path: ends in .parquet, .csv or .json.
@@ -51,6 +54,7 @@ def write_plan_file(
         size_bytes: message of every rank [bytes].
         algorithm: what generated it, in words.
         progress: called with (what, done, total) after every step.
+        listed: whether every step is listed in rows, for programs that know no phases.
     Returns: number of circuits written.
     Raises: OutputError: another suffix, more circuits than that kind of file can hold, or not writable. PlanFileError: far
         more ranks or chunks than circuits.
@@ -59,8 +63,9 @@ def write_plan_file(
     suffix = path.suffix.lower()
     if suffix not in MOST_ROWS:
         raise OutputError(f"cannot write {path}: it must end in " + ", ".join(MOST_ROWS))
-    written = written_runs(plan)
-    rows = _num_rows(plan, written)
+    if listed:
+        plan = _listed(plan)
+    rows = _num_rows(plan)
     if rows > MOST_ROWS[suffix]:
         hint = "; write .parquet" if suffix != ".parquet" else "; take a smaller fabric or an algorithm of fewer steps"
         raise OutputError(f"cannot write {path}: {rows:,} circuits are more than {MOST_ROWS[suffix]:,}{hint}")
@@ -72,25 +77,46 @@ def write_plan_file(
     return rows
 
 
-def _num_rows(plan: CircuitPlan, written: Sequence[tuple[int, int, Run | None]]) -> int:
+def _listed(plan: CircuitPlan) -> CircuitPlan:
+    """The plan with every step by itself."""
+    step = StepsOneByOne(plan.schedule)
+    return replace(plan, schedule=replace(plan.schedule, step=step, classes=()), rounds=plan.rounds, light=None)
+
+
+@dataclass(frozen=True)
+class StepsOneByOne:
+    """The step function of a schedule, without its phases.
+
+    Args: schedule: any.
+    """
+
+    schedule: Schedule
+
+    def __call__(self, i: int) -> Transfers:
+        return self.schedule.step(i)
+
+
+def _num_rows(plan: CircuitPlan) -> int:
     """Circuits of the steps that are written; those of a class have equally many."""
-    repeated = np.zeros(plan.schedule.num_steps, bool)
-    for first, count, _ in written:
-        repeated[first + 1 : first + count] = True
-    classes = [
-        (steps.start, int((~repeated[steps.start : steps.stop]).sum())) for steps in plan.schedule.step_classes()
-    ]
-    return sum(steps * sum(map(len, plan.rounds(start))) for start, steps in classes if steps)
+    count: dict[int, int] = {}
+    total, classes = 0, plan.schedule.step_classes()
+    starts = [steps.start for steps in classes]
+    for steps in file_steps(plan):
+        first = starts[bisect_right(starts, steps.start) - 1]
+        if first not in count:
+            count[first] = sum(map(len, plan.rounds(first)))
+        total += count[first]
+    return total
 
 
 def _frames(plan: CircuitPlan, progress: ProgressCallback) -> Iterator[polars.DataFrame]:
     """Rows of one round after the other."""
     more = _columns(plan)[len(COLUMNS) :]
-    for step, (first, count, _) in enumerate(written_runs(plan)):
-        transfers = plan.schedule.step(first)
-        for number, circuits in enumerate(plan.rounds(first)):
-            yield _frame(step, number, transfers, circuits, more)
-        progress("write the plan", first + count, plan.schedule.num_steps)
+    for number, steps in enumerate(file_steps(plan)):
+        transfers = plan.schedule.step(steps.start)
+        for place, circuits in enumerate(plan.rounds(steps.start)):
+            yield _frame(number, place, transfers, circuits, more)
+        progress("write the plan", steps.stop, plan.schedule.num_steps)
 
 
 def _columns(plan: CircuitPlan) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from opticcl.formats.programme_csv import read_folder, write_folder
 from opticcl.ir import CircuitPlan, IntArray
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.ir.symmetric_steps import symmetric_steps
 
 if TYPE_CHECKING:
     import polars
@@ -76,14 +75,11 @@ def plan_digest(plan: CircuitPlan) -> str:
     Equal plans have equal digests, whether their steps are listed or in runs, and whether a column that holds its default in
     every row is there or not. Transfers and circuits count in their order, since a programme names them by it.
     """
-    defined = symmetric_steps(plan.schedule)
-    about = header_of(plan if defined is None else listed_plan(plan), 0, "")
+    defined = plan.has_images
+    about = header_of(listed_plan(plan) if defined else plan, 0, "")
     found = blake2b(digest_size=16)
     found.update(repr((about.fabric, about.nodes, about.num_steps, about.collective)).encode())
-    if defined is not None:
-        for symmetry in defined.moves.symmetries:
-            found.update(symmetry.ranks.images(defined.moves.num_ranks).tobytes())
-            found.update(symmetry.chunks.images(defined.moves.num_chunks).tobytes())
+    if defined:
         for step in range(plan.schedule.num_steps):
             rounds = plan.symmetric(step)
             for move in () if rounds is None else rounds.moves:

@@ -138,7 +138,7 @@ def tables_header(
         devices: all groups.
         assumptions: of latency and sums, by name.
     """
-    about = msgspec.structs.replace(header_of(plan, size_bytes, algorithm), runs=[], symmetries=[], version=1)
+    about = msgspec.structs.replace(header_of(plan, size_bytes, algorithm), steps=None, version=1)
     initial = "warm" if warm else "cold"
     return TablesHeader(
         FORMAT, VERSION, version("opticcl"), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices),
@@ -273,7 +273,7 @@ def read_tables(path: Path | str) -> Tables:
     expected = ((SETTINGS, header.settings, _setting_schema(())), (DATA, header.data, _data_schema(())))
     frames = {name: _frame(path / name, count, known) for name, count, known in expected}
     where = str(path / HEADER)
-    about = msgspec.structs.replace(header.plan, runs=[], symmetries=[], num_steps=0)
+    about = msgspec.structs.replace(header.plan, runs=[], symmetries=[], steps=None, num_steps=0)
     check_claims(about, len(frames[DATA]), where)
     fabric, collective = fabric_and_collective(about, where)
     try:

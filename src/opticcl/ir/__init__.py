@@ -12,8 +12,9 @@ from opticcl.ir.collective import Collective
 from opticcl.ir.fabric import CellGrid, ControlPlane, Fabric, Fault, Part, Resource, Usage
 from opticcl.ir.occupied import Condition, Occupied, Options, PartKind, PartUse
 from opticcl.ir.progress import ProgressCallback, no_progress
-from opticcl.ir.schedule import Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.schedule import Schedule
 from opticcl.ir.timeline import Timeline
+from opticcl.ir.transfers import Op, Transfers, concatenate_transfers
 from opticcl.ir.verdict import Verdict, Violation
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir._common import IntArray
-from opticcl.ir.schedule import Op, Transfers
+from opticcl.ir.transfers import Op, Transfers
 
 __all__ = ["ChunkRows", "by_chunk", "stored_first"]
 

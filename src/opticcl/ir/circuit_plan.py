@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opticcl.errors import UnsupportedError
+import numpy as np
+
 from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
-from opticcl.ir.schedule import Schedule, Transfers
-from opticcl.ir.step_blocks import ArcBlock, StepBlock
-from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, symmetric_step
+from opticcl.ir.limits import ROUTES_AT_ONCE, ROUTES_IN_PIECES, ROUTES_LISTED
+from opticcl.ir.representatives import Represented, StepImages, SymmetricRounds
+from opticcl.ir.schedule import Schedule
+from opticcl.ir.transfers import Transfers
 
 __all__ = ["CircuitPlan", "ClassRounds", "StoredRounds", "listed_plan"]
 
@@ -63,45 +65,57 @@ class CircuitPlan:
         schedule: what it carries.
         rounds: step index -> circuits of each round; the circuits of a round stand at the same time, a step that does not
             fit takes several rounds. On packet fabrics a circuit is a route.
+        light: gives the circuits of some senders for those of all; None: all are listed.
+        routed: whether circuits are the fabric's own routes, one for each transfer.
     """
 
     fabric: Fabric
     schedule: Schedule
     rounds: Callable[[int], tuple[Circuits, ...]]
+    light: Represented | None = None
+    routed: bool = False
 
     def __repr__(self) -> str:
         return f"<CircuitPlan of {self.schedule!r} on {self.fabric!r}>"
 
     def stream(self, i: int) -> Iterator[Circuits] | None:
-        """Circuits of the only round of step i, some at a time, or None where `rounds(i)` is small enough, or no packets.
+        """Circuits of the only round of step i, some at a time, or None where `rounds(i)` is small enough, or no routes.
 
         Each transfer has one circuit, a route, and they come in the order of the transfers, so that a step of all pairs of
         thousands of nodes needs no memory for its routes.
         """
-        rounds = self.rounds
-        if isinstance(rounds, ClassRounds):
-            i, rounds = rounds.first_of(i), rounds.rounds
-        function = getattr(rounds, "function", rounds)  # without the cache of a search
-        streamed: Iterator[Circuits] | None = function.stream(i) if hasattr(function, "stream") else None
-        return streamed
+        if not self.routed:
+            return None
+        transfers = self.schedule.step(i)
+        most = min(ROUTES_LISTED, ROUTES_IN_PIECES) if len(self.fabric.lines) else ROUTES_LISTED
+        if len(transfers) <= most:
+            return None
+        return self.routes(transfers)
 
-    def block(self, steps: StepBlock) -> ArcBlock | None:
-        """Circuits of several steps, where their paths are straight; None where they are evaluated step by step.
+    def routes(self, transfers: Transfers) -> Iterator[Circuits]:
+        """Routes of the fabric, some at a time.
 
-        Args: steps: of the schedule.
+        Args: transfers: of a step.
         """
-        function = getattr(self.rounds, "function", self.rounds)  # without the cache of a search
-        found: ArcBlock | None = function.block(steps) if hasattr(function, "block") else None
-        return found
+        nodes = self.fabric.machine_nodes
+        for first in range(0, len(transfers), ROUTES_AT_ONCE):
+            src, dst = (nodes(column[first : first + ROUTES_AT_ONCE]) for column in (transfers.src, transfers.dst))
+            yield Circuits.of(np.arange(first, first + len(src)), src, dst, path=self.fabric.route(src, dst))
+
+    def images(self, i: int) -> StepImages | None:
+        """Step i by the transfers of some senders, where the circuits of these are given for those of all; else None."""
+        represented = self.light is not None and self.light.represents(i)
+        return StepImages(self.schedule.steps, i) if represented else None
 
     def symmetric(self, i: int) -> SymmetricRounds | None:
         """Circuits of step i by those of some senders, where the step is too large to list; None where the rule has none."""
-        rounds = self.rounds
-        if isinstance(rounds, ClassRounds):
-            i, rounds = rounds.first_of(i), rounds.rounds
-        function = getattr(rounds, "function", rounds)  # without the cache of a search
-        found: SymmetricRounds | None = function.symmetric(i) if hasattr(function, "symmetric") else None
-        return found
+        return self.light.symmetric(i) if self.light is not None and self.light.represents(i) else None
+
+    @property
+    def has_images(self) -> bool:
+        """Whether some step is not listed."""
+        light = self.light
+        return light is not None and any(light.represents(steps.start) for steps in self.schedule.step_classes())
 
     def __eq__(self, other: object) -> bool:
         """Equal fabrics and schedules, and rounds equal by their own equality, else the circuits of every round."""
@@ -122,30 +136,21 @@ class CircuitPlan:
         rounds = self.rounds
         if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
             rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
-        return CircuitPlan, (self.fabric, self.schedule, rounds)
+        return CircuitPlan, (self.fabric, self.schedule, rounds, self.light, self.routed)
 
 
 def listed_plan(plan: CircuitPlan) -> CircuitPlan:
-    """The plan with the listed rows alone of steps that symmetries define: transfers and circuits of the senders.
+    """The plan with the listed rows alone of steps that images define: transfers and circuits of some senders.
 
-    Its steps raise an UnsupportedError where the circuits of some senders do not define the others. The last step is kept.
+    The last step is kept.
     """
-    last: list[tuple[int, tuple[SymmetricStep, SymmetricRounds] | None]] = []
+    last: list[tuple[int, tuple[StepImages, SymmetricRounds] | None]] = []
 
-    def defined(i: int) -> tuple[SymmetricStep, SymmetricRounds] | None:
+    def defined(i: int) -> tuple[StepImages, SymmetricRounds] | None:
         if not last or last[0][0] != i:
-            last[:] = []
-            last[:] = [(i, evaluated(i))]
+            step, rounds = plan.images(i), plan.symmetric(i)
+            last[:] = [(i, None if step is None or rounds is None else (step, rounds))]
         return last[0][1]
-
-    def evaluated(i: int) -> tuple[SymmetricStep, SymmetricRounds] | None:
-        step, rounds = symmetric_step(plan.schedule, i), plan.symmetric(i)
-        if step is not None and rounds is None:
-            raise UnsupportedError(
-                f"step {i}: {len(step):,} transfers are not listed, and {plan.fabric.name} has no symmetric circuits for them; "
-                f"try an algorithm of more steps"
-            )
-        return None if step is None or rounds is None else (step, rounds)
 
     def step(i: int) -> Transfers:
         found = defined(i)
@@ -155,4 +160,4 @@ def listed_plan(plan: CircuitPlan) -> CircuitPlan:
         found = defined(i)
         return plan.rounds(i) if found is None else found[1].rounds
 
-    return replace(plan, schedule=replace(plan.schedule, step=step, symmetries=()), rounds=rounds)
+    return replace(plan, schedule=replace(plan.schedule, step=step), rounds=rounds, light=None)

@@ -31,8 +31,7 @@ from opticcl.ir.occupied import (
     shares_of_rate,
 )
 from opticcl.ir.pieces import Pieces
-from opticcl.ir.step_blocks import ArcBlock
-from opticcl.ir.symmetric_steps import LightMove
+from opticcl.ir.representatives import LightMove
 
 __all__ = [
     "RESOURCE_KINDS",
@@ -43,7 +42,6 @@ __all__ = [
     "HopLatency",
     "Part",
     "Resource",
-    "StraightUsage",
     "Usage",
 ]
 
@@ -106,21 +104,6 @@ class Usage:
     circuit: IntArray | None = None
     setting: IntArray | None = None
     amount: IntArray | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StraightUsage:
-    """What circuits occupy whose paths are straight.
-
-    Args:
-        resource: of which the links are instances.
-        links: the path of each circuit, (circuits,) each; places are instances of the resource.
-        others: of every other resource of the fabric, one instance for each circuit.
-    """
-
-    resource: Resource
-    links: Pieces
-    others: tuple[Usage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,13 +536,6 @@ class Fabric(ABC):
 
     def pieces(self, src: IntArray, dst: IntArray) -> Pieces | None:
         """Straight parts of the routes between nodes, or None where routes have none."""
-        return None
-
-    def straight_usage(self, circuits: ArcBlock) -> StraightUsage | None:
-        """As `usage`, of circuits along one line in the direction of their port; None where the fabric has no such circuits.
-
-        Between two nodes such circuits break no rule of `faults`. Nothing of the fabric has failed.
-        """
         return None
 
     @property

@@ -17,7 +17,7 @@ from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
-from opticcl.ir.schedule import Transfers
+from opticcl.ir.transfers import Transfers
 
 __all__ = ["Signals", "signals_of"]
 

@@ -198,7 +198,7 @@ def _sent_by_node_0(plan: CircuitPlan) -> CircuitPlan:
     """What node 0 sends, in every step; a transfer's transceivers do not depend on other transfers."""
     steps = map(plan.schedule.step, range(plan.schedule.num_steps))
     own = StoredSteps(tuple(step.take(np.flatnonzero(step.src == 0)) for step in steps))
-    return lower(plan.fabric, replace(plan.schedule, step=own, classes=(), symmetries=()))
+    return lower(plan.fabric, replace(plan.schedule, step=own, classes=()))
 
 
 @claim("ramp", "RAMP-5-trxuse")

@@ -267,9 +267,13 @@ def _steps_and_chunks(where: Fabric, schedule: Schedule) -> list[int]:
 
 
 def _tables(radix: int, levels: int) -> list[list[str]]:
-    """What each node holds, at the start and after each step: one text a chunk, as in table III."""
+    """What each node holds, at the start and after each step: one text a chunk, as in table III.
+
+    There, the node of digit x owns the chunk of digit r - 1 - x of each group.
+    """
     schedule = generate("sipco", "all_reduce", fabric("sipac", radix=radix, levels=levels))
-    return [[_row(held[:, chunk], chunk) for chunk in range(held.shape[1])] for held in _played(schedule)]
+    numbers = np.arange(radix * levels).reshape(levels, radix)[:, ::-1].ravel()
+    return [[_row(held[:, number], chunk) for chunk, number in enumerate(numbers)] for held in _played(schedule)]
 
 
 def _row(held: np.ndarray, chunk: int) -> str:

@@ -98,8 +98,7 @@ class Plan:
 
         Args:
             num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
-            every_chunk: follow every chunk, without use of claimed symmetries.
-            exact: compare sets of contributors besides random labels.
+            every_chunk, exact: do nothing; every verdict is exact, and on all chunks.
             seed: of that sample.
             budget: preset of the fabric's optics (literal, typical, ...) or values from `opticcl.optics.values.optics`.
             emulate: follow light through the elements of the machine too, as a second judge. auto: where the first one finds
@@ -165,22 +164,29 @@ class Plan:
 
         return programme(self.circuits, self.size_bytes, assumptions, engine=engine, **options)
 
-    def save(self, path: str | Path, *, progress: ProgressCallback | None = None) -> int:
+    def save(self, path: str | Path, *, listed: bool = False, progress: ProgressCallback | None = None) -> int:
         """Write every circuit to a .parquet, .csv or .json file, whole or not at all.
 
+        Args:
+            path: file to write.
+            listed: whether every step is listed in rows, for programs that know no phases, or to be changed by hand.
+            progress: called with (what, done, total) after every step.
         Returns: number of circuits written.
         Raises: OutputError: not writable, or more circuits than that kind of file should hold.
         """
         from opticcl.formats.plan_file import write_plan_file
 
         where = Path(as_path(path, "save", "plan.parquet"))
-        return write_plan_file(where, self.circuits, self.size_bytes, self.algorithm, progress or no_progress)
+        return write_plan_file(
+            where, self.circuits, self.size_bytes, self.algorithm, progress or no_progress, listed=listed
+        )
 
-    def export(self, path: str | Path, *, progress: ProgressCallback | None = None) -> str:
+    def export(self, path: str | Path, *, listed: bool = False, progress: ProgressCallback | None = None) -> str:
         """Write the plan in any format that holds plans, chosen by the suffix; see `opticcl list formats`.
 
         Args:
             path: file to write.
+            listed: as of `save`.
             progress: called with (what, done, total) after every step.
         Returns: a line on what was written and what the format cannot express.
         Raises: OutputError: an unknown suffix, not writable, or a plan that the format cannot hold.
@@ -190,7 +196,7 @@ class Plan:
         where = Path(as_path(path, "export", "plan.xml"))
         write = format_to_write(where).write
         assert write is not None
-        plan = PlanToWrite(self.circuits, self.size_bytes, self.algorithm, self._step_starts_s)
+        plan = PlanToWrite(self.circuits, self.size_bytes, self.algorithm, self._step_starts_s, listed)
         return write(where, plan, progress or no_progress)
 
     def _step_starts_s(self) -> npt.NDArray[np.float64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opticcl.ir.symmetric_steps import symmetric_step
 from opticcl.plans.plan import Plan
 from opticcl.registry import write_call
 
@@ -79,8 +78,8 @@ def summarize(plan: Plan) -> PlanSummary:
 
 def _summary_of(plan: Plan, run: range) -> RunSummary:
     symmetric = plan.circuits.symmetric(run.start)
-    step = symmetric_step(plan.schedule, run.start)
-    transfers = plan.schedule.step(run.start) if step is None or symmetric is None else step
+    step = plan.circuits.images(run.start)
+    transfers = plan.schedule.step(run.start) if step is None else step
     rounds = plan.circuits.rounds(run.start) if symmetric is None else symmetric.rounds
     images = 1 if symmetric is None else plan.fabric.num_nodes // len(symmetric.senders)  # of each circuit
     top = [int((c.wavelength_lo + (c.wavelength_n - 1) * c.wavelength_step).max(initial=-1)) + 1 for c in rounds]

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.ir import CircuitPlan, IntArray, Transfers
-from opticcl.ir.symmetric_steps import MOST_LISTED, SymmetricRounds, SymmetricStep, symmetric_step
+from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.representatives import StepImages, SymmetricRounds
 from opticcl.report.kit.colours import INK
 from opticcl.report.kit.svg import WIDTH, new_figure, save_picture, write_heading
 from opticcl.simulate.bottleneck import Load
@@ -171,7 +172,7 @@ def _sent(plan: CircuitPlan, size_bytes: int, nodes_per_block: int) -> np.ndarra
     blocks = ceil(schedule.collective.num_ranks / nodes_per_block)
     sent = np.zeros(blocks * blocks)
     for steps in schedule.step_classes():
-        step, rounds = symmetric_step(schedule, steps.start), plan.symmetric(steps.start)
+        step, rounds = plan.images(steps.start), plan.symmetric(steps.start)
         if step is None or rounds is None:
             sent += _between_blocks(schedule.step(steps.start), nodes_per_block, blocks) * len(steps)
         else:
@@ -191,16 +192,16 @@ def _between_blocks(transfers: Transfers, nodes_per_block: int, blocks: int) -> 
     return np.bincount(pair, transfers.size_chunks(), minlength=blocks * blocks)
 
 
-def _by_images(step: SymmetricStep, rounds: SymmetricRounds, nodes_per_block: int, blocks: int) -> np.ndarray:
+def _by_images(step: StepImages, rounds: SymmetricRounds, nodes_per_block: int, blocks: int) -> np.ndarray:
     """The same for a step that is not listed: what some senders send, moved as blocks, where moves map blocks onto blocks.
 
     Args:
-        step: by the transfers of rank 0.
+        step: that is not listed.
         rounds: with the senders and the moves.
         nodes_per_block: nodes of one block [count].
         blocks: number of them [count].
     """
-    ranks = step.moves.num_ranks
+    ranks = step.steps.space.num_ranks
     moved = [move.nodes // nodes_per_block for move in rounds.moves]
     if ranks % nodes_per_block or any(
         (one != np.repeat(one[::nodes_per_block], nodes_per_block)).any() for one in moved

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Hashable, Iterable
-from hashlib import blake2b
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, OpticclError, ParameterError, TooLargeError, UnsupportedError
 from opticcl.ir import Fabric, Schedule, Transfers
 from opticcl.ir.light import Limit
-from opticcl.ir.step_cache import RECENT
-from opticcl.ir.symmetry import Run, RunSteps
+from opticcl.ir.phases import PhaseRows, Steps
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
 from opticcl.schedule._grid import SizeLimit
 
@@ -211,92 +207,72 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     arguments = convert_arguments(maker.generate, written, key, positional=2)
     try:
         made = maker.generate(wanted, fabric, **arguments)
-        same = _key_of_steps(key, made)
     except OpticclError:
         raise
     except Exception as error:
         raise _failed(key, "generate", error) from error
     if not isinstance(made, Schedule):
         raise AlgorithmError(f"algorithm {key}: generate returned {type(made).__name__}, not a Schedule")
-    step = GeneratedStep(
-        write_call(key, {k: v for k, v in arguments.items() if v is not None}),
-        wanted,
-        fabric,
-        made.step,
-        same,
+    named = write_call(key, {k: v for k, v in arguments.items() if v is not None})
+    steps = _with_names(made.steps, named, wanted, fabric)
+    return Schedule.of(
+        key, made.collective, steps, parameters=MappingProxyType(arguments), stands=made.stands, cut=made.cut
     )
-    return dataclasses.replace(made, name=key, parameters=MappingProxyType(arguments), step=step, steps_of=None)
+
+
+def _with_names(steps: Steps, algorithm: str, collective: Request, fabric: Fabric) -> Steps:
+    """The steps, with functions of the step that name the algorithm in their exceptions and pickle as the request."""
+    if all(isinstance(phase.rows, PhaseRows) for phase in steps.phases):
+        return steps
+    phases = [
+        phase
+        if isinstance(phase.rows, PhaseRows)
+        else dataclasses.replace(phase, rows=GeneratedStep(algorithm, collective, fabric, number, phase.rows))
+        for number, phase in enumerate(steps.phases)
+    ]
+    return Steps(steps.space, steps.parts, phases)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GeneratedStep:
-    """The step function of a generated schedule; pickles as the request that it was generated from.
+    """The function of a phase of a generated schedule; pickles as the request that it was generated from.
 
-    Exceptions name the algorithm and the step.
+    Exceptions name the algorithm and the step of the phase.
 
     Args:
         algorithm: "name:key=value,..." with all parameters.
         collective: requested.
         fabric: where the schedule runs.
-        function: step index -> transfers.
-        key: equal for functions with equal steps, as the algorithm states it; None: it does not.
-        number: of the function in the cache of recent steps.
+        phase: number of the phase.
+        function: step of the phase -> transfers.
     """
 
     algorithm: str
     collective: Request
     fabric: Fabric
+    phase: int
     function: Callable[[int], Transfers] = dataclasses.field(compare=False, repr=False)
-    key: Hashable = dataclasses.field(compare=False, repr=False)
-    number: int = dataclasses.field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "number", RECENT.number(self.key))
-
-    def __call__(self, i: int) -> Transfers:
-        return RECENT.value(self.number, i, self._made)
-
-    def _made(self, i: int) -> Transfers:
+    def __call__(self, k: int) -> Transfers:
         name = self.algorithm.partition(":")[0]
         try:
-            made = self.function(i)
+            made = self.function(k)
         except OpticclError:
             raise
         except Exception as error:
-            raise _failed(name, f"step {i}", error) from error
+            raise _failed(name, f"step {k}", error) from error
         if not isinstance(made, Transfers):
-            raise AlgorithmError(f"algorithm {name}: step {i} returned {type(made).__name__}, not Transfers")
+            raise AlgorithmError(f"algorithm {name}: step {k} returned {type(made).__name__}, not Transfers")
         return made
 
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """Runs that define the steps; empty where a function does."""
-        return self.function.runs if isinstance(self.function, RunSteps) else ()
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _generated_step, (self.algorithm, self.collective, self.fabric)
+        return _generated_step, (self.algorithm, self.collective, self.fabric, self.phase)
 
 
-def _key_of_steps(name: str, schedule: Schedule) -> Hashable:
-    """Equal for schedules whose algorithm states that their steps are equal; None where it does not."""
-    stated = schedule.steps_of if isinstance(schedule, Schedule) else None
-    if stated is None:
-        return None
-    key = (
-        name,
-        *(
-            (value.shape, value.dtype.str, blake2b(value.tobytes()).digest())
-            if isinstance(value, np.ndarray)
-            else value
-            for value in stated
-        ),
-    )
-    hash(key)
-    return key
-
-
-def _generated_step(algorithm: str, collective: Request, fabric: Fabric) -> Callable[[int], Transfers]:
-    return generate(algorithm, collective, fabric).step
+def _generated_step(algorithm: str, collective: Request, fabric: Fabric, phase: int) -> Callable[[int], Transfers]:
+    rows = generate(algorithm, collective, fabric).steps.phases[phase].rows
+    assert not isinstance(rows, PhaseRows)
+    return rows
 
 
 def _failed(algorithm: str, where: str, error: Exception) -> AlgorithmError:

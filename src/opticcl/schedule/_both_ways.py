@@ -16,224 +16,69 @@ pieces, some of the slices at a time; `pieces` chooses their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from math import lcm, prod
 
-import numpy as np
-
 from opticcl.collective import Request
-from opticcl.ir import IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Permutation, Run, RunSteps, Symmetry, Table, Through
+from opticcl.ir import Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried
+from opticcl.schedule._walk import visits, walk
 
-__all__ = ["COLLECTIVES", "BothWays", "variants_in_pieces"]
+__all__ = ["COLLECTIVES", "both_ways", "num_chunks", "variants_in_pieces"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 MOST_SLICES = 128  # of a part
 
 
-@dataclass(frozen=True)
-class BothWays:
-    """Collectives on the lines of a grid.
+def both_ways(name: str, collective: Request, space: Space, cut: int) -> Schedule:
+    """The schedule of a collective on the lines of a grid.
 
     Args:
-        sides: of the grid, 2 or more each; none for a single node.
-        node: rank at each position of the grid, row by row, int32 (product of the sides,).
+        name: of the algorithm.
+        collective: one of `COLLECTIVES`.
+        space: a digit for each side of the grid; radices of 1 have no lines.
         cut: slices of a part at least; each slice of a block is a transfer of its own [count].
     """
-
-    sides: tuple[int, ...]
-    node: IntArray
-    cut: int = 1
-
-    @property
-    def num_nodes(self) -> int:
-        """Product of the sides [count]."""
-        return prod(self.sides)
-
-    def order(self, part: int) -> tuple[int, ...]:
-        """Dimensions in the order in which a part visits them."""
-        k = len(self.sides)
-        return tuple((part + j) % k for j in range(k))
-
-    @cached_property
-    def _pieces(self) -> tuple[tuple[int, ...], ...]:
-        """Pieces of a block by stage and part."""
-        k = len(self.sides)
-        lines = [[self.sides[self.order(part)[stage]] for part in range(k)] for stage in range(k)]
-        twice = [
-            [1 + (side == 2) for side in row] for row in lines
-        ]  # the next node is the previous one: one link for both ways
-        blocks = [[twice[stage][part] * self._block(part, stage) for part in range(k)] for stage in range(k)]
-        halves, found = self._halves, []
-        for stage in range(k):
-            found.append(pieces(lines[stage], blocks[stage], halves))
-            halves = lcm(halves, *found[-1])
-        return tuple(found)
-
-    @property
-    def _halves(self) -> int:
-        """2 where a node has an opposite one, which gets a half from each side."""
-        return 1 + any(side % 2 == 0 for side in self.sides)
-
-    @cached_property
-    def num_slices(self) -> int:
-        """Slices of a part; all numbers of pieces divide it [count]."""
-        return lcm(self.cut, self._halves, *(count for stage in self._pieces for count in stage))
-
-    def _block(self, part: int, stage: int) -> int:
-        """Nodes whose chunks a block of that stage holds [count]."""
-        return prod(self.sides[d] for d in self.order(part)[:stage])
-
-    @property
-    def num_chunks(self) -> int:
-        """Of all parts together [count]."""
-        return max(1, len(self.sides)) * self.num_slices * self.num_nodes
-
-    def _coordinates(self, position: IntArray) -> list[IntArray]:
-        return [position // prod(self.sides[d + 1 :]) % side for d, side in enumerate(self.sides)]
-
-    @cached_property
-    def owner(self) -> IntArray:
-        """Rank that each chunk belongs to, int32 (num_chunks,)."""
-        local = np.arange(self.num_nodes)
-        parts = []
-        for part in range(len(self.sides)):
-            position, at = np.zeros(self.num_nodes, np.int64), 1
-            for d in self.order(part):
-                position += local // at % self.sides[d] * prod(self.sides[d + 1 :])
-                at *= self.sides[d]
-            parts.append(np.tile(self.node[position], self.num_slices))
-        owners: IntArray = np.concatenate(parts) if parts else np.repeat(self.node.astype(np.int32), self.num_chunks)
-        return owners
-
-    def _lengths(self, stage: int, part: int) -> tuple[int, int]:
-        """Steps of whole pieces of a part in a stage, and all its steps, a last one with half a block included."""
-        side, count = self.sides[self.order(part)[stage]], self._pieces[stage][part]
-        whole = (side - 1) * count // 2
-        return whole, whole + (count == 1 and side % 2 == 0)
-
-    def _rows(self, stage: int, moment: int, way: int, adds: bool) -> Transfers:
-        """Transfers of one direction.
-
-        Args:
-            stage: how many dimensions each part has visited.
-            moment: step of the stage.
-            way: 1 to the next node, -1 to the previous one.
-            adds: the reversal, for reduce-scatter.
-        """
-        position = np.arange(self.num_nodes)
-        coordinates = self._coordinates(position)
-        columns: list[tuple[IntArray, IntArray, IntArray, IntArray]] = []
-        for part in range(len(self.sides)):
-            whole, end = self._lengths(stage, part)
-            if moment >= end:
-                continue
-            order, count = self.order(part), self._pieces[stage][part]
-            d, n = order[stage], self.num_nodes
-            side, stride = self.sides[d], prod(self.sides[d + 1 :])
-            far, piece = divmod(moment, count)
-            count = max(count, 2) if moment >= whole else count  # the opposite node: one half from each side
-            size = self.num_slices // count
-            slices = np.arange(size) + size * (piece if way == 1 else count - 1 - piece)
-            lo = np.full(n, part * self.num_slices * n)
-            for number, visited in enumerate(order[stage:]):
-                behind = way * far if not number else 0
-                digit = (coordinates[visited] - behind) % self.sides[visited]
-                lo = lo + digit * self._block(part, stage + number)
-            to = position + ((coordinates[d] + way) % side - coordinates[d]) * stride
-            length = np.full(n * size, self._block(part, stage))
-            columns.append((np.repeat(self.node, size), np.repeat(self.node[to], size), _each(lo, slices * n), length))
-        src, dst, first, length = (np.concatenate(column) for column in zip(*columns, strict=True))
-        return (
-            Transfers.of(dst, src, first, length, Op.REDUCE) if adds else Transfers.of(src, dst, first, length, Op.COPY)
-        )
-
-    def _shift(self, stage: int, way: int) -> Permutation:
-        """From step to step: the block before where blocks go to the next node (way 1), the block behind where to the previous;
-        where blocks are sent in pieces, the next piece first.
-        """
-        n, k, counts = self.num_nodes, len(self.sides), self._pieces[stage]
-        lines = [self.sides[self.order(part)[stage]] for part in range(k)]
-        if len(set(lines)) == 1:  # no block is cut, and all parts number their chunks in the same way
-            block = self._block(0, stage)
-            return Digits((k * self.num_slices, n // (lines[0] * block), lines[0], block), 2, -way)
-        images = []
-        chunk = np.arange(self.num_slices * n)
-        for part, (side, count) in enumerate(zip(lines, counts, strict=True)):
-            block, size = self._block(part, stage), self.num_slices // count
-            piece, digit = chunk // n // size, chunk // block % side
-            carries = piece == (count - 1 if way == 1 else 0)
-            moved = (digit - way * carries) % side
-            to = (piece + way) % count
-            images.append(part * len(chunk) + chunk + (to - piece) * size * n + (moved - digit) * block)
-        return Table(np.concatenate(images))
-
-    def _runs(self, stage: int, adds: bool) -> Iterator[Run]:
-        """Runs of a stage: cut where a part has nothing left to send, or half a block."""
-        ends = {end for part in range(len(self.sides)) for end in self._lengths(stage, part)} - {0}
-        segments = list(zip([0, *sorted(ends)], sorted(ends), strict=False))
-        shift = {way: self._shift(stage, way) for way in (1, -1)}
-        for start, stop in reversed(segments) if adds else segments:
-            count, first = stop - start, stop - 1 if adds else start
-            members = [
-                Run(
-                    lambda way=way, first=first: self._rows(stage, first, way, adds),  # type: ignore[misc]
-                    count,
-                    (_inverse(shift[way]) if adds else shift[way]) if count > 1 else None,
-                )
-                for way in (1, -1)
-            ]
-            yield Run(members[0].base, count, members[0].shift, beside=(members[1],))
-
-    @property
-    def _symmetries(self) -> tuple[Symmetry, ...]:
-        """One node further in each dimension."""
-        label, of_part = np.argsort(self.node), self.num_slices * self.num_nodes
-        found = []
-        for d in range(len(self.sides)):
-            moved = []
-            for part in range(len(self.sides)):
-                order = self.order(part)
-                radices = (self.num_slices, *(self.sides[one] for one in reversed(order)))
-                images = Digits(radices, len(order) - order.index(d), 1).images(of_part)
-                moved.append(part * of_part + images)
-            found.append(Symmetry(Through(label, Digits(self.sides, d, 1)), Table(np.concatenate(moved))))
-        return tuple(found)
-
-    def schedule(self, name: str, collective: Request) -> Schedule:
-        """The schedule.
-
-        Args:
-            name: of the algorithm.
-            collective: one of `COLLECTIVES`.
-        """
-        stages, runs = range(len(self.sides)), []
-        if collective.name != "all_gather":
-            runs += [run for stage in reversed(stages) for run in self._runs(stage, adds=True)]
-        if collective.name != "reduce_scatter":
-            runs += [run for stage in stages for run in self._runs(stage, adds=False)]
-        step = RunSteps(tuple(runs), self.num_chunks)
-        chunks = collective.on(self.num_nodes, self.num_chunks, owner=self.owner)
-        steps_of = collective, self.sides, self.node, self.cut
-        return Schedule(
-            name, chunks, step.num_steps, step, step.classes, symmetries=self._symmetries, steps_of=steps_of
-        )
+    sides = tuple(radix for radix in space.radices if radix > 1)
+    lines = [d for d, radix in enumerate(space.radices) if radix > 1] or [0]
+    k, (counts, slices) = len(lines), _pieces(sides, cut)
+    orders = [visits(space.radices, [lines[(part + j) % k] for j in reversed(range(k))], "both") for part in range(k)]
+    steps, where = walk(
+        collective, space, orders, units=slices, pieces=lambda part, stage: counts[k - 1 - stage][part], slices=True
+    )
+    chunks = collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners)
+    return Schedule.of(name, chunks, steps, cut=where)
 
 
-def _each(lo: IntArray, behind: IntArray) -> IntArray:
-    """Every number with every offset, the offsets fastest."""
-    return np.ravel(lo[:, None] + behind)
+def num_chunks(sides: tuple[int, ...], cut: int) -> int:
+    """Chunks of all parts on a grid [count].
+
+    Args:
+        sides: 2 or more each.
+        cut: as of `both_ways`.
+    """
+    return max(1, len(sides)) * _pieces(sides, cut)[1] * prod(sides)
 
 
-def _inverse(shift: Permutation) -> Permutation:
-    """The permutation backwards, of those that `_shift` returns."""
-    if isinstance(shift, Digits):
-        return Digits(shift.radices, shift.digit, -shift.add)
-    assert isinstance(shift, Table)
-    return Table(np.argsort(shift.values))
+def _pieces(sides: tuple[int, ...], cut: int) -> tuple[list[tuple[int, ...]], int]:
+    """Pieces of a block by stage of the all-gather and by part, and slices of a part, which all of them divide.
+
+    Args:
+        sides: of the grid, 2 or more each.
+        cut: slices at least [count].
+    """
+    k = len(sides)
+    halves = found_in = 1 + any(side % 2 == 0 for side in sides)  # a node opposite gets a half from each side
+    found = []
+    for stage in range(k):
+        lines = [sides[(part + stage) % k] for part in range(k)]
+        blocks = [prod(sides[(part + j) % k] for j in range(stage)) for part in range(k)]
+        # with a side of 2, the next node is the previous one: one link for both ways
+        doubled = [(1 + (side == 2)) * block for side, block in zip(lines, blocks, strict=True)]
+        found.append(pieces(lines, doubled, found_in))
+        found_in = lcm(found_in, *found[-1])
+    return found, lcm(cut, halves, *(count for stage in found for count in stage))
 
 
 def pieces(lines: Sequence[int], blocks: Sequence[int], slices: int) -> tuple[int, ...]:

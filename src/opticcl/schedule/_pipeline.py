@@ -10,12 +10,14 @@ Three stages, two pieces:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from opticcl.ir import IntArray, Op, Transfers
+from opticcl.ir import IntArray, Op
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 
 MOST_PIECES = 1 << 20  # of a message, on all trees together
 
@@ -63,26 +65,63 @@ class Pipeline:
         return (*alone[0], full, *alone[1])
 
 
+class PipelineStage(NamedTuple):
+    """Transfers that every piece passes at the same time after it began.
+
+    Args:
+        src, dst: senders and receivers, int (n,).
+        part: part of the message that each carries, int (n,), or one of all.
+        op: of the receivers.
+    """
+
+    src: IntArray
+    dst: IntArray
+    part: IntArray | int
+    op: Op
+
+
+def pipelined(num_ranks: int, stages: Sequence[PipelineStage], num_pieces: int, num_parts: int = 1) -> Steps:
+    """Steps in which every part of the message passes through the stages piece by piece.
+
+    Args:
+        num_ranks: ranks [count].
+        stages: in order.
+        num_pieces: of each part [count].
+        num_parts: of the message [count].
+    """
+    parts = [MessagePart(((UNIT, 1, num_pieces),), num_pieces)] * num_parts
+    if not stages:
+        return Steps(Space((num_ranks,)), parts, [])
+    counts = [len(stage.src) for stage in stages]
+    src, dst = (np.concatenate([stage[end] for stage in stages])[:, None] for end in (0, 1))
+    part = np.concatenate([np.broadcast_to(stage.part, count) for stage, count in zip(stages, counts, strict=True)])
+    rows = PhaseRows.of(
+        1,
+        src,
+        dst,
+        0,
+        part=part,
+        unit_lo=-np.repeat(np.arange(len(stages)), counts),
+        unit_shift=1,
+        op=np.repeat([stage.op for stage in stages], counts),
+    )
+    return Steps(Space((num_ranks,)), parts, [Phase(rows, (), len(stages) + num_pieces - 1)])
+
+
 def along_trees(
-    links: tuple[IntArray, IntArray, IntArray, IntArray], num_pieces: int, *, down: bool
-) -> tuple[Pipeline, Callable[[int], Transfers]]:
-    """Pipeline and step of a broadcast or a reduce in pieces: piece p of tree t is chunk t num_pieces + p.
+    links: tuple[IntArray, IntArray, IntArray, IntArray], num_ranks: int, num_pieces: int, num_trees: int, *, down: bool
+) -> Steps:
+    """Steps of a broadcast or a reduce in pieces, each tree with its part of the message.
 
     Args:
         links: child, parent, tree and level of the child, int64 (links,) each; a root's children are on level 1.
+        num_ranks: ranks [count].
         num_pieces: of the share of each tree [count].
+        num_trees: trees [count].
         down: whether pieces are copied from the roots, and not added up towards them.
     """
     child, parent, tree, level = links
-    pipeline = Pipeline(int(level.max(initial=0)), num_pieces)
     src, dst, op = (parent, child, Op.COPY) if down else (child, parent, Op.REDUCE)
-    levels = range(1, pipeline.num_stages + 1)
-    rows_of = [np.flatnonzero(level == at) for at in (levels if down else reversed(levels))]
-
-    def step(i: int) -> Transfers:
-        busy = pipeline.busy(i)
-        rows = np.concatenate([rows_of[stage] for stage in busy])
-        piece = np.repeat([i - stage for stage in busy], [len(rows_of[stage]) for stage in busy])
-        return Transfers.of(src[rows], dst[rows], tree[rows] * num_pieces + piece, 1, op)
-
-    return pipeline, step
+    levels = range(1, int(level.max(initial=0)) + 1)
+    rows = [np.flatnonzero(level == at) for at in (levels if down else reversed(levels))]
+    return pipelined(num_ranks, [PipelineStage(src[at], dst[at], tree[at], op) for at in rows], num_pieces, num_trees)

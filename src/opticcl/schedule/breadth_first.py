@@ -35,8 +35,8 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.schedule._shares import least_shares
@@ -97,16 +97,16 @@ def breadth_first(collective: Request, fabric: Fabric, *, shape: Shape | None = 
         shape: sides of the grid; None: those of the machine.
     """
     spread = Spread(long_sides(fabric, shape))
-    runs: list[Run] = []
+    phases: list[Phase] = []
     if collective.name != "all_gather":
-        runs += [spread.run(steps, adds=True) for steps in reversed(spread.run_steps)]
+        phases += [spread.phase(steps, adds=True) for steps in reversed(spread.run_steps)]
+    cut = len(phases)
     if collective.name != "reduce_scatter":
-        runs += [spread.run(steps, adds=False) for steps in spread.run_steps]
-    chunks = spread.num_nodes * spread.slices
-    step = RunSteps(tuple(runs), chunks)
-    owner = np.repeat(np.arange(spread.num_nodes, dtype=np.int32), spread.slices)
-    made = collective.on(spread.num_nodes, chunks, owner=owner)
-    return Schedule("breadth_first", made, step.num_steps, step, step.classes, symmetries=spread.symmetries)
+        phases += [spread.phase(steps, adds=False) for steps in spread.run_steps]
+    space = Space(spread.sides)
+    steps = Steps(space, [part(space.radices, range(len(space.radices)), spread.slices)], phases)
+    chunks = collective.on(spread.num_nodes, steps.num_chunks, owner=steps.owners)
+    return Schedule.of("breadth_first", chunks, steps, cut=cut if collective.name == "all_reduce" else None)
 
 
 @dataclass(frozen=True)
@@ -168,65 +168,40 @@ class Spread:
 
     def moved(self, dimension: int, way: int) -> IntArray:
         """The position next to each in that direction, int64 (num_nodes,)."""
-        return Digits(self.sides, dimension, way).images(self.num_nodes)
+        node, stride, side = np.arange(self.num_nodes), prod(self.sides[dimension + 1 :]), self.sides[dimension]
+        at = node // stride % side
+        found: IntArray = node + ((at + way) % side - at) * stride
+        return found
 
-    @property
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """One node further in each dimension."""
-        chunks = (*self.sides, self.slices)
-        return tuple(Symmetry(Digits(self.sides, d, 1), Digits(chunks, d, 1)) for d in range(len(self.sides)))
-
-    def run(self, steps: range, adds: bool) -> Run:
-        """The transfers of consecutive distances.
+    def phase(self, steps: range, adds: bool) -> Phase:
+        """The transfers of consecutive distances; from one to the next, blocks are one node further in the longest dimension.
 
         Args:
-            steps: distances of a run.
+            steps: distances.
             adds: the reversal, for reduce-scatter.
         """
-        first = steps[-1] if adds else steps[0]
-        if len(steps) == 1:
-            return Run(lambda: self.transfers(first, (), adds))
+        columns: list[tuple[IntArray, ...]] = []
         longest = self.sides.index(max(self.sides))
-        chunks = (*self.sides, self.slices)
-        up, down = (
-            Run(
-                lambda way=way: self.transfers(first, (longest, way), adds),  # type: ignore[misc]
-                len(steps),
-                Digits(chunks, longest, way if adds else -way),
-            )
-            for way in (1, -1)
-        )
-        return Run(up.base, up.count, up.shift, beside=(down,))
-
-    def transfers(self, distance: int, half: tuple[int, ...], adds: bool) -> Transfers:
-        """The transfers of every node in the step of one distance.
-
-        Args:
-            distance: of the nodes that blocks reach [count].
-            half: dimension and way, 1 or -1, that the positions must be displaced in; empty: all positions.
-            adds: the reversal, for reduce-scatter.
-        """
-        columns: tuple[list[IntArray], ...] = ([], [], [], [])
-        position = np.arange(self.num_nodes)
-        coordinates = [position // prod(self.sides[d + 1 :]) % side for d, side in enumerate(self.sides)]
-        for direction, at, first, count in self._shares(distance):
-            if half:
-                ahead = 2 * coordinates[half[0]][at] < self.sides[half[0]]
-                kept = ahead == (half[1] == 1)
-                at, first, count = at[kept], first[kept], count[kept]
+        coordinates = np.stack(np.unravel_index(np.arange(self.num_nodes), self.sides), axis=1)
+        for direction, at, first, count in self._shares(steps[-1] if adds else steps[0]):
             dimension, way = self.directions[direction]
-            owner = np.zeros((len(at), self.num_nodes), np.int64)
-            for d, side in enumerate(self.sides):
-                owner += (coordinates[d] - coordinates[d][at, None]) % side * prod(self.sides[d + 1 :])
-            sender = np.broadcast_to(self.moved(dimension, -way), owner.shape)
-            length = np.broadcast_to(count[:, None], owner.shape)
-            receiver = np.broadcast_to(position, owner.shape)
-            for column, values in zip(
-                columns, (sender, receiver, owner * self.slices + first[:, None], length), strict=True
-            ):
-                column.append(values.ravel())
-        src, dst, lo, length = (np.concatenate(column) for column in columns)
-        return Transfers.of(dst, src, lo, length, Op.REDUCE) if adds else Transfers.of(src, dst, lo, length, Op.COPY)
+            end, behind = np.zeros((len(at), len(self.sides)), np.int64), -coordinates[at]
+            end[:, dimension] = -way if adds else way
+            if not adds:  # seen from the sender, which is a hop nearer
+                behind[:, dimension] += way
+            shift = np.zeros_like(end)
+            if len(steps) > 1:
+                ahead = 2 * coordinates[at, longest] < self.sides[longest]
+                shift[:, longest] = np.where(ahead == adds, 1, -1)
+            columns.append((end, behind, shift, first, count, (shift[:, longest] == (-1 if adds else 1)).astype(int)))
+        end, behind, shift, first, count, back = (np.concatenate(column) for column in zip(*columns, strict=True))
+        order = np.argsort(back, kind="stable")  # those that go ahead stand before the others
+        end, behind, shift, first, count = (column[order] for column in (end, behind, shift, first, count))
+        radices, op = np.array(self.sides), Op.REDUCE if adds else Op.COPY
+        rows = PhaseRows.of(
+            len(self.sides), 0, end % radices, behind % radices, unit_lo=first, unit_count=count, op=op, shift=shift
+        )
+        return Phase(rows, (True,) * len(self.sides), len(steps), tuple(range(len(rows))))
 
     def _shares(self, distance: int) -> Iterator[tuple[int, IntArray, IntArray, IntArray]]:
         """For each direction: positions at that distance that it brings to, first slice and number of slices of each.

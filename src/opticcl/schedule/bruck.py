@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.ir import Fabric, Op, Schedule
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_any_not_linked
 
@@ -83,52 +83,42 @@ def bruck(collective: Request, fabric: Fabric, *, radix: int = 2) -> Schedule:
         fabric: the fabric.
         radix: one more than the number of nodes that a node sends to in a step.
     """
-    n = fabric.num_nodes
+    n, moves = fabric.num_nodes, collective.name == "all_to_all"
     all_strides = strides(n, radix)
-
-    def exchange(i: int) -> Transfers:
-        h = all_strides[-1 - i]
-        reach = min(h * radix, n)  # no block has a larger offset left
-        change, count = n % reach, n // reach  # below that distance there is one contribution more
-        ranges = []
-        for first in range(h, reach, h):
-            last = min(first + h, reach)
-            middle = min(max(first, change), last)
-            ranges += [(first, first, middle, count + 1)] * (first < middle)
-            ranges += [(first, middle, last, count)] * (middle < last)
-        offset, lo, end, parts = np.array(ranges).T
-        return _ranges(n, offset, lo, end, Op.MOVE, parts)
-
-    def gather(i: int) -> Transfers:
-        h = all_strides[i]
-        offset = np.arange(h, min(h * radix, n), h)
-        return _ranges(n, -offset, np.zeros_like(offset), np.minimum(h, n - offset), Op.COPY, None)
-
-    step = exchange if collective.name == "all_to_all" else gather
-    rotation = Symmetry(Digits((n,), 0, 1), Digits((n,), 0, 1))
-    chunks, parameters = collective.on(n, n), {"radix": radix}
-    steps_of = collective.name, n, radix
-    return Schedule(
-        "bruck", chunks, len(all_strides), step, parameters=parameters, symmetries=(rotation,), steps_of=steps_of
-    )
+    make = _exchange if moves else _gather
+    of_steps = [make(n, h, radix) for h in (all_strides[::-1] if moves else all_strides)]
+    phases = [Phase(rows, (True,), 1, tuple(range(len(rows)))) for rows in of_steps]
+    steps = Steps(Space((n,)), [part((n,), (0,))], phases)
+    return Schedule.of("bruck", collective.on(n, n), steps, parameters={"radix": radix})
 
 
-def _ranges(num_nodes: int, offset: IntArray, lo: IntArray, end: IntArray, op: Op, parts: IntArray | None) -> Transfers:
-    """Every node x sends to x + offset the chunks x + lo to x + end - 1, all modulo the number of nodes.
+def _exchange(num_nodes: int, h: int, radix: int) -> PhaseRows:
+    """Blocks for the nodes from each multiple of h on to the next, that many nodes ahead.
 
     Args:
         num_nodes: nodes [count].
-        offset, lo, end, parts: one entry a range, (ranges,).
-        op: operation of all transfers.
+        h: stride of the digit.
+        radix: its values [count].
     """
-    x = np.arange(num_nodes)[None, :]
-    first = (x + lo[:, None]) % num_nodes
-    size = np.broadcast_to((end - lo)[:, None], first.shape)
-    before = np.minimum(size, num_nodes - first)  # those that do not wrap around
-    src, dst = np.broadcast_to(x, first.shape), (x + offset[:, None]) % num_nodes
-    columns = [src, dst, first, before] + ([] if parts is None else [np.broadcast_to(parts[:, None], first.shape)])
-    around = size > before
-    rows = [np.concatenate([c.ravel(), c[around]]) for c in columns]
-    rows[2][first.size :] = 0
-    rows[3][first.size :] = (size - before)[around]
-    return Transfers.of(rows[0], rows[1], rows[2], rows[3], op, None if parts is None else rows[4])
+    reach = min(h * radix, num_nodes)  # no block has a larger offset left
+    change, count = num_nodes % reach, num_nodes // reach  # below that distance there is one contribution more
+    ranges = []
+    for first in range(h, reach, h):
+        last = min(first + h, reach)
+        middle = min(max(first, change), last)
+        ranges += [(first, first, middle, count + 1)] * (first < middle)
+        ranges += [(first, middle, last, count)] * (middle < last)
+    offset, lo, end, parts = np.array(ranges).T
+    return PhaseRows.of(1, 0, offset[:, None], lo[:, None], (end - lo)[:, None], op=Op.MOVE, parts=parts)
+
+
+def _gather(num_nodes: int, h: int, radix: int) -> PhaseRows:
+    """The first h blocks that a node has, its own first, to the nodes multiples of h back.
+
+    Args:
+        num_nodes: nodes [count].
+        h: stride of the digit.
+        radix: its values [count].
+    """
+    offset = np.arange(h, min(h * radix, num_nodes), h)[:, None]
+    return PhaseRows.of(1, 0, -offset % num_nodes, 0, np.minimum(h, num_nodes - offset))

@@ -11,23 +11,19 @@ Source: ODDL section 6 (all-to-all in groups, a dimension each).
 
 from __future__ import annotations
 
-from math import prod
-
-import numpy as np
-
 from opticcl.collective import Request
-from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.ir import Fabric, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import (
     MOST_TRANSFERS,
     SizeLimit,
     grid_of,
     pairs_on_lines,
-    peers_on_line,
     reason_any_not_linked,
     reason_not_shaped,
 )
+from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
 
@@ -58,15 +54,6 @@ def by_dimension(collective: Request, fabric: Fabric, *, shape: Shape | None = N
         fabric: the fabric.
         shape: sides of the grid; None: those of the machine, or a single line where it has none.
     """
-    n, sides = fabric.num_nodes, shape or grid_of(fabric)
-    dimensions = [d for d, side in enumerate(sides) if side > 1]
-
-    def step(i: int) -> Transfers:
-        """Earlier coordinates are right already: a node holds the blocks of all nodes that share its later ones."""
-        d = dimensions[i]
-        src, dst = np.arange(n, dtype=np.int32)[:, None], peers_on_line(sides, d)
-        size = prod(sides[d + 1 :])
-        return Transfers.of(src, dst, dst // size * size, size, Op.MOVE, prod(sides[:d]))
-
-    claims = tuple(Symmetry(Digits(sides, d, 1), Digits(sides, d, 1)) for d in dimensions)
-    return Schedule("by_dimension", collective.on(n, n), len(dimensions), step, symmetries=claims)
+    space = Space(tuple(shape or grid_of(fabric)))
+    steps, _ = walk(collective, space, [visits(space.radices, range(len(space.radices)))])
+    return Schedule.of("by_dimension", collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners), steps)

@@ -29,18 +29,16 @@ on the wavelengths of a ring are our own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import cached_property
 from math import lcm, prod
 from typing import Any
 
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps, join
 from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
@@ -148,24 +146,18 @@ def circulant_rings(
         direct: levels of one step, the first ones [count].
     """
     levels = Levels(radices or (fabric.num_nodes,), direct)
-    moves, units = collective.name == "all_to_all", levels.units
-    phases: list[_Phase] = []
-    for number in range(len(levels.radices)) if fabric.num_nodes > 1 else ():
-        phases += levels.reducing(number, moves)
-    if collective.name in ("all_reduce", "barrier", "all_gather"):
-        gathering = [phase.reversed() for phase in reversed(phases)]
-        phases = gathering if collective.name == "all_gather" else phases + gathering
-    starts = np.cumsum([0, *(phase.count for phase in phases)])
-    n = fabric.num_nodes
-    return Schedule(
-        "circulant_rings",
-        collective.on(n, n * units, owner=levels.owners(moves)),
-        int(starts[-1]),
-        RunSteps(tuple(run for phase in phases for run in phase.runs()), n * units),
-        tuple(range(int(a), int(b)) for a, b in pairwise(starts)),
-        symmetries=levels.symmetries(moves),
-        stands=stands,
-    )
+    moves, phases = collective.name == "all_to_all", list[Phase]()
+    if fabric.num_nodes > 1:
+        out = [one for number in range(len(levels.radices)) for one in levels.moments(number, moves)]
+        gathers = collective.name in ("all_reduce", "barrier", "all_gather")
+        back = [one.reversed() for one in reversed(out)] if gathers else []
+        phases = [levels.phase(one) for one in ([] if collective.name == "all_gather" else out) + back]
+        cut = len(out) if collective.name == "all_reduce" else None
+    else:
+        cut = None
+    steps = Steps(levels.space, [levels.part], phases)
+    chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=levels.owners(moves, steps))
+    return Schedule.of("circulant_rings", chunks, steps, stands=stands, cut=cut)
 
 
 def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[int, ...]:
@@ -189,51 +181,56 @@ def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[i
     return tuple(widths)
 
 
-WAYS = (1, -1)  # to the nodes ahead, and to those back
+@dataclass(frozen=True)
+class _Way:
+    """Transfers of every node to the node so far ahead, or back.
+
+    Args:
+        move: nodes to the receiver.
+        target: nodes to the node that the chunks are for, or from.
+        fixed: chunks are carried for the target and every node that many behind another.
+        unit, units: first of the chunks of each node, and how many.
+        met: contributions of each chunk [count].
+        shift: added to `target` from step to step.
+        meets: added to `met` from step to step.
+        lane: of how many, node p is on lane p modulo lanes; the transfers are those of nodes on even (0) or odd lanes (1).
+    """
+
+    move: int
+    target: int
+    fixed: int
+    unit: int
+    units: int
+    met: int = 1
+    shift: int = 0
+    meets: int = 0
+    lane: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class _Phase:
+class _Moment:
     """Steps of a level in which equal bytes go the same ways.
 
     Args:
         count: steps.
-        transfers: step of the phase, ways -> transfers.
-        shift: of the chunks that go ahead, from step to step; those that go back move the other way. None: each step is a
-            run of its own.
+        op: of the receivers.
+        ways: transfers, in the order of the list.
         mirrored: the transfers whose reversals use the same circuits, where it is not these.
     """
 
     count: int
-    transfers: Callable[[int, Sequence[int]], Transfers]
-    shift: Digits | None = None
-    mirrored: Callable[[int, Sequence[int]], Transfers] | None = None
+    op: Op
+    ways: tuple[_Way, ...]
+    mirrored: tuple[_Way, ...] | None = None
 
-    def reversed(self) -> _Phase:
+    def reversed(self) -> _Moment:
         """Every transfer backwards, in the opposite order, stored."""
 
-        def back(i: int, ways: Sequence[int]) -> Transfers:
-            there = (self.mirrored or self.transfers)(self.count - 1 - i, ways)
-            return Transfers.of(
-                there.dst, there.src, there.chunk_lo, there.chunk_n, Op.COPY, chunk_step=there.chunk_step
-            )
+        def back(way: _Way) -> _Way:
+            last = way.target + (self.count - 1) * way.shift
+            return replace(way, move=-way.move, target=last - way.move, shift=-way.shift, met=1, meets=0)
 
-        return _Phase(self.count, back, _inverse(self.shift) if self.shift else None)
-
-    def runs(self) -> list[Run]:
-        """The steps, by the first of them if it says what the others are."""
-        if self.shift is None or self.count == 1:
-            return [Run(partial(self.transfers, i, WAYS)) for i in range(self.count)]
-        shifts = (self.shift, _inverse(self.shift))
-        ahead, behind = (
-            Run(partial(self.transfers, 0, (way,)), self.count, shift) for way, shift in zip(WAYS, shifts, strict=True)
-        )
-        return [replace(ahead, beside=(behind,))]
-
-
-def _inverse(shift: Digits) -> Digits:
-    """The permutation backwards."""
-    return replace(shift, add=-shift.add)
+        return _Moment(self.count, Op.COPY, tuple(map(back, self.mirrored or self.ways)))
 
 
 @dataclass(frozen=True)
@@ -340,128 +337,145 @@ class Levels:
         """Whether half of the chunks of an all-to-all come from the opposite node on each side, on the last level."""
         return self.direct < len(self.radices) and self.radices[-1] % 2 == 0
 
-    def owners(self, moves: bool) -> IntArray:
-        """Node that each chunk is for, int64 (chunks,).
-
-        Args: moves: whether contributions are kept apart.
-        """
-        owner = np.repeat(np.argsort(self.label), self.units)
-        if not (moves and self.halves_move):
-            return owner
-        # the second chunk of a node is followed by the first one of the next node of its ring on the last level
-        return np.roll(owner.reshape(-1, self.units * self.radices[-1]), -1, axis=1).ravel()
-
     @cached_property
-    def label(self) -> IntArray:
-        """Place of each node's chunks among all, int64 (nodes,)."""
-        node = np.arange(self.num_nodes)
-        label = np.zeros_like(node)
-        for b, s in zip(self.radices, self.strides, strict=True):
-            label = label * b + node // s % b
-        return label
+    def apart(self) -> int:
+        """Neighbouring nodes that do not all do the same, where lanes differ: the least number of them that divides strides."""
+        lanes = [self.lanes(number) for number in range(self.direct) if self.lanes(number)]
+        on = lcm(*(2 if many % 2 == 0 else many for many in lanes))
+        below = 1
+        for radix in self.radices:
+            for factor in range(1, radix + 1):
+                if radix % factor == 0 and (below * factor) % on == 0:
+                    return below * factor
+            below *= radix
+        return below
 
-    def reducing(self, number: int, moves: bool) -> list[_Phase]:
+    @property
+    def space(self) -> Space:
+        """One digit, or the nodes that do the same and the nodes between them."""
+        return Space((self.num_nodes // self.apart, self.apart))
+
+    @property
+    def part(self) -> MessagePart:
+        """Chunks numbered by the digits of their node, the first level most significant."""
+        fields: list[tuple[int, int, int]] = []
+        for radix, stride in zip(self.radices, self.strides, strict=True):
+            if stride >= self.apart:
+                fields.append((0, stride // self.apart, radix))
+            elif stride * radix <= self.apart:
+                fields.append((1, stride, radix))
+            else:
+                fields += [(0, 1, stride * radix // self.apart), (1, stride, self.apart // stride)]
+        return MessagePart((*fields, (UNIT, 1, self.units)), self.units)
+
+    def owners(self, moves: bool, steps: Steps) -> IntArray:
+        """Node that each chunk is for, int (chunks,).
+
+        Args:
+            moves: whether contributions are kept apart.
+            steps: with the part.
+        """
+        owner = steps.owners.copy()
+        if moves and self.halves_move:  # the second chunk beside a node's own is that of the next node of its ring
+            second = steps.parts[0].labels(np.arange(len(owner)), 2)[1] == 1
+            owner[second] = (owner[second] + self.strides[-1]) % self.num_nodes
+        return owner
+
+    def moments(self, number: int, moves: bool) -> list[_Moment]:
         """The steps of a level in a reduce-scatter or an all-to-all.
 
         Args:
             number: of the level.
             moves: whether contributions are kept apart.
         """
-        b, far = self.radices[number], self.radices[number] // 2
+        b, stride, op = self.radices[number], self.strides[number], Op.MOVE if moves else Op.REDUCE
         if number < self.direct:
-            one, mirrored = (partial(self._direct_step, number, moves, even) for even in (1, -1))
-            return [_Phase(1, lambda _, ways: one(ways), None, lambda _, ways: mirrored(ways))]
-        if moves:
-            halves = number == len(self.radices) - 1 and self.halves_move
-            step = self._half_step if halves else partial(self._step, number, True)
-            return [_Phase(1, lambda _, ways, at=at: step(at, ways)) for at in range(far, 0, -1)]  # type: ignore[misc]
-        last = number == len(self.radices) - 1  # no digit is carried, so that the shift commutes with the symmetry
-        shift = Digits((*self.radices, self.units), number, -1) if last else None
-        whole = far - 1 + b % 2  # the farthest first; on an even ring that step is another
-        first = [] if b % 2 else [_Phase(1, lambda _, ways: self._step(number, False, far, ways))]
-        rest = _Phase(whole, lambda i, ways: self._step(number, False, whole - i, ways), shift)
-        return [*first, rest] if whole else first
+            return [_Moment(1, op, self._direct(number, moves, 0), self._direct(number, moves, 1))]
+        if moves and number == len(self.radices) - 1 and self.halves_move:
+            return self._halves()
+        far, fixed, even = b // 2, stride * b, b % 2 == 0
+        whole = far - even  # the farthest first; on an even ring that step is another
+        first: list[_Moment] = []
+        if even and moves:  # whole blocks, by one side
+            first = [_Moment(1, op, (_Way(stride, far * stride, fixed, 0, self.units, stride),))]
+        elif even:  # of two chunks of a node one by each side, so that all nodes do the same
+            ways = tuple(_Way(way * stride, way * far * stride, fixed, int(way < 0), 1) for way in (1, -1))
+            first = [_Moment(1, op, ways)]
+        met = {1: far - whole + 1, -1: (b - 1) // 2 - whole + 1} if moves else {1: 1, -1: 1}
+        rest = tuple(
+            _Way(
+                way * stride,
+                way * whole * stride,
+                fixed,
+                0,
+                self.units,
+                met[way] * stride if moves else 1,
+                -way * stride,
+                stride if moves else 0,
+            )
+            for way in (1, -1)
+        )
+        return first + ([_Moment(whole, op, rest)] if whole else [])
 
-    def _step(self, number: int, moves: bool, away: int, ways: Sequence[int]) -> Transfers:
-        """Sums for the nodes that number of places away on the ring of the level, one place on.
-
-        Args:
-            number: of the level.
-            moves: whether contributions are kept apart.
-            away: places, 1 to half of the ring.
-            ways: 1 for the nodes ahead, -1 for those back.
-        """
-        n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
-        size = self.units * (n // (stride * b))  # chunks of all nodes that the target of this level serves later
-        node, opposite, parts = np.arange(n), 2 * away == b, []
-        for way in ways:
-            if opposite and moves and way < 0:  # whole blocks, by one side
-                continue
-            lo = self.label[(node + way * away * stride) % n] // (n // (stride * b)) * size
-            count, step = size, None
-            if opposite and not moves:  # of two chunks of a node one by each side, so that all nodes do the same
-                count, step, lo = size // 2, 2, lo + (way < 0)
-            met = (b // 2 if way > 0 else (b - 1) // 2) - away + 1  # nodes of the ring whose contributions it has
-            op, held = (Op.MOVE, met * stride) if moves else (Op.REDUCE, None)
-            parts.append(Transfers.of(node, (node + way * stride) % n, lo, count, op, held, step))
-        return concatenate_transfers(parts)
-
-    def _direct_step(self, number: int, moves: bool, even: int, ways: Sequence[int]) -> Transfers:
+    def _direct(self, number: int, moves: bool, odd: int) -> tuple[_Way, ...]:
         """Sums for all nodes up to half of the ring of the level away.
 
         Args:
             number: of the level.
             moves: whether contributions are kept apart.
-            even: way of even lanes to the opposite node; odd lanes go the other.
-            ways: 1 for the nodes ahead, -1 for those back.
+            odd: whether nodes on odd lanes send to the opposite node ahead, and those on even lanes to the one back.
         """
-        n, b, stride = self.num_nodes, self.radices[number], self.strides[number]
-        node, rest = np.arange(n), n // (stride * b)
-        src, dst = [], []
-        for way in ways:
+        b, stride, found = self.radices[number], self.strides[number], list[_Way]()
+        for way in (1, -1):
             for away in range(1, b // 2 + 1):
-                mine = node
-                if 2 * away == b:
-                    mine = node[node % self.lanes(number) % 2 == (0 if way == even else 1)]
-                src.append(mine)
-                dst.append((mine + way * away * stride) % n)
-        target = np.concatenate(dst)
-        size = self.units * rest
-        lo = self.label[target] // rest * size
-        op, held = (Op.MOVE, stride) if moves else (Op.REDUCE, None)
-        return Transfers.of(np.concatenate(src), target, lo, size, op, held)
+                move = way * away * stride
+                lane = (self.lanes(number), odd if way == 1 else 1 - odd) if 2 * away == b else None
+                met = stride if moves else 1
+                found.append(_Way(move, move, stride * b, 0, self.units, met, lane=lane))
+        return tuple(found)
 
-    def _half_step(self, away: int, ways: Sequence[int]) -> Transfers:
-        """Contributions on the last level for the nodes that number of places away, and for those a place nearer.
+    def _halves(self) -> list[_Moment]:
+        """Contributions on the last level for the nodes that number of places away, and for those a place nearer."""
+        b, stride = self.radices[-1], self.strides[-1]
+        found = []
+        for away in range(b // 2, 0, -1):
+            own, met = away == 1, (b // 2 - away + 1) * stride  # those for the node a place nearer are there
+            ahead = _Way(stride, (away - 1) * stride, self.num_nodes, int(own), 2 - own, met)
+            behind = _Way(-stride, -away * stride, self.num_nodes, 0, 2 - own, met)
+            found.append(_Moment(1, Op.MOVE, (ahead, behind)))
+        return found
 
-        Args:
-            away: places, 1 to half of the ring.
-            ways: 1 for the nodes ahead, -1 for those back.
+    def phase(self, moment: _Moment) -> Phase:
+        """The phase of a moment.
+
+        Args: moment: of one of the levels.
         """
-        n, b, stride = self.num_nodes, self.radices[-1], self.strides[-1]
-        node, met, parts = np.arange(n), (b // 2 - away + 1) * stride, []
-        for way in ways:
-            target = (node + way * away * stride) % n
-            first = 2 * self.label[target if way < 0 else (target - stride) % n]  # the second chunk of that node
-            own = away == 1  # those for the node a place nearer are there
-            lo = first + (way > 0) if own else first
-            parts.append(Transfers.of(node, (node + way * stride) % n, lo, 1 if own else 2, Op.MOVE, met))
-        return concatenate_transfers(parts)
-
-    def symmetries(self, moves: bool) -> tuple[Symmetry, ...]:
-        """One node on along the ring, or as far as the next node that does the same.
-
-        Args: moves: whether contributions are kept apart.
-        """
-        n, units = self.num_nodes, self.units
-        lanes = [self.lanes(number) for number in range(self.direct) if self.lanes(number)]
-        on = lcm(*(2 if many % 2 == 0 else many for many in lanes))
-        node, chunk = np.arange(n), np.arange(n * units)
-        place = chunk
-        if moves and self.halves_move:  # as in `owners`
-            block = units * self.radices[-1]
-            place = chunk // block * block + (chunk - 1) % block
-        of_label = place.reshape(n, units)
-        images = np.empty(n * units, np.int64)
-        images[of_label[self.label]] = of_label[self.label[(node + on) % n]]
-        return (Symmetry(Table((node + on) % n), Table(images)),)
+        n, apart = self.num_nodes, self.apart
+        rows, bundles = [], [0]
+        for way in moment.ways:
+            sender = np.arange(apart)
+            if way.lane is not None:
+                lanes, odd = way.lane
+                sender = sender[sender % lanes % 2 == odd]
+            target, receiver = (sender + way.target) % n, (sender + way.move) % n
+            count = n // max(way.fixed, apart), max(apart // way.fixed, 1)
+            step = max(way.fixed // apart, 1), way.fixed if way.fixed < apart else 1
+            lo = np.stack([target // apart % max(way.fixed // apart, 1), target % min(way.fixed, apart)], axis=1)
+            rows.append(
+                PhaseRows.of(
+                    2,
+                    np.stack([0 * sender, sender], axis=1),
+                    np.stack([receiver // apart, receiver % apart], axis=1),
+                    lo,
+                    count,
+                    step,
+                    unit_lo=way.unit,
+                    unit_count=way.units,
+                    op=int(moment.op),
+                    parts=way.met,
+                    shift=np.array([way.shift // apart, 0]),
+                    parts_step=way.meets,
+                )
+            )
+            bundles.append(bundles[-1] + len(sender))
+        return Phase(join(rows), (True, False), moment.count, tuple(bundles[:-1]))

@@ -45,8 +45,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.schedule import StoredSteps
-from opticcl.ir.symmetry import Symmetry, Table
+from opticcl.ir.phases import Steps
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_not_linked
 
@@ -143,18 +142,17 @@ def de_bruijn(collective: Request, fabric: Fabric, *, steps: int | None = None, 
     if collective.name in ("broadcast", "reduce"):
         stands = isinstance(fabric.machine, Lightpath)
         tree = _tree(graph, collective)
-        return Schedule("de_bruijn", collective.on(n, 1), 2 if n > 1 else 0, StoredSteps(tree), stands=stands)
-    made, num_chunks, images, owner = {
+        made = Steps.of_lists(n, 1, tree if n > 1 else ())
+        return Schedule.of("de_bruijn", collective.on(n, 1), made, stands=stands)
+    transfers, num_chunks, owner = {
         "all_to_all": _all_to_all,
         "all_gather": _all_gather,
         "reduce_scatter": _reduce_scatter,
         "barrier": _in_two_steps,
         "all_reduce": {2: _in_two_steps, 3: _in_three_steps, 4: _in_four_steps}[steps or 3],
     }[collective.name](graph)
-    stored = StoredSteps(made if n > 1 else ())
-    symmetries = (Symmetry(graph.next_label(n), images),)
     chunks = collective.on(n, num_chunks, owner=owner)
-    return Schedule("de_bruijn", chunks, len(stored.steps), stored, symmetries=symmetries)
+    return Schedule.of("de_bruijn", chunks, Steps.of_lists(n, num_chunks, transfers if n > 1 else ()))
 
 
 class _Graph:
@@ -175,38 +173,32 @@ class _Graph:
         self.dst = self.last * degree + self.to
         self.follows_itself = self.first == self.last
 
-    def next_label(self, count: int) -> Table:
-        """First and last coordinate higher by one, of `count` numbers of nodes or of parts with the last two coordinates."""
-        number = np.arange(count)
-        first = (number // self.d + (count > self.d)) % self.e
-        return Table(first * self.d + number % self.d // self.e * self.e + (number + 1) % self.e)
-
     def ahead(self) -> IntArray:
         """First of the e nodes (z, p - q, *) whose blocks (x1, q, x2) sends to (x2, p, z)."""
         found: IntArray = self.to % self.e * self.d + (self.to // self.e - self.middle) % self.m * self.e
         return found
 
 
-Made = tuple[tuple[Transfers, ...], int, Table, IntArray | None]
-"""Steps, chunks, images of the chunks, and the owner of each, where not all nodes have all."""
+Made = tuple[tuple[Transfers, ...], int, IntArray | None]
+"""Steps, chunks, and the owner of each, where not all nodes have all."""
 
 
 def _all_to_all(g: _Graph) -> Made:
     first = Transfers.of(g.node, g.dst, g.ahead(), g.e, Op.MOVE, 1)
-    return (first, Transfers.of(g.node, g.dst, g.dst, 1, Op.MOVE, g.e)), g.n, g.next_label(g.n), None
+    return (first, Transfers.of(g.node, g.dst, g.dst, 1, Op.MOVE, g.e)), g.n, None
 
 
 def _all_gather(g: _Graph) -> Made:
     """Chunk x2 d + q e + x1 belongs to (x1, q, x2)."""
     own, of_predecessors = g.last * g.d + g.middle * g.e + g.first, g.first * g.d + g.middle * g.e
     made = Transfers.of(g.node, g.dst, own, 1, Op.COPY), Transfers.of(g.node, g.dst, of_predecessors, g.e, Op.COPY)
-    return made, g.n, g.next_label(g.n), own.ravel()
+    return made, g.n, own.ravel()
 
 
 def _reduce_scatter(g: _Graph) -> Made:
     first = Transfers.of(g.node, g.dst, g.ahead(), g.e, Op.REDUCE_MOVE)
     made = first, Transfers.of(g.node, g.dst, g.dst, 1, Op.REDUCE)
-    return made, g.n, g.next_label(g.n), g.node.ravel()
+    return made, g.n, g.node.ravel()
 
 
 def _in_two_steps(g: _Graph) -> Made:
@@ -214,7 +206,7 @@ def _in_two_steps(g: _Graph) -> Made:
     given = np.where(g.follows_itself & (part == g.middle), Op.REDUCE, Op.REDUCE_MOVE)  # one of those that it sends to
     sent = np.where(g.follows_itself, Op.REDUCE, Op.REDUCE_MOVE)
     made = Transfers.of(g.node, g.dst, part, 1, given), Transfers.of(g.node, g.dst, g.middle, 1, sent)
-    return made, g.m, Table(np.arange(g.m)), None
+    return made, g.m, None
 
 
 def _in_three_steps(g: _Graph) -> Made:
@@ -223,18 +215,18 @@ def _in_three_steps(g: _Graph) -> Made:
         Transfers.of(g.node, g.dst, g.middle * g.e + g.last, 1, Op.REDUCE),
         Transfers.of(g.node, g.dst, g.middle * g.e + g.first, 1, Op.COPY),
     )
-    return made, g.d, g.next_label(g.d), None
+    return made, g.d, None
 
 
 def _in_four_steps(g: _Graph) -> Made:
-    (first, second), num_chunks, images, _ = _reduce_scatter(g)
+    (first, second), num_chunks, _ = _reduce_scatter(g)
     made = (
         first,
         second,
         Transfers.of(g.node, g.dst, g.node, 1, Op.COPY),
         Transfers.of(g.node, g.dst, g.middle * g.e + g.first, g.e, Op.COPY, chunk_step=g.d),
     )
-    return made, num_chunks, images, None
+    return made, num_chunks, None
 
 
 def _tree(g: _Graph, collective: Request) -> tuple[Transfers, Transfers]:

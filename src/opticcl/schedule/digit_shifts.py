@@ -27,10 +27,11 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.ocs import Ocs
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry, Through
+from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
+from opticcl.schedule._walk import levels, walk
 from opticcl.units import Shape
 
 __all__ = ["COLLECTIVES", "digit_shifts", "held_shifts", "prime_factors", "shift_steps"]
@@ -181,34 +182,7 @@ def digit_shifts(
         shifts: links of each segment, from node x to x + shift. None: every step has its own.
     """
     n = fabric.num_nodes
-    factors = _radices(n, radices)
-    weight = _weights(factors)
-    digit, value = shift_steps(collective.name, factors)
-    node = np.arange(n, dtype=np.int64)
-    position = _positions(n, factors)
-    owner = np.argsort(position)
-    adding = len(digit) // 2 if collective.name == "all_reduce" else len(digit)
-
-    def step(i: int) -> Transfers:
-        below = int(weight[digit[i]])
-        whole = below * factors[digit[i]]
-        dst = (node + value[i] * below) % n
-        gathers = collective.name == "all_gather" or i >= adding
-        lo, count = position[(node if gathers else dst) % whole], n // whole
-        if collective.name == "all_to_all":
-            return Transfers.of(node, dst, lo, count, Op.MOVE, parts=below)
-        return Transfers.of(node, dst, lo, count, Op.COPY if gathers else Op.REDUCE)
-
-    rotation = Digits((n,), 0, 1)
-    claims = (Symmetry(rotation, Through(owner, rotation)),) if n > 1 else ()
-    chunks = collective.on(n, n, owner=owner)
-    return Schedule("digit_shifts", chunks, len(digit), step, symmetries=claims, stands=bool(shifts))
-
-
-def _positions(num_nodes: int, radices: tuple[int, ...]) -> IntArray:
-    """Number of each node's block: its digits, the lowest first, int64 (num_nodes,)."""
-    node, found, below = np.arange(num_nodes), np.zeros(num_nodes, np.int64), 1
-    for radix in radices:
-        found += node // below % radix * (num_nodes // (below * radix))
-        below *= radix
-    return found
+    space = Space((n,))
+    steps, cut = walk(collective, space, [levels(0, _radices(n, radices), "serial")])
+    chunks = collective.on(n, steps.num_chunks, owner=steps.owners)
+    return Schedule.of("digit_shifts", chunks, steps, stands=bool(shifts), cut=cut)

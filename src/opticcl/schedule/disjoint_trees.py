@@ -126,10 +126,9 @@ def disjoint_trees(collective: Request, fabric: Fabric, *, pipeline: int = 1, sh
     """
     n, sides = fabric.num_nodes, shape or _sides(fabric)
     links = spanning_trees(sides, collective.root)
-    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
-    chunks = collective.on(n, max(_num_trees(sides), 1) * pipeline)
+    steps = along_trees(links, n, pipeline, max(_num_trees(sides), 1), down=collective.name == "broadcast")
     stands = isinstance(fabric.machine, Lightpath)
-    return Schedule("disjoint_trees", chunks, stages.num_steps, step, stages.classes, stands=stands)
+    return Schedule.of("disjoint_trees", collective.on(n, steps.num_chunks), steps, stands=stands)
 
 
 def spanning_trees(sides: tuple[int, ...], root: int = 0) -> tuple[IntArray, IntArray, IntArray, IntArray]:

@@ -22,7 +22,8 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import grid_of, reason_any_not_linked
 
@@ -38,13 +39,17 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 def dissemination(collective: Request, fabric: Fabric) -> Schedule:
     """Barrier, or all-reduce of a short message: log2 N steps, two more where N is not a power of two."""
     shape, _ = _shape(fabric)
-    steps = _steps(shape)
-
-    def step(i: int) -> Transfers:
-        src, dst, op = steps[i]
-        return Transfers.of(src, dst, 0, 1, op)
-
-    return Schedule("dissemination", collective.on(fabric.num_nodes, 1), len(steps), step, steps_of=(shape,))
+    phases = []
+    for d, side in enumerate(shape):
+        for src, dst, op in _on_line(side):
+            ends = np.zeros((2, len(src), len(shape)), np.int64)
+            ends[0, :, d], ends[1, :, d] = src, dst
+            all_do_so = len(src) == side  # all nodes of the line do the same
+            some = ends[:, :1] if all_do_so else ends
+            moves = tuple(all_do_so or e != d for e in range(len(shape)))
+            phases.append(Phase(PhaseRows.of(len(shape), some[0], some[1], 0, op=op), moves))
+    steps = Steps(Space(shape), [MessagePart(((UNIT, 1, 1),))], phases)
+    return Schedule.of("dissemination", collective.on(fabric.num_nodes, 1), steps)
 
 
 def _shape(fabric: Fabric) -> tuple[tuple[int, ...], str | None]:

@@ -24,9 +24,11 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath, tile_of_node
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_not_linked
+from opticcl.schedule._walk import visits, walk
 from opticcl.schedule.lumorph import digits, peers
 
 __all__ = ["divide_and_conquer"]
@@ -90,15 +92,7 @@ def divide_and_conquer(collective: Request, fabric: Fabric, *, square: Square = 
         fabric: the fabric.
         square: pairs: the four GPUs of a square in two steps; at_once: in one, with three peers each.
     """
-    n = fabric.num_nodes
-    ks = groups(n, square)
-    node_at = order(fabric)
-
-    def step(i: int) -> Transfers:
-        partners = node_at[peers(n, ks[i], prod(ks[:i]))]
-        return Transfers.of(node_at[:, None], partners, 0, 1, Op.REDUCE)
-
-    steps_of = ks, node_at
-    return Schedule(
-        "divide_and_conquer", collective.on(n, 1), len(ks), step, parameters={"square": square}, steps_of=steps_of
-    )
+    ks = groups(fabric.num_nodes, square)
+    space = Space(ks[::-1] or (1,), order(fabric))  # neighbours differ in the last digit
+    steps, _ = walk(collective, space, [visits(space.radices, range(len(ks) - 1, -1, -1))], depth=0)
+    return Schedule.of("divide_and_conquer", collective.on(fabric.num_nodes, 1), steps, parameters={"square": square})

@@ -22,10 +22,10 @@ from functools import lru_cache
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import reason_not_linked
-from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
+from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
 
 __all__ = ["double_tree", "two_trees"]
 
@@ -72,26 +72,15 @@ def double_tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Sc
     stages += [(level, False) for level in range(1, depth + 1) if collective.name in DOWN]
     rows = [[np.flatnonzero(tree[2] == level) for level in range(depth + 1)] for tree in trees]
 
-    def ends(number: int, half: int) -> tuple[IntArray, IntArray]:
-        """Senders and receivers of a stage in one tree."""
-        level, up = stages[number]
-        child, parent = (column[rows[half][level]].astype(np.int32) for column in trees[half][:2])
-        return (child, parent) if up else (parent, child)
+    def stage(level: int, up: bool) -> PipelineStage:
+        """The transfers of one level of both trees."""
+        of_half = [[column[rows[half][level]] for column in tree[:2]] for half, tree in enumerate(trees)]
+        child, parent = (np.concatenate(column) for column in zip(*of_half, strict=True))
+        half = np.repeat(np.arange(len(trees)), [len(one) for one, _ in of_half])
+        return PipelineStage(child, parent, half, Op.REDUCE) if up else PipelineStage(parent, child, half, Op.COPY)
 
-    pairs = [[ends(number, half) for half in (0, 1)] for number in range(len(stages))]
-    pieces = Pipeline(len(stages), pipeline)
-
-    def step(i: int) -> Transfers:
-        """Chunk c of either half is at stage i - c."""
-        moving = [(number, half, *pairs[number][half]) for number in pieces.busy(i) for half in (0, 1)]
-        counts = [len(src) for _, _, src, _ in moving]
-        chunk = np.repeat(np.array([half * pipeline + i - number for number, half, _, _ in moving], np.int32), counts)
-        op = np.repeat(np.array([Op.REDUCE if stages[m[0]][1] else Op.COPY for m in moving], np.uint8), counts)
-        src, dst = (np.concatenate([m[end] for m in moving]) for end in (2, 3))
-        return Transfers(src, dst, chunk, np.ones_like(chunk), op)
-
-    chunks = collective.on(n, 2 * pipeline)
-    return Schedule("double_tree", chunks, pieces.num_steps, step, pieces.classes, steps_of=(collective, n, pipeline))
+    steps = pipelined(n, [stage(level, up) for level, up in stages], pipeline, 2)
+    return Schedule.of("double_tree", collective.on(n, 2 * pipeline), steps)
 
 
 @lru_cache(maxsize=8)

@@ -136,8 +136,7 @@ def hierarchical_ring(
     runs += [range(i, i + 1) for i in range(group_steps + leader_steps, group_steps + leader_steps + last)]
     num_steps = group_steps + leader_steps + last
     wanted = collective.on(n, m * num_groups)
-    classes, steps_of = tuple(r for r in runs if r), (fabric.ring_order(), m, chosen)
-    return Schedule("hierarchical_ring", wanted, num_steps, step, classes, steps_of=steps_of)
+    return Schedule("hierarchical_ring", wanted, num_steps, step, tuple(r for r in runs if r))
 
 
 def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:

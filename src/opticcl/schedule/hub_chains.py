@@ -114,9 +114,8 @@ def hub_chains(
     """
     n = fabric.num_nodes
     links = chains(radices or (n,), collective.root, halves)[:4]
-    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
-    chunks = collective.on(n, (1 + halves) * pipeline)
-    return Schedule("hub_chains", chunks, stages.num_steps, step, stages.classes, stands=True)
+    steps = along_trees(links, n, pipeline, 1 + halves, down=collective.name == "broadcast")
+    return Schedule.of("hub_chains", collective.on(n, steps.num_chunks), steps, stands=True)
 
 
 def chains(

@@ -21,18 +21,14 @@ communication: theory, practice, and experience.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
-
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.fabrics.sipac import Sipac, strides_of
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.fabrics.sipac import Sipac
+from opticcl.ir import Fabric, Op, Schedule
+from opticcl.ir.phases import MessagePart, Phase, PhaseRows, Space, Steps, join, part
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit
-from opticcl.schedule._sipco_groups import ChunkGroups
-from opticcl.schedule.sipco import digit_claims
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
@@ -83,65 +79,59 @@ def loop_back_rings(collective: Request, fabric: Fabric, *, rings: int | None = 
     radices = fabric.machine_as(Sipac).sides
     levels, radix = len(radices), radices[0]
     rings = levels if rings is None else rings
-    whole = ChunkGroups.of(radices, levels)
-    groups = replace(whole, size=whole.size * radix) if rings == levels else whole  # the last block has parts too
-    steps = [(stage, turn) for stage in range(levels) for turn in range(radix - 1 if stage < rings else 1)]
-    adds, stores = collective.name != "all_gather", collective.name != "reduce_scatter"
-    backwards = sorted(steps, key=lambda one: (-one[0], one[1]))
-    order = [(*one, Op.REDUCE) for one in steps * adds] + [(*one, Op.COPY) for one in backwards * stores]
-
-    def step(i: int) -> Transfers:
-        stage, turn, op = order[i]
-        return _step(groups, stage, turn if stage < rings else None, op)
-
-    run = [(stage, op) for stage, _, op in order]
-    edges = [0, *(i for i in range(1, len(run)) if run[i] != run[i - 1]), len(run)]
-    return Schedule(
-        "loop_back_rings",
-        collective.on(len(groups.digit[0]), levels * groups.size, owner=_owners(groups)),
-        len(order),
-        step,
-        classes=tuple(range(a, b) for a, b in pairwise(edges)),
-        symmetries=digit_claims(groups),
-    )
+    space = Space(radices[::-1])  # the first level is the lowest digit
+    units = radix if rings == levels else 1  # the last block has parts too
+    orders = [[levels - 1 - (group - j) % levels for j in range(levels)] for group in range(levels)]
+    parts = [part(space.radices, order, units) for order in orders]
+    stages = range(levels)
+    phases = [_phase(space, parts, orders, stage, stage < rings, Op.REDUCE) for stage in stages]
+    back = [_phase(space, parts, orders, stage, stage < rings, Op.COPY) for stage in reversed(stages)]
+    some = {"all_reduce": phases + back, "reduce_scatter": phases, "all_gather": back}[collective.name]
+    steps = Steps(space, parts, some)
+    chunks = collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners)
+    cut = levels if collective.name == "all_reduce" else None
+    return Schedule.of("loop_back_rings", chunks, steps, cut=cut)
 
 
-def _step(groups: ChunkGroups, stage: int, turn: int | None, op: Op) -> Transfers:
-    """All transfers of a step.
+def _phase(space: Space, parts: list[MessagePart], orders: list[list[int]], stage: int, ring: bool, op: Op) -> Phase:
+    """The steps of a stage.
 
     Args:
-        groups: numbering of the chunks.
-        stage: how many levels each group has been reduced at.
-        turn: step of the rings; None: a level without.
+        space: digits of the nodes, a level each.
+        parts: of the message, as many as levels.
+        orders: digits in the order in which each part is reduced at them.
+        stage: how many levels each part has been reduced at.
+        ring: whether there are rings; else all is direct.
         op: REDUCE for reduce-scatter, COPY for all-gather.
     """
-    radix = groups.radices[0]
-    parts = []
-    for level, stride in enumerate(strides_of(groups.radices).tolist()):
-        group = (level + stage) % len(groups.radices)
-        first, width = groups.first(group, stage + 1), groups.width(group, stage + 1)
-        src, dst = groups.pairs(level)
-        lo = first[dst if op == Op.REDUCE else src]
-        if turn is None:
-            parts.append(Transfers.of(src, dst, lo, width, op))
+    levels, radix = len(orders), space.radices[0]
+    rows, bundles = [], [0]
+    for level in range(levels):
+        number = (level + stage) % levels
+        order = orders[number]
+        digit, later = order[stage], order[stage + 1] if ring and stage + 1 < levels else None
+        ends = np.arange(1, radix)
+        dst, lo = np.zeros((2, radix - 1, levels), np.int64)
+        count = np.ones(levels, np.int64)
+        dst[:, digit] = ends
+        lo[:, digit] = ends if op == Op.REDUCE else 0
+        count[order[stage + 1 :]] = radix
+        units, every = parts[number].units, {"part": number, "op": op}
+        if not ring:
+            rows.append(PhaseRows.of(levels, 0, dst, lo, count, unit_count=units, **every))
+            bundles.append(bundles[-1] + len(rows[-1]))
             continue
-        part, digit = width // radix, groups.digit[level]
-        node = np.arange(len(digit))
-        later = groups.digit[groups.level(group, stage + 1)] if stage + 1 < len(groups.radices) else 0 * digit
-        own = -later  # part 0, so that nodes of all lines do the same in the numbering of the next level
-        parts.append(Transfers.of(src, dst, lo + (own + turn + 1)[:, None] % radix * part, part, op))
-        of_digit = (digit - turn - (op == Op.REDUCE)) % radix
-        of_node = node + (of_digit - digit) * stride
-        following = node + ((digit + 1) % radix - digit) * stride
-        parts.append(Transfers.of(node, following, first[of_node] + own % radix * part, part, op))
-    return concatenate_transfers(parts)
-
-
-def _owners(groups: ChunkGroups) -> IntArray:
-    """The node whose digits each chunk has, int32 (num_chunks,)."""
-    levels, nodes = groups.digit.shape
-    each = groups.size // nodes
-    owner = np.empty(levels * groups.size, np.int32)
-    for group in range(levels):
-        owner[groups.first(group, levels)[:, None] + np.arange(each)] = np.arange(nodes)[:, None]
-    return owner
+        next_one, behind, turn = dst[:1], lo[:1].copy(), np.zeros(levels, np.int64)
+        behind[:, digit] = radix - 1 if op == Op.REDUCE else 0  # the block of the node behind, then of that behind it
+        turn[digit] = -1
+        if later is None:  # part 0 of a block goes round, parts 1, 2, ... go straight
+            rows.append(PhaseRows.of(levels, 0, dst, lo, count, unit_lo=1, unit_shift=1, **every))
+            rows.append(PhaseRows.of(levels, 0, next_one, behind, count, shift=turn, **every))
+        else:  # parts are numbered by the digit of the next level, so that nodes of all lines do the same
+            count[later] = 1
+            lo[:, later], behind[:, later], straight = (radix - 2) % radix, radix - 1, np.zeros(levels, np.int64)
+            straight[later] = -1
+            rows.append(PhaseRows.of(levels, 0, dst, lo, count, unit_count=units, shift=straight, **every))
+            rows.append(PhaseRows.of(levels, 0, next_one, behind, count, unit_count=units, shift=turn, **every))
+        bundles += [bundles[-1] + radix - 1, bundles[-1] + radix]
+    return Phase(join(rows), (True,) * levels, radix - 1 if ring else 1, tuple(bundles[:-1]))

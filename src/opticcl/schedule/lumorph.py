@@ -28,10 +28,11 @@ from math import prod
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
+from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
 __all__ = ["digit_of_step", "digits", "lumorph", "peers", "rank_of_node"]
@@ -170,33 +171,10 @@ def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Sha
         radix: nodes that exchange with each other in a step; 2 is LUMORPH-2, 4 is LUMORPH-4.
         factors: the radix of each digit, such as 4x4x2; None: as few digits as the radix allows.
     """
-    n, name = fabric.num_nodes, collective.name
-    ks = digits(n, radix, factors)
-    rank = rank_of_node(ks).astype(np.int32)
-    nodes = np.arange(n, dtype=np.int32)[:, None]
-
-    def step(i: int) -> Transfers:
-        k, stride = digit_of_step(ks, name, i)
-        dst = peers(n, k, stride)
-        if name == "barrier":
-            return Transfers.of(nodes, dst, 0, 1, Op.REDUCE)
-        size = n // (stride * k)
-        if _gathers(ks, name, i):
-            return Transfers.of(nodes, dst, rank[nodes] // size * size, size, Op.COPY)
-        # of the range that the sender still owns, the part with the peer's digit
-        lo = rank[nodes] // (size * k) * (size * k) + np.arange(k, dtype=np.int32) * size
-        if name == "all_to_all":
-            return Transfers.of(nodes, dst, lo, size, Op.MOVE, stride)
-        return Transfers.of(nodes, dst, lo, size, Op.REDUCE)
-
-    num_chunks = 1 if name == "barrier" else n
-    num_steps = len(ks) * (2 if name == "all_reduce" else 1)
-    parameters = {"radix": radix, "factors": factors}
-    of_chunks = ks if num_chunks > 1 else (1,) * len(ks)
-    claims = tuple(
-        Symmetry(Digits(ks[::-1], len(ks) - 1 - i, 1), Digits(of_chunks, i, 1)) for i in range(len(ks))
-    )  # the first digit of a rank counts least, that of a chunk most
-    chunks = collective.on(n, num_chunks, np.argsort(rank))
-    return Schedule(
-        "lumorph", chunks, num_steps, step, parameters=parameters, symmetries=claims, steps_of=(collective, ks)
-    )
+    ks = digits(fabric.num_nodes, radix, factors)
+    space = Space(ks[::-1] or (1,))  # the first digit is the lowest
+    whole = collective.name == "barrier"
+    order = range(len(ks) - 1, -1, -1)
+    steps, cut = walk(collective, space, [visits(space.radices, order)], depth=0 if whole else None)
+    chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=None if whole else steps.owners)
+    return Schedule.of("lumorph", chunks, steps, parameters={"radix": radix, "factors": factors}, cut=cut)

@@ -22,9 +22,10 @@ import numpy as np
 
 from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.ir.phases import Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_any_not_linked
+from opticcl.schedule._walk import visits, walk
 
 __all__ = ["mesh"]
 
@@ -69,23 +70,15 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
 def mesh(collective: Request, fabric: Fabric) -> Schedule:
     """Direct exchange in one step, an all-reduce in two."""
     n, name = fabric.num_nodes, collective.name
-
-    def step(i: int) -> Transfers:
-        if name in ROOTED:
-            src, dst = _with_root(collective, n)
-        else:
-            src = np.arange(n, dtype=np.int32)[None, :]
-            dst = (src + np.arange(1, n, dtype=np.int32)[:, None]) % np.int32(n)
-        if name == "all_to_all":
-            return Transfers.of(src, dst, dst, 1, Op.MOVE, 1)
-        gathers = name in ("all_gather", "gather") or i == 1
-        chunk = 0 if name in WHOLE else src if gathers else dst
-        adds = name in ("reduce_scatter", "all_reduce", "reduce", "barrier") and not gathers
-        return Transfers.of(src, dst, chunk, 1, Op.REDUCE if adds else Op.COPY)
-
-    num_steps = (2 if name == "all_reduce" else 1) if n > 1 else 0
-    num_chunks = 1 if name in WHOLE else n
-    rotation = Symmetry(Digits((n,), 0, 1), Digits((num_chunks,), 0, 1))
-    claims = () if name in ROOTED else (rotation,)
-    chunks = collective.on(n, num_chunks)
-    return Schedule("mesh", chunks, num_steps, step, symmetries=claims, steps_of=(collective, n))
+    if name in ROOTED:
+        src, dst = _with_root(collective, n)
+        chunk = 0 if name in WHOLE else src if name == "gather" else dst
+        op = Op.REDUCE if name == "reduce" else Op.COPY
+        chunks = collective.on(n, 1 if name in WHOLE else n)
+        made = Steps.of_lists(n, chunks.num_chunks, [Transfers.of(src, dst, chunk, 1, op)] if n > 1 else [])
+        return Schedule.of("mesh", chunks, made)
+    space = Space((n,))
+    whole = name == "barrier"
+    steps, cut = walk(collective, space, [visits(space.radices, (0,))], depth=0 if whole else None, listed="row")
+    chunks = collective.on(n, steps.num_chunks, owner=None if whole else steps.owners)
+    return Schedule.of("mesh", chunks, steps, cut=cut)

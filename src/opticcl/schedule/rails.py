@@ -24,14 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Symmetry, Table
+from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
@@ -226,7 +225,7 @@ def rails(collective: Request, fabric: Fabric, *, radix: int = 2, groups: Shape 
     n = fabric.num_nodes
     owner = np.repeat(moves.node.ravel(), moves.units)
     chunks = collective.on(n, n * moves.units, owner=owner)
-    return Schedule("rails", chunks, len(steps), lambda i: steps[i], symmetries=moves.symmetries(), stands=True)
+    return Schedule.of("rails", chunks, Steps.of_lists(n, n * moves.units, steps), stands=True)
 
 
 def _stored(step: Transfers) -> Transfers:
@@ -305,13 +304,3 @@ class _Moves:
             count = np.broadcast_to(size * self.units, lo.shape)
             found.append(Transfers.of(self.node[:, parent], self.node[:, child], lo, count, Op.COPY))
         return found
-
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """One group further on along all rails, if all groups are of one size."""
-        size = prod(self.tree.groups)
-        if self.places % size:
-            return ()
-        nodes = (np.arange(self.node.size) + size * self.radix) % self.node.size
-        place = (np.arange(self.places) + size) % self.places
-        chunks = (np.arange(self.radix)[:, None] * self.places + place).ravel()[:, None] * self.units
-        return (Symmetry(Table(nodes), Table((chunks + np.arange(self.units)).ravel())),)

@@ -18,7 +18,6 @@ Reading: "all-gather" sizes in table 8 are those of the buffer after each step, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,9 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Permutation, Symmetry, Table, Through, Xor
+from opticcl.ir.phases import Phase, Space, Steps
 from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule._walk import Visit, walk
 from opticcl.schedule.ramp_broadcast import STAGES, pipelined_broadcast
 from opticcl.schedule.ramp_maps import Geometry, Variant, active_steps, geometry, has_field
 
@@ -43,6 +43,7 @@ _SPREAD = {
     "broadcast": Op.COPY,
 }
 _COLLECT = ("all_reduce", "all_gather", "gather", "reduce", "broadcast")
+_WALKED = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 _FROM_ROOT, _TO_ROOT = ("scatter", "broadcast"), ("gather", "reduce")
 _MOST_STAGES = 4096
 
@@ -114,6 +115,8 @@ def ramp(
     maps = geometry(fabric, variant)
     n, name = maps.num_nodes, collective.name
     whole = whole or name == "barrier"
+    if maps.variant != "published" and name in (*_WALKED, "reduce"):
+        return _walk(collective, maps, whole)
     order, num_spreading = phases(maps, name, whole), len(active_steps(maps)) * (name in _SPREAD)
     if whole:
         return Schedule("ramp", collective.on(n), len(order), lambda i: _exchange(maps, order[i]))
@@ -127,27 +130,38 @@ def ramp(
         receivers = tree[order[i]] if name in _TO_ROOT else maps.nodes()
         return _collect(maps, rank, order[i], receivers)
 
-    claims = () if tree and name != "reduce" else _claims(maps, rank)  # of a reduce, of the steps that add
-    return Schedule("ramp", collective.on(n, n, owner=np.argsort(rank)), len(order), step, symmetries=claims)
+    return Schedule("ramp", collective.on(n, n, owner=np.argsort(rank)), len(order), step)
 
 
-def _claims(maps: Geometry, rank: IntArray) -> tuple[Symmetry, ...]:
-    """Translations of each digit of the rank: by bits where the field has 2^k elements, else by one."""
-    inner: list[Permutation] = []
-    for digit, radix in enumerate(maps.radices):
-        below = prod(maps.radices[digit + 1 :])
-        binary = digit < 2 and maps.variant == "field" and radix.bit_count() == 1
-        if binary and prod(maps.radices).bit_count() == 1:
-            inner += [Xor(below << bit) for bit in range(radix.bit_length() - 1)]
-        elif binary:
-            value = np.arange(prod(maps.radices))
-            inner += [
-                Table(value + ((value // below % radix ^ 1 << bit) - value // below % radix) * below)
-                for bit in range(radix.bit_length() - 1)
-            ]
-        elif radix > 1:
-            inner.append(Digits(maps.radices, digit, 1))
-    return tuple(Symmetry(Through(rank, moved), moved) for moved in inner)
+def _walk(collective: Request, maps: Geometry, whole: bool) -> Schedule:
+    """The steps as visits to the digits of the rank: first (with it the second), second, rack, device group.
+
+    In a field of 2^k elements groups and places are added bit by bit, so the bits of both are digits.
+
+    Args:
+        collective: any of `_WALKED`, or reduce, whose sums are collected at the root.
+        maps: geometry of the machine.
+        whole: whether whole messages are exchanged.
+    """
+    x, _, racks, device_groups = maps.radices
+    bits = maps.variant == "field" and x.bit_count() == 1
+    of_group = (2,) * (x.bit_length() - 1) if bits else (x,)
+    radices = (*of_group, *of_group, racks, device_groups)
+    first, second = tuple(range(len(of_group))), tuple(range(len(of_group), 2 * len(of_group)))
+    digits = {1: first, 2: second, 3: (2 * len(of_group),), 4: (2 * len(of_group) + 1,)}
+    order = [
+        (Visit(digits[step], maps.radices[step - 1], also=second if step == 1 else ()),) for step in active_steps(maps)
+    ]
+    rank = maps.info()
+    steps, cut = walk(
+        collective, Space(radices, np.argsort(rank).astype(np.int32)), [order], depth=0 if whole else None
+    )
+    if collective.name == "reduce":
+        tree, collects = maps.reached(collective.root), active_steps(maps)[::-1]
+        last = Phase(lambda k: _collect(maps, rank, collects[k], tree[collects[k]]), (), len(collects))
+        steps = Steps(steps.space, steps.parts, [*steps.phases, *([last] if collects else [])])
+    owner = None if whole else steps.owners
+    return Schedule.of("ramp", collective.on(maps.num_nodes, steps.num_chunks, owner=owner), steps, cut=cut)
 
 
 def _spread(maps: Geometry, rank: IntArray, phase: int, senders: IntArray, op: Op) -> Transfers:

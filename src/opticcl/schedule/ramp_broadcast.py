@@ -25,7 +25,8 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.schedule._pipeline import PipelineStage, pipelined
 
 __all__ = ["STAGES", "Relays", "pipelined_broadcast", "relays"]
 
@@ -73,22 +74,9 @@ def pipelined_broadcast(collective: Request, fabric: Fabric, stages: int) -> Sch
     """
     n = fabric.num_nodes
     tree = relays(fabric, collective.root)
-    delay = int(len(tree.near) > 0)  # the relays are one stage behind the root
-    num_steps = stages + delay if n > 1 else 0
     first_of_rack = np.arange(0, n, fabric.machine_as(Ramp).wavelengths, dtype=np.int32)
-    none = np.zeros(0, np.int32)
-
-    def step(i: int) -> Transfers:
-        near = tree.near if i < stages else none
-        far = first_of_rack if i >= delay else none
-        src, dst = np.broadcast_arrays(tree.node[:, None], tree.device[:, None] + far)
-        return Transfers.of(
-            np.r_[np.full(len(near), tree.root), src.ravel()],
-            np.r_[near, dst.ravel()],
-            np.r_[np.full(len(near), i), np.full(dst.size, i - delay)],
-            1,
-            Op.COPY,
-        )
-
-    runs = (range(delay), range(delay, stages), range(stages, num_steps)) if n > 1 else ()
-    return Schedule("ramp", collective.on(n, stages), num_steps, step, tuple(run for run in runs if run))
+    src, dst = (ends.ravel() for ends in np.broadcast_arrays(tree.node[:, None], tree.device[:, None] + first_of_rack))
+    near = PipelineStage(np.full(len(tree.near), tree.root), tree.near, 0, Op.COPY)
+    far = PipelineStage(src, dst, 0, Op.COPY)  # the relays are one stage behind the root
+    tree_of = [one for one in (near, far) if len(tree.near) or one is far] if n > 1 else []
+    return Schedule.of("ramp", collective.on(n, stages), pipelined(n, tree_of, stages))

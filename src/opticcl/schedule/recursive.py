@@ -24,9 +24,10 @@ import numpy as np
 
 from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Symmetry, Xor
+from opticcl.ir.phases import Space, Steps
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import reason_any_not_linked
+from opticcl.schedule._walk import visits, walk
 
 MOVEMENTS = {
     "all_reduce": ("halve", "double"),
@@ -76,6 +77,8 @@ def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
     Source: ODDL section 3, figure 2.
     """
     n = fabric.num_nodes
+    if collective.name not in ROOTED:
+        return _on_bits("halving_doubling", collective, n)
     doubling = _distances(n)
     steps = tuple(
         (movement, distance)
@@ -92,20 +95,28 @@ def halving_doubling(collective: Request, fabric: Fabric) -> Schedule:
             )
         partner = node ^ distance
         side = partner if movement in ("halve", "scatter") else node
-        op, parts = Op.REDUCE if movement == "halve" else Op.COPY, None
-        if collective.name == "all_to_all":
-            op, parts = Op.MOVE, 1 << i  # from all nodes that differ in the distances before
-        return Transfers.of(node, partner, side // distance * distance, distance, op, parts)
+        op = Op.REDUCE if movement == "halve" else Op.COPY
+        return Transfers.of(node, partner, side // distance * distance, distance, op)
 
-    claims = () if collective.name in ROOTED else _flips(n, n)
-    return Schedule(
-        "halving_doubling", collective.on(n, n), len(steps), step, symmetries=claims, steps_of=(collective, n)
-    )
+    made = Steps.of_lists(n, n, map(step, range(len(steps))))
+    return Schedule.of("halving_doubling", collective.on(n, n), made)
 
 
-def _flips(num_nodes: int, num_chunks: int) -> tuple[Symmetry, ...]:
-    """Each bit of all ranks flipped, and of all chunks where there is one a rank."""
-    return tuple(Symmetry(Xor(bit), Xor(bit if num_chunks > 1 else 0)) for bit in _distances(num_nodes))
+def _on_bits(name: str, collective: Request, num_nodes: int, depth: int | None = None) -> Schedule:
+    """A walk over the bits of the node's number: the highest first, or the lowest where whole messages are exchanged.
+
+    Args:
+        name: of the algorithm.
+        collective: requested.
+        num_nodes: a power of two.
+        depth: 0 for whole messages.
+    """
+    bits = num_nodes.bit_length() - 1
+    space = Space((2,) * bits or (1,))
+    order = range(bits) if depth is None else range(bits - 1, -1, -1)
+    steps, cut = walk(collective, space, [visits(space.radices, order)], depth=depth)
+    owner = None if depth == 0 else steps.owners
+    return Schedule.of(name, collective.on(num_nodes, steps.num_chunks, owner=owner), steps, cut=cut)
 
 
 @register_algorithm("recursive_doubling", accepts_doubling)
@@ -115,17 +126,4 @@ def recursive_doubling(collective: Request, fabric: Fabric) -> Schedule:
     After the step of distance D all nodes that differ in the bits up to D hold the same sum; both partners add what the
     other held before the step. In an all-gather they hold the same 2 D chunks.
     """
-    n = fabric.num_nodes
-    node = np.arange(n, dtype=np.int32)
-    distances = _distances(n)
-    gathers = collective.name == "all_gather"
-
-    def step(i: int) -> Transfers:
-        distance = distances[i]
-        if gathers:
-            return Transfers.of(node, node ^ distance, node // distance * distance, distance, Op.COPY)
-        return Transfers.of(node, node ^ distance, 0, 1, Op.REDUCE)
-
-    chunks = collective.on(n, n if gathers else 1)
-    claims = _flips(n, chunks.num_chunks)
-    return Schedule("recursive_doubling", chunks, len(distances), step, symmetries=claims, steps_of=(collective, n))
+    return _on_bits("recursive_doubling", collective, fabric.num_nodes, None if collective.name == "all_gather" else 0)

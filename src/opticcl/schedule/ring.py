@@ -18,11 +18,12 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Through
+from opticcl.ir import Fabric, Op, Schedule
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit, reason_not_linked
-from opticcl.schedule._pipeline import Pipeline
+from opticcl.schedule._pipeline import PipelineStage, pipelined
+from opticcl.schedule._walk import visits, walk
 
 ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes do the same
 CHAIN = ("broadcast", "reduce", "scatter", "gather")  # from the root, or to it
@@ -76,30 +77,9 @@ def ring(collective: Request, fabric: Fabric, *, pipeline: int | None = None) ->
     """
     if collective.name in CHAIN:
         return _chain(collective, fabric, fabric.num_nodes if pipeline is None else pipeline)
-    order = fabric.ring_order().astype(np.int32)
-    n = len(order)
-    following, place = np.roll(order, -1), np.arange(n, dtype=np.int32)
-    name = collective.name
-    first_op = Op.MOVE if name == "all_to_all" else Op.REDUCE
-
-    def adding() -> Transfers:
-        return Transfers.of(order, following, (place - 1) % n, 1, first_op, 1 if first_op == Op.MOVE else None)
-
-    def storing() -> Transfers:
-        return Transfers.of(order, following, place, 1, Op.COPY)
-
-    chunks, runs = collective.on(n, n, owner=order), []
-    if n > 1:
-        back = Digits((n,), 0, -1)
-        if name != "all_gather":
-            runs.append(Run(adding, n - 1, back, parts_step=int(first_op == Op.MOVE)))
-        if name not in ("reduce_scatter", "all_to_all"):
-            runs.append(Run(storing, n - 1, back))
-    step = RunSteps(tuple(runs), n)
-    next_node = Symmetry(Through(np.argsort(order), Digits((n,), 0, 1)), Digits((n,), 0, 1))
-    classes = () if name == "all_to_all" else step.classes
-    steps_of = name, order
-    return Schedule("ring", chunks, step.num_steps, step, classes, symmetries=(next_node,), steps_of=steps_of)
+    space = Space((fabric.num_nodes,), fabric.ring_order().astype(np.int32))
+    steps, cut = walk(collective, space, [visits(space.radices, (0,), "ring")])
+    return Schedule.of("ring", collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners), steps, cut=cut)
 
 
 def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
@@ -109,16 +89,14 @@ def _chain(collective: Request, fabric: Fabric, pipeline: int) -> Schedule:
     root_at = int(np.flatnonzero(order == collective.root)[0])
     inwards = name in ("reduce", "gather")
     chain = np.roll(order, -root_at - (1 if inwards else 0))
-    whole = name in ("broadcast", "reduce")
-    stages = Pipeline(n - 1, pipeline)
-
-    def step(i: int) -> Transfers:
-        if whole:
-            at = np.arange(stages.busy(i).start, stages.busy(i).stop)
-            return Transfers.of(chain[at], chain[at + 1], i - at, 1, Op.COPY if name == "broadcast" else Op.REDUCE)
-        at = np.arange(i, n - 1) if inwards else np.arange(i + 1)  # at the start all hold a block, or only the root
-        return Transfers.of(chain[at], chain[at + 1], at - i if inwards else n - 1 - i + at, 1, Op.COPY)
-
-    num_steps = stages.num_steps if whole else n - 1
-    chunks = collective.on(n, pipeline) if whole else collective.on(n, n, owner=chain)
-    return Schedule("ring", chunks, num_steps, step, steps_of=(name, chain, pipeline))
+    if name in ("broadcast", "reduce"):
+        op = Op.COPY if name == "broadcast" else Op.REDUCE
+        stages = [PipelineStage(chain[at : at + 1], chain[at + 1 : at + 2], 0, op) for at in range(n - 1)]
+        return Schedule.of("ring", collective.on(n, pipeline), pipelined(n, stages, pipeline))
+    # at the start all hold a block, or only the root; the link at place p carries the block of place lo, one on each step
+    at = np.arange(n - 1)
+    lo, shift = (at, -1) if inwards else (n - 1 + at, -1)
+    rows = PhaseRows.of(1, chain[:-1, None], chain[1:, None], 0, unit_lo=lo, unit_shift=shift, op=Op.COPY)
+    phases = [Phase(rows, (), n - 1)] if n > 1 else []
+    steps = Steps(Space((n,)), [MessagePart(((UNIT, 1, n),), n)], phases)
+    return Schedule.of("ring", collective.on(n, n, owner=chain), steps)

@@ -31,10 +31,11 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked
+from opticcl.schedule._walk import Style, Visit, walk
 from opticcl.units import Shape
 
 MOST_ROWS_TRIED = 1 << 21  # transfers of all steps of a candidate of a search
@@ -145,32 +146,15 @@ def rotated_exchange(
     levels = _levels_of(long_sides(fabric, None), radices)
     assert levels is not None, "accepts has refused them"
     parts = _Parts(levels, rings)
-    steps = parts.steps()
-    chunks = collective.on(fabric.num_nodes, parts.num_chunks, owner=parts.owner())
-    stands = rings and max(map(len, levels)) == 1
-    return Schedule(
-        "rotated_exchange",
-        chunks,
-        len(steps),
-        lambda i: parts.transfers(steps[i]),
-        symmetries=parts.symmetries(),
-        stands=stands,
-    )
-
-
-@dataclass(frozen=True)
-class _Move:
-    """What a part does in a step.
-
-    Args:
-        part: number.
-        place: of the level among those that the part visits.
-        away: nodes of a ring to the receiver of what is sent; 0: to all others of the level.
-    """
-
-    part: int
-    place: int
-    away: int
+    space = Space(parts.radices)
+    style: Style = "ring" if rings else "direct"
+    orders = [
+        [[Visit((digit,), parts.radices[digit], style=style) for digit in stage] for stage in parts.stages(part)]
+        for part in range(len(levels))
+    ]
+    steps, _ = walk(collective, space, orders, listed="row")
+    chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=steps.owners)
+    return Schedule.of("rotated_exchange", chunks, steps, stands=rings and max(map(len, levels)) == 1)
 
 
 @dataclass(frozen=True)
@@ -241,32 +225,14 @@ class _Parts:
         """Number of the first digit of each side."""
         return tuple(int(first) for first in np.cumsum([0, *map(len, self.levels)])[:-1])
 
-    def order(self, part: int) -> tuple[int, ...]:
-        """Digits in the order in which a part visits them, side by side; every second side backwards."""
-        k, found = len(self.levels), list[int]()
+    def stages(self, part: int) -> list[tuple[int, ...]]:
+        """Digits of each side in the order in which a part visits them; those of every second side backwards."""
+        k, found = len(self.levels), list[tuple[int, ...]]()
         for stage in range(k):
             side = (part + stage) % k
             digits = range(self.first_digits[side], self.first_digits[side] + len(self.levels[side]))
-            found += digits if stage % 2 == 0 else digits[::-1]
-        return tuple(found)
-
-    def visited(self, part: int) -> tuple[int, ...]:
-        """Radices of the numbers of the chunks of a part, the most significant first: as it visits them."""
-        return tuple(self.radices[digit] for digit in self.order(part))
-
-    @cached_property
-    def label(self) -> tuple[IntArray, ...]:
-        """Chunk of every node among those of each part, int64 (nodes,)."""
-        digits = np.unravel_index(np.arange(self.num_nodes), self.radices)
-        return tuple(
-            np.ravel_multi_index([digits[d] for d in self.order(part)], self.visited(part))
-            for part in range(len(self.levels))
-        )
-
-    def owner(self) -> IntArray:
-        """Node that each chunk belongs to, int64 (num_chunks,)."""
-        owners: IntArray = np.concatenate([np.argsort(label) for label in self.label])
-        return owners
+            found.append(tuple(digits if stage % 2 == 0 else digits[::-1]))
+        return found
 
     def ahead(self, digit: int, count: int) -> IntArray:
         """The node so far ahead of each along a digit, int64 (nodes,).
@@ -275,59 +241,7 @@ class _Parts:
             digit: number.
             count: nodes ahead.
         """
-        return Digits(self.radices, digit, count).images(self.num_nodes)
-
-    def steps(self) -> list[list[_Move]]:
-        """What the parts do in every step; stages begin together."""
-        found, k = list[list[_Move]](), len(self.levels)
-        for stage in range(k):
-            lists: list[list[_Move]] = []
-            for part in range(k):
-                before = sum(len(self.levels[(part + s) % k]) for s in range(stage))
-                places = range(before, before + len(self.levels[(part + stage) % k]))
-                lists.append(
-                    [
-                        _Move(part, place, away)
-                        for place in places
-                        for away in (range(self.visited(part)[place] - 1, 0, -1) if self.rings else (0,))
-                    ]
-                )
-            found += [[moves[i] for moves in lists if i < len(moves)] for i in range(max(map(len, lists)))]
+        node, stride, radix = np.arange(self.num_nodes), prod(self.radices[digit + 1 :]), self.radices[digit]
+        at = node // stride % radix
+        found: IntArray = node + ((at + count) % radix - at) * stride
         return found
-
-    def transfers(self, moves: list[_Move]) -> Transfers:
-        """Of a step.
-
-        Args: moves: of the parts.
-        """
-        return concatenate_transfers(
-            self._sent(move, ahead)
-            for move in moves
-            for ahead in ((1,) if move.away else range(1, self.visited(move.part)[move.place]))
-        )
-
-    def _sent(self, move: _Move, ahead: int) -> Transfers:
-        """The blocks that every node sends to the node so far ahead: those for one digit of the level.
-
-        Args:
-            move: of a part.
-            ahead: nodes.
-        """
-        n, radices = self.num_nodes, self.visited(move.part)
-        digit, b = self.order(move.part)[move.place], radices[move.place]
-        target = self.ahead(digit, move.away or ahead)
-        size = prod(radices[move.place + 1 :])  # nodes with the same digits up to that one
-        lo = move.part * n + self.label[move.part][target] // size * size
-        held = prod(radices[: move.place]) * (b - move.away if move.away else 1)
-        return Transfers.of(np.arange(n), self.ahead(digit, ahead), lo, size, Op.MOVE, held)
-
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """One node further along each digit."""
-        n, found = self.num_nodes, []
-        for digit in range(len(self.radices)):
-            images = [
-                part * n + Digits(self.visited(part), self.order(part).index(digit), 1).images(n)
-                for part in range(len(self.levels))
-            ]
-            found.append(Symmetry(Digits(self.radices, digit, 1), Table(np.concatenate(images))))
-        return tuple(found)

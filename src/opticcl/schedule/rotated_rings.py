@@ -26,7 +26,6 @@ nodes with two senders and receivers a dimension.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import lcm, prod
 
@@ -34,10 +33,11 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry, Table
+from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
+from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
@@ -90,14 +90,13 @@ def rotated_rings(collective: Request, fabric: Fabric, *, shape: Shape | None = 
         shape: sides of the grid; None: those of the machine.
     """
     parts = _parts_of(long_sides(fabric, shape))
-    stages, runs = range(len(parts.sides)), list[Run]()
-    if collective.name != "all_gather":
-        runs += [run for stage in reversed(stages) for run in parts.runs(stage, adds=True)]
-    if collective.name != "reduce_scatter":
-        runs += [run for stage in stages for run in parts.runs(stage, adds=False)]
-    step = RunSteps(tuple(runs), parts.num_chunks)
-    chunks = collective.on(fabric.num_nodes, parts.num_chunks, owner=parts.owner())
-    return Schedule("rotated_rings", chunks, step.num_steps, step, step.classes, symmetries=parts.symmetries())
+    space, k = Space(parts.sides), len(parts.sides)
+    orders = [visits(space.radices, parts.order(part)[::-1], "ring") for part in range(k)]
+    steps, cut = walk(
+        collective, space, orders, units=parts.units, pieces=lambda part, stage: parts.pieces(part, k - 1 - stage)
+    )
+    chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=steps.owners)
+    return Schedule.of("rotated_rings", chunks, steps, cut=cut)
 
 
 def _parts_of(sides: tuple[int, ...]) -> _Parts:
@@ -114,8 +113,10 @@ def _rows_in_halves(sides: tuple[int, ...]) -> int:
 
 def _next_node(sides: tuple[int, ...], dimension: int) -> IntArray:
     """Of every node, on its line of that dimension, int64 (nodes,)."""
-    node: IntArray = np.arange(prod(sides))
-    return Digits(sides, dimension, 1).images(len(node))
+    node, stride = np.arange(prod(sides)), prod(sides[dimension + 1 :])
+    at = node // stride % sides[dimension]
+    following: IntArray = node + ((at + 1) % sides[dimension] - at) * stride
+    return following
 
 
 @dataclass(frozen=True)
@@ -158,70 +159,3 @@ class _Parts:
         """Dimensions in the order in which a part visits them in an all-gather."""
         k = len(self.sides)
         return tuple((part + j) % k for j in range(k))
-
-    def radices(self, part: int) -> tuple[int, ...]:
-        """Of the numbers of the chunks of a part, the most significant first."""
-        return tuple(self.sides[d] for d in reversed(self.order(part)))
-
-    def owner(self) -> IntArray:
-        """Node that each chunk belongs to, int64 (num_chunks,)."""
-        columns = []
-        for part in range(len(self.sides)):
-            digits = np.unravel_index(np.arange(prod(self.sides)), self.radices(part))
-            position = dict(zip(reversed(self.order(part)), digits, strict=True))
-            columns.append(np.ravel_multi_index([position[d] for d in range(len(self.sides))], self.sides))
-        owners: IntArray = np.repeat(np.concatenate(columns), self.units)
-        return owners
-
-    def runs(self, stage: int, adds: bool) -> Iterator[Run]:
-        """Runs of a stage, which end where a part is round its rings; single steps where blocks are cut."""
-        parts = range(len(self.sides))
-        cuts = [self.pieces(part, stage) for part in parts]
-        lengths = [(self.sides[self.order(part)[stage]] - 1) * cuts[part] for part in parts]
-        stops = sorted(set(lengths)) if max(cuts) == 1 else range(1, max(lengths) + 1)
-        start = 0
-        for stop in stops:
-            active = [part for part, length in enumerate(lengths) if length >= stop]
-
-            def base(first: int = start, active: list[int] = active) -> Transfers:
-                return concatenate_transfers(self._rows(part, stage, first, adds) for part in active)
-
-            yield Run(base, stop - start, self._one_earlier(stage) if stop - start > 1 else None)
-            start = stop
-
-    def _rows(self, part: int, stage: int, moment: int, adds: bool) -> Transfers:
-        """What each node passes on: of the blocks along its ring, in the all-gather first its own, in the reduce-scatter
-        first the one that it must not keep for longest.
-        """
-        n, order, cut = prod(self.sides), self.order(part), self.pieces(part, stage)
-        digit = dict(enumerate(np.unravel_index(np.arange(n), self.sides)))
-        d, block = order[stage], prod(self.sides[visited] for visited in order[:stage])
-        turn, piece = divmod(moment, cut)
-        digit[d] = (digit[d] - turn - adds) % self.sides[d]
-        lo, stride = np.full(n, part * n), block
-        for visited in order[stage:]:
-            lo = lo + digit[visited] * stride
-            stride *= self.sides[visited]
-        op, step = Op.REDUCE if adds else Op.COPY, cut if cut > 1 else None
-        size = block * self.units // cut
-        return Transfers.of(np.arange(n), _next_node(self.sides, d), lo * self.units + piece, size, op, None, step)
-
-    def _one_earlier(self, stage: int) -> Table:
-        """The chunks of the block before, of each part on the ring of that stage."""
-        n, images = prod(self.sides), []
-        for part in range(len(self.sides)):
-            images.append(part * n + Digits(self.radices(part), len(self.sides) - 1 - stage, -1).images(n))
-        return self._of_chunks(np.concatenate(images))
-
-    def _of_chunks(self, images: IntArray) -> Table:
-        """A permutation of chunks, given that of the nodes and parts that they belong to."""
-        return Table((images[:, None] * self.units + np.arange(self.units)).ravel())
-
-    def symmetries(self) -> tuple[Symmetry, ...]:
-        """One node further along each dimension."""
-        n, found = prod(self.sides), []
-        for d in range(len(self.sides)):
-            digits = [len(self.sides) - 1 - self.order(part).index(d) for part in range(len(self.sides))]
-            images = [part * n + Digits(self.radices(part), at, 1).images(n) for part, at in enumerate(digits)]
-            found.append(Symmetry(Digits(self.sides, d, 1), self._of_chunks(np.concatenate(images))))
-        return tuple(found)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Symmetry
+from opticcl.ir import Fabric, Schedule
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import reason_not_linked
 
@@ -22,12 +22,6 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 @register_algorithm("send_recv", accepts)
 def send_recv(collective: Request, fabric: Fabric) -> Schedule:
     """One step; none where the shift is a multiple of the number of ranks."""
-    n = fabric.num_nodes
-    rank = np.arange(n, dtype=np.int32)
-
-    def step(i: int) -> Transfers:
-        return Transfers.of(rank, (rank + collective.shift) % n, rank, 1, Op.COPY)
-
-    rotation = Symmetry(Digits((n,), 0, 1), Digits((n,), 0, 1))
-    chunks, num_steps = collective.on(n, n), 1 if collective.shift % n else 0
-    return Schedule("send_recv", chunks, num_steps, step, symmetries=(rotation,))
+    n, space = fabric.num_nodes, Space((fabric.num_nodes,))
+    phases = [Phase(PhaseRows.of(1, 0, collective.shift % n, 0), (True,))] if collective.shift % n else []
+    return Schedule.of("send_recv", collective.on(n, n), Steps(space, [part(space.radices, (0,))], phases))

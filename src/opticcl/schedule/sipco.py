@@ -39,8 +39,8 @@ for one half.
 Source: SiPAC section V-A, algorithm 1, table III, and its remark that the principle serves other collectives too. The
 family and all collectives but all_reduce are own constructions.
 Reading: algorithm 1 omits that step 0 sends each chunk to its owner, that from then on a node sends the chunk it
-owns, and that the last step stores instead of adding. The owners are free to choose; as in table III, the node of digit x
-owns the chunk of digit r - 1 - x.
+owns, and that the last step stores instead of adding. The owners are free to choose: a node owns the chunk of its digits; in
+table III the node of digit x owns that of digit r - 1 - x.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule._sipco_send import send_recv
+from opticcl.schedule._walk import visits, walk
 
-__all__ = ["digit_claims", "digit_walks", "reason_unfit", "sipco"]
+__all__ = ["digit_walks", "reason_unfit", "sipco"]
 
 
 class _WalkPhases(NamedTuple):
@@ -152,10 +153,28 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
     """
     levels = len(radices)
     k = _num_digits(collective, levels, k)
-    groups = ChunkGroups.of(radices, k)
     if collective.name == "send_recv":
-        return send_recv(collective, groups)
-    kind, num_nodes, pairs = _WALKS[collective.name], groups.digit.shape[1], cache(groups.pairs)
+        return send_recv(collective, ChunkGroups.of(radices, k))
+    if _WALKS[collective.name].root:
+        return _rooted(collective, ChunkGroups.of(radices, k))
+    space = Space(radices[::-1])  # the first level is the lowest digit
+    orders = [
+        visits(space.radices, [levels - 1 - (group - j) % levels for j in range(levels)]) for group in range(levels)
+    ]
+    steps, cut = walk(collective, space, orders, depth=k, listed="digit")
+    owned = _WALKS[collective.name].k is None
+    chunks = collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners if owned else None)
+    return Schedule.of("sipco", chunks, steps, cut=cut)
+
+
+def _rooted(collective: Request, groups: ChunkGroups) -> Schedule:
+    """The walks of a collective with a root: the transfers that data of the root, or for it, need.
+
+    Args:
+        collective: broadcast, reduce, scatter or gather.
+        groups: numbering of the chunks.
+    """
+    kind, levels, k, pairs = _WALKS[collective.name], len(groups.radices), groups.k, cache(groups.pairs)
 
     def step(i: int) -> Transfers:
         at = i if kind.out else levels + i
@@ -166,49 +185,19 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
         for level in range(levels):
             group = (level + turn) % levels
             src, dst = pairs(level)
-            if kind.root:
-                known = groups.like(collective.root, group, _positions_of_root(kind, levels, k, at))
-                needed = known[src if kind.root == "from" else dst]
-                src, dst = src[needed], dst[needed]
+            known = groups.like(collective.root, group, _positions_of_root(kind, levels, k, at))
+            needed = known[src if kind.root == "from" else dst]
+            src, dst = src[needed], dst[needed]
             first = groups.first(group, digits)
             lo = first[dst] if going_out else first[src]  # what the receiver may own at the end; what the sender holds
             op = kind.op if going_out else Op.COPY
-            parts = groups.walked(group, turn) if kind.op == Op.MOVE else None
-            of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op, parts))
+            of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op))
         return concatenate_transfers(of_level)
 
+    num_nodes = groups.digit.shape[1]
     num_steps = (kind.out * levels + kind.back * k) if num_nodes > 1 else 0
-    has_classes = not kind.root and kind.k is not None and len(set(radices)) == 1
-    return Schedule(
-        "sipco",
-        collective.on(num_nodes, levels * groups.size, owner=_owners(groups) if kind.k is None else None),
-        num_steps,
-        step,
-        classes=_classes(levels, k) if has_classes and num_steps else (),
-        symmetries=() if kind.root else digit_claims(groups),
-    )
-
-
-def digit_claims(groups: ChunkGroups) -> tuple[Symmetry, ...]:
-    """Each digit of all nodes moved by one, and with it that digit of the chunks of every group, which counts down.
-
-    Args: groups: numbering of the chunks.
-    """
-    levels, within = len(groups.radices), np.arange(groups.size)
-    claims = []
-    for level in range(levels):
-        chunks = []
-        for group in range(levels):
-            image = within
-            for j in range(groups.k):
-                if groups.level(group, j) == level:
-                    width, radix = groups.width(group, j + 1), groups.radices[level]
-                    digit = within // width % radix
-                    image = within + ((digit - 1) % radix - digit) * width
-            chunks.append(group * groups.size + image)
-        ranks = Digits(groups.radices[::-1], levels - 1 - level, 1)
-        claims.append(Symmetry(ranks, Table(np.concatenate(chunks))))
-    return tuple(claims)
+    owner = _owners(groups) if kind.k is None else None
+    return Schedule("sipco", collective.on(num_nodes, levels * groups.size, owner=owner), num_steps, step)
 
 
 def _usual_k(collective: Request) -> int | None:
@@ -242,13 +231,3 @@ def _owners(groups: ChunkGroups) -> IntArray:
     for group in range(levels):
         owner[groups.first(group, levels)] = np.arange(p)
     return owner
-
-
-def _classes(levels: int, k: int) -> tuple[range, ...]:
-    """Classes of an all_reduce: the steps that add one chunk from each peer are identical."""
-    identical = range(max(k - 1, 0), levels)
-    return (
-        *(range(i, i + 1) for i in range(identical.start)),
-        identical,
-        *(range(i, i + 1) for i in range(levels, levels + k)),
-    )

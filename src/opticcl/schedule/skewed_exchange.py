@@ -28,7 +28,7 @@ fills its last slot badly then needs one slot less, and the rest moves twice, in
     broadcast           from the root to every node: plane t lights the wavelengths t, t + x, ... in turn     1
 
 Nodes that B joins agree in g - l and in j modulo p, so their chunks are next to each other. A step of too many transfers to
-list is defined by those of node 0 and the symmetries (`opticcl.ir.symmetric_steps`): on 65,536 nodes all at once are 4.3e9.
+list is defined by those of node 0 and the symmetries (`opticcl.ir.representatives`): on 65,536 nodes all at once are 4.3e9.
 
 Source: RAMP sections 3.1 and 4.1 for the hardware. Direct exchanges in turn are known from Sirius (Ballani et al. 2020) and
 RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 1997; the skew by the rack is our own, as is D.
@@ -36,21 +36,21 @@ RotorNet (Mellette et al. 2017), the exchange in two phases from Bruck et al. 19
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import isqrt
+from collections.abc import Iterable, Sequence
+from math import isqrt, prod
 from typing import NamedTuple
 
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.ir.symmetric_steps import MOST_LISTED, Moves, SymmetricSteps
-from opticcl.ir.symmetry import Bundles, Digits, Symmetry, Table
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
-from opticcl.schedule._skewed_nodes import JoinedNodes, class_arithmetic, group_turns, joined_by_block, joined_by_class
-from opticcl.schedule.galois_field import is_field_order
+from opticcl.schedule._walk import Visit, walk
+from opticcl.schedule.galois_field import Arithmetic, galois_field, integers_modulo, is_field_order
 
 __all__ = ["SkewedExchange", "class_arithmetic", "exchange_of", "group_turns", "skewed_exchange"]
 
@@ -83,8 +83,6 @@ _SEARCHED_CLASSES = (2, 4, 8)
 MOST_CHUNKS = 1 << 24
 """Of a message, all nodes and parts of their blocks together: 256 parts on 65,536 nodes [count]."""
 
-Ends = tuple[IntArray, IntArray]
-
 
 class SkewedExchange(NamedTuple):
     """An exchange with all its parameters.
@@ -103,6 +101,21 @@ class SkewedExchange(NamedTuple):
     classes: int = 0
     parts: int = 1
     direct: int = 0
+
+    def steps_on(self, fabric: Fabric) -> str:
+        """Phases of the steps that there are: without those in which every node would meet itself alone.
+
+        Args:
+            fabric: a RAMP.
+        """
+        machine = fabric.machine_as(Ramp)
+        met = {
+            "A": machine.groups * self.block,
+            "B": machine.racks // self.block * machine.wavelengths,
+            "C": fabric.num_nodes // max(1, self.classes),
+            "D": self.classes,
+        }
+        return "".join(phase for phase in self.phases if met.get(phase, fabric.num_nodes) > 1)
 
 
 def exchange_of(
@@ -276,100 +289,92 @@ def skewed_exchange(
         direct: of these parts that go directly, beside A [count]; None: none.
     """
     exchange = exchange_of(collective, fabric, block, steps, classes, parts, direct)
-    phases = exchange.phases
-    n, whole = fabric.num_nodes, collective.name == "barrier" or (phases == "AB" and collective.name == "all_reduce")
-    if n == 1:
-        return Schedule("skewed_exchange", collective.on(1, 1), 0, lambda i: Transfers.of([], [], [], 1, Op.COPY))
-    if collective.name == "broadcast":
+    n, name = fabric.num_nodes, collective.name
+    if name == "broadcast":
         others = np.delete(np.arange(n), collective.root)
         first = Transfers.of(np.full(n - 1, collective.root), others, 0, 1, Op.COPY)
-        return Schedule("skewed_exchange", collective.on(n, 1), 1, lambda i: first)
-    joined = joined_by_class(fabric, classes) if classes else joined_by_block(fabric, exchange.block)
-    if collective.name == "all_to_all":
-        return _all_to_all(collective, fabric, exchange, joined)
-    if whole or phases == "ABA":
-        chunk, count = (joined.second, joined.num_second) if phases == "ABA" else (np.zeros(n, np.int64), 1)
-        owner = None
+        return Schedule("skewed_exchange", collective.on(n, 1), int(n > 1), lambda i: first)
+    space, first_digits = space_of_classes(fabric, classes) if classes else space_of_blocks(fabric, exchange.block)
+    digits = range(len(space.radices))
+    second_digits = [d for d in digits if d not in first_digits]
+    over = {"A": second_digits, "B": first_digits, "C": second_digits, "D": first_digits, "N": digits}
+    visits = {phase: _visit(space, some) for phase, some in over.items()}
+    whole = name == "barrier" or (name == "all_reduce" and exchange.phases == "AB")
+    depth = 0 if whole else len(visits["A"]) if exchange.phases == "ABA" else None
+    orders: list[list[list[Visit]]]
+    if exchange.phases == "MB":
+        orders, units = [[visits["N"]], [visits["A"], visits["B"]]], [exchange.direct, exchange.parts - exchange.direct]
     else:
-        chunk, count = joined.rank, n
-        owner = np.argsort(chunk)
-
-    def transfers(i: int, ends: Ends) -> Transfers:
-        """Of step i between these senders and receivers."""
-        src, dst = ends
-        gathers = collective.name == "all_gather" or (
-            2 * i >= len(phases) and collective.name == "all_reduce" and not whole
-        )
-        if whole:
-            return Transfers.of(src, dst, 0, 1, Op.REDUCE)
-        if count != n:  # three steps: what B exchanges is the chunk of all whom it joins
-            gathers = i == 2
-            return Transfers.of(src, dst, chunk[src if gathers else dst], 1, Op.COPY if gathers else Op.REDUCE)
-        wide = joined.num_first if phases[i] == "A" else 1
-        lo = chunk[src if gathers else dst] // wide * wide
-        return Transfers.of(src, dst, lo, wide, Op.COPY if gathers else Op.REDUCE)
-
-    def listed(i: int) -> Transfers:
-        return transfers(i, joined.pairs(_NUMBER[phases[i]]))
-
-    symmetries = joined.symmetries(chunk, count)
-    step: Callable[[int], Transfers] = listed
-    if _has_symmetric_light(fabric) and _rows(collective, fabric, exchange) > MOST_LISTED:
-        moves = Moves(symmetries, n, count)
-        step = SymmetricSteps(moves, lambda i: transfers(i, joined.of_first(_NUMBER[phases[i]])), listed, MOST_LISTED)
-    chunks = collective.on(n, count) if owner is None else collective.on(n, count, owner=owner)
-    return Schedule("skewed_exchange", chunks, len(phases), step, symmetries=symmetries)
+        halves = {"BA": "AB", "ABA": "AB", "ABBA": "AB"}.get(exchange.phases, exchange.phases)
+        orders, units = [[visits[phase] for phase in halves]], [1]
+    made, cut = walk(collective, space, orders, depth=depth, units=units)
+    owner = made.owners if name not in ("all_reduce", "barrier") else None
+    return Schedule.of("skewed_exchange", collective.on(n, made.num_chunks, owner=owner), made, cut=cut)
 
 
-def _all_to_all(collective: Request, fabric: Fabric, exchange: SkewedExchange, joined: JoinedNodes) -> Schedule:
-    """An all_to_all. Its chunks are the direct parts of the blocks of each receiver, receivers in the order of `rank`, and then
-    their other parts.
+def _visit(space: Space, digits: Iterable[int]) -> list[Visit]:
+    """A visit to several digits at once; none where they have one value alone."""
+    some = tuple(d for d in digits if space.radices[d] > 1)
+    return [Visit(some, prod(space.radices[d] for d in some))] if some else []
+
+
+def space_of_blocks(fabric: Fabric, block: int) -> tuple[Space, tuple[int, ...]]:
+    """Digits of the nodes, and those that B varies: the block of racks and the place; A varies g - l and the rack in its block.
 
     Args:
-        collective: all_to_all.
         fabric: a RAMP.
-        exchange: with its parameters.
-        joined: nodes that the two steps join.
+        block: racks of a block [count].
     """
-    n, phases, direct = fabric.num_nodes, exchange.phases, exchange.direct
-    rest, rank = exchange.parts - direct, joined.rank
-
-    def transfers(phase: str, ends: Ends) -> Transfers:
-        """Between these senders and receivers."""
-        src, dst = ends
-        if phase == "N":
-            return Transfers.of(src, dst, rank[dst] * direct, direct, Op.MOVE, 1)
-        wide = joined.num_first if phase in "AC" else 1
-        met = joined.num_second if phase in "BD" else 1
-        return Transfers.of(src, dst, direct * n + rank[dst] // wide * wide * rest, wide * rest, Op.MOVE, met)
-
-    def together(i: int, ends: Callable[[int | None], Ends]) -> Transfers:
-        kinds = "AN" if phases[i] == "M" else phases[i]
-        return concatenate_transfers(transfers(kind, ends(_NUMBER[kind])) for kind in kinds)
-
-    def listed(i: int) -> Transfers:
-        return together(i, joined.pairs)
-
-    count, order = exchange.parts * n, np.argsort(rank)
-    symmetries = claims = joined.symmetries(rank, n)
-    if exchange.parts > 1:
-        runs = ((n, direct), (n, rest))
-        both = ((one.ranks, one.chunks.images(n)) for one in symmetries)
-        symmetries = tuple(Symmetry(ranks, Bundles(Table(np.r_[to, n + to]), runs)) for ranks, to in both)
-        same = Symmetry(Digits((n,), 0, 0), Bundles(Digits((2 * n,), 0, 0), runs, turn=1))
-        claims = (*symmetries, same)  # parts that go the same way may change places
-    step: Callable[[int], Transfers] = listed
-    if _has_symmetric_light(fabric) and _rows(collective, fabric, exchange) > MOST_LISTED:
-        most = (
-            MOST_LISTED // fabric.machine_as(Ramp).groups if "D" in phases else MOST_LISTED
-        )  # D: x circuits a transfer
-        step = SymmetricSteps(Moves(symmetries, n, count), lambda i: together(i, joined.of_first), listed, most)
-    owner = np.concatenate([np.repeat(order, direct), np.repeat(order, rest)])
-    return Schedule("skewed_exchange", collective.on(n, count, owner=owner), len(phases), step, symmetries=claims)
+    machine = fabric.machine_as(Ramp)
+    x, racks, places = machine.groups, machine.racks, machine.wavelengths
+    key, rack, blocks, place = np.ogrid[:x, :block, : racks // block, :places]
+    order = ((key + place) % x * racks + blocks * block + rack) * places + place
+    return Space((x, block, racks // block, places), order.ravel().astype(np.int32)), (2, 3)
 
 
-_NUMBER = {"A": 0, "B": 1, "C": 0, "D": 1, "N": None}
-"""Which of two steps joins the peers of a step; None: all nodes are joined."""
+def space_of_classes(fabric: Fabric, classes: int) -> tuple[Space, tuple[int, ...]]:
+    """Digits of the nodes, and those that D varies: the class h of the place; C varies g - u(h) j, the rack and the place of
+    the class.
+
+    Args:
+        fabric: a RAMP.
+        classes: of places [count].
+    """
+    machine = fabric.machine_as(Ramp)
+    x, racks, places = machine.groups, machine.racks, machine.wavelengths
+    field, many = class_arithmetic(fabric, classes), places // classes
+    keys = (
+        (2,) * (x.bit_length() - 1) if classes != 2 and x.bit_count() == 1 else (x,)
+    )  # where numbers are added bit by bit
+    key, rack, place, which = (axis.ravel() for axis in np.indices((x, racks, many, classes)))
+    group = field.add(key, field.mul(which % x, rack)).astype(np.int64)
+    order = (group * racks + rack) * places + which * many + place
+    return Space((*keys, racks, many, classes), order.astype(np.int32)), (len(keys) + 2,)
+
+
+def class_arithmetic(fabric: Fabric, classes: int) -> Arithmetic:
+    """Arithmetic of groups in which differences of classes, times racks, differ: modulo x for two, else the field of order x.
+
+    Args:
+        fabric: a RAMP.
+        classes: of places [count].
+    """
+    x = fabric.machine_as(Ramp).groups
+    return integers_modulo(x) if classes == 2 else galois_field(x)
+
+
+def group_turns(groups: int, arithmetic: Arithmetic) -> Sequence[IntArray]:
+    """Additions that reach every group from group 0 by products of their powers in one way, int64 (groups,) each.
+
+    Args:
+        groups: x [count].
+        arithmetic: of groups.
+    """
+    every = np.arange(groups)
+    one = np.array([1 % groups])
+    cyclic = groups <= 2 or int(arithmetic.add(one, one)[0]) != 0
+    steps = [1] * (groups > 1) if cyclic else [1 << bit for bit in range(groups.bit_length() - 1)]
+    return [arithmetic.add(every, np.full(groups, step)).astype(np.int64) for step in steps]
 
 
 def _divisors(number: int) -> tuple[int, ...]:

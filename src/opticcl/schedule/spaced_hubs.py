@@ -103,9 +103,8 @@ def spaced_hubs(
     """
     n = fabric.num_nodes
     links = hub_links(n, levels, collective.root, halves)[:4]
-    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
-    chunks = collective.on(n, (1 + halves) * pipeline)
-    return Schedule("spaced_hubs", chunks, stages.num_steps, step, stages.classes, stands=True)
+    steps = along_trees(links, n, pipeline, 1 + halves, down=collective.name == "broadcast")
+    return Schedule.of("spaced_hubs", collective.on(n, steps.num_chunks), steps, stands=True)
 
 
 def hub_depth(num_nodes: int, levels: int, halves: bool) -> int:

@@ -30,9 +30,10 @@ from math import inf, prod, sqrt
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
+from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
@@ -184,21 +185,15 @@ def standing_tree(
     tree = tree_of(n, groups_of(fabric, groups, collective))
     if rooted:
         links = [tree.turned(tree.collect(level), collective.root) for level in range(tree.levels)]
-        adds, stages = collective.name == "reduce", Pipeline(len(links), pipeline)
+        adds = collective.name == "reduce"
         ends = links if adds else [(parent, child) for child, parent in reversed(links)]
-
-        def step(i: int) -> Transfers:
-            """Piece p is at stage i - p."""
-            op = Op.REDUCE if adds else Op.COPY
-            return concatenate_transfers(Transfers.of(*ends[stage], i - stage, 1, op) for stage in stages.busy(i))
-
-        chunks = collective.on(n, pipeline)
-        return Schedule("standing_tree", chunks, stages.num_steps, step, stages.classes, stands=True)
+        made = pipelined(n, [PipelineStage(*pair, 0, Op.REDUCE if adds else Op.COPY) for pair in ends], pipeline)
+        return Schedule.of("standing_tree", collective.on(n, pipeline), made, stands=True)
     tops = tree.members[-1]
     sender, receiver = tree.exchange()
     if collective.name in BLOCKS:
         moves = _of_blocks(tree, collective.name == "reduce_scatter")
-        return Schedule("standing_tree", collective.on(n, n), len(moves), lambda i: moves[i], stands=True)
+        return Schedule.of("standing_tree", collective.on(n, n), Steps.of_lists(n, n, moves), stands=True)
     count = tree.top if cut else 1
     steps: list[Transfers] = [Transfers.of(*tree.collect(level), 0, count, Op.REDUCE) for level in range(tree.levels)]
     back = [Transfers.of(there.dst, there.src, 0, count, Op.COPY) for there in reversed(steps)]
@@ -208,7 +203,7 @@ def standing_tree(
     elif tree.top > 1:
         steps.append(Transfers.of(tops[sender], tops[receiver], 0, 1, Op.REDUCE))
     steps += back
-    return Schedule("standing_tree", collective.on(n, count), len(steps), lambda i: steps[i], stands=True)
+    return Schedule.of("standing_tree", collective.on(n, count), Steps.of_lists(n, count, steps), stands=True)
 
 
 def _of_blocks(tree: StandingTree, adds: bool) -> list[Transfers]:

@@ -21,14 +21,14 @@ from math import isqrt
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, Op, Schedule, Transfers
-from opticcl.ir.symmetry import Digits, Run, RunSteps, Symmetry
+from opticcl.ir import Fabric, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit, grid_of, reason_not_linked
+from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
-REDUCE, GATHER = ("rows reduce", "columns reduce"), ("columns gather", "rows gather")
-MOVEMENTS = {"all_reduce": REDUCE + GATHER, "reduce_scatter": REDUCE, "all_gather": GATHER, "all_to_all": REDUCE}
+COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
 MOST_ROWS = 1 << 26  # transfers of an all-to-all, whose steps are all distinct
 
 
@@ -40,8 +40,8 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
         fabric: where it would run.
         shape: rows and columns; None: those of the machine.
     """
-    if collective.name not in MOVEMENTS:
-        return "it does " + ", ".join(MOVEMENTS)
+    if collective.name not in COLLECTIVES:
+        return "it does " + ", ".join(COLLECTIVES)
     n = fabric.num_nodes
     if shape is not None and (len(shape) != 2 or shape[0] * shape[1] != n):
         near = "x".join(map(str, near_square(n)))
@@ -85,34 +85,6 @@ def torus2d(collective: Request, fabric: Fabric, *, shape: Shape | None = None) 
         fabric: the fabric.
         shape: rows and columns; None: those of the machine, or near a square.
     """
-    n = fabric.num_nodes
-    rows, columns = sides(fabric, shape)
-    rank = np.arange(n, dtype=np.int32)
-    row, column = rank // columns, rank % columns
-    apart = collective.name == "all_to_all"
-    of_ranks, of_chunks = (rows, columns), (columns, rows)  # radices: chunk column * rows + row
-
-    def run(movement: str) -> Run:
-        """The first step of a movement; from step to step the chunk is one column, or one row, earlier."""
-        adds, on_rows = movement in REDUCE, movement.startswith("rows")
-        op = Op.MOVE if apart else Op.REDUCE if adds else Op.COPY
-        back = 1 if adds else 0  # distance of the chunk that a node sends behind its own
-
-        def base() -> Transfers:
-            if on_rows:
-                lo = (column - back) % columns * rows
-                return Transfers.of(rank, _next_in_row(rank, columns), lo, rows, op, 1 if apart else None)
-            lo = column * rows + (row - back) % rows
-            return Transfers.of(rank, (rank + columns) % n, lo, 1, op, columns if apart else None)
-
-        count, digit = (columns - 1, 0) if on_rows else (rows - 1, 1)
-        return Run(base, count, Digits(of_chunks, digit, -1), (1 if on_rows else columns) * apart)
-
-    lengths = {"rows": columns, "columns": rows}
-    step = RunSteps(tuple(run(m) for m in MOVEMENTS[collective.name] if lengths[m.split()[0]] > 1), n)
-    chunk = np.arange(n, dtype=np.int32)
-    chunks = collective.on(n, n, owner=chunk % rows * columns + chunk // rows)
-    symmetries = tuple(Symmetry(Digits(of_ranks, d, 1), Digits(of_chunks, 1 - d, 1)) for d in (0, 1))
-    classes = () if apart else step.classes
-    steps_of = collective, rows, columns
-    return Schedule("torus2d", chunks, step.num_steps, step, classes, symmetries=symmetries, steps_of=steps_of)
+    space = Space(sides(fabric, shape))
+    steps, cut = walk(collective, space, [visits(space.radices, (1, 0), "ring")])
+    return Schedule.of("torus2d", collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners), steps, cut=cut)

@@ -26,8 +26,9 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, register_algorithm
-from opticcl.schedule._both_ways import COLLECTIVES, BothWays, variants_in_pieces
+from opticcl.schedule._both_ways import COLLECTIVES, both_ways, num_chunks, variants_in_pieces
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
@@ -61,7 +62,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
                 return reason
     if not 1 <= pieces <= MOST_CHUNKS // n:
         return f"pieces={pieces} is not 1 to {MOST_CHUNKS // n:,}"
-    if (chunks := BothWays(sides, node, pieces).num_chunks) > MOST_CHUNKS:
+    if (chunks := num_chunks(sides, pieces)) > MOST_CHUNKS:
         return SizeLimit(f"{chunks:,} chunks are more than {MOST_CHUNKS:,}")
     return None
 
@@ -86,5 +87,4 @@ def torus_all_ports(collective: Request, fabric: Fabric, *, shape: Shape | None 
         shape: sides of the grid; None: those of the machine.
         pieces: transfers that each block is cut into, at least [count].
     """
-    sides = long_sides(fabric, shape)
-    return BothWays(sides, np.arange(fabric.num_nodes, dtype=np.int32), pieces).schedule("torus_all_ports", collective)
+    return both_ways("torus_all_ports", collective, Space(long_sides(fabric, shape)), pieces)

@@ -35,7 +35,6 @@ from opticcl.fabrics.oddl import Oddl
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.fabrics.torus import Torus
 from opticcl.ir import Fabric, IntArray, Schedule
-from opticcl.ir.symmetry import Symmetry, Table
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
@@ -115,17 +114,9 @@ def torus_trees(
     """
     n, sides = fabric.num_nodes, long_sides(fabric, shape)
     links = torus_spanning_trees(sides, collective.root, both_ways)
-    stages, step = along_trees(links, pipeline, down=collective.name == "broadcast")
     trees = len(sides) * (1 + both_ways)
-    return Schedule(
-        "torus_trees",
-        collective.on(n, trees * pipeline),
-        stages.num_steps,
-        step,
-        stages.classes,
-        symmetries=_symmetries(sides, collective.root, both_ways, pipeline),
-        stands=True,
-    )
+    steps = along_trees(links, n, pipeline, trees, down=collective.name == "broadcast")
+    return Schedule.of("torus_trees", collective.on(n, steps.num_chunks), steps, stands=True)
 
 
 def torus_spanning_trees(
@@ -174,29 +165,3 @@ def _number(sides: tuple[int, ...], coordinates: IntArray) -> IntArray:
     """
     number: IntArray = np.ravel_multi_index(tuple(coordinates), sides)
     return number
-
-
-def _symmetries(sides: tuple[int, ...], root: int, both_ways: bool, pipeline: int) -> tuple[Symmetry, ...]:
-    """Dimension d becomes d + 1, if all sides are equal, with its tree; and the mirror image, with those of the trees.
-
-    Args:
-        sides: of the torus.
-        root: that stays.
-        both_ways: whether trees have mirror images.
-        pipeline: pieces of a tree [count].
-    """
-    n, k, size = prod(sides), len(sides), np.array(sides)[:, None]
-    origin = np.array(np.unravel_index(root, sides))[:, None]
-    relative = (np.array(np.unravel_index(np.arange(n), sides)) - origin) % size
-    trees = np.arange(k * (1 + both_ways)).reshape(1 + both_ways, k)
-    found = []
-
-    def claim(moved: IntArray, images: IntArray) -> None:
-        chunks = images.ravel()[:, None] * pipeline + np.arange(pipeline)
-        found.append(Symmetry(Table(_number(sides, (origin + moved) % size)), Table(chunks.ravel())))
-
-    if k > 1 and len(set(sides)) == 1:
-        claim(np.roll(relative, 1, axis=0), np.roll(trees, -1, axis=1))
-    if both_ways:
-        claim(-relative, trees[::-1])
-    return tuple(found)

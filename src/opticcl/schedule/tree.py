@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import grid_of, reason_not_linked
-from opticcl.schedule._pipeline import MOST_PIECES, Pipeline
+from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
 
 UP = ("reduce", "gather", "all_reduce", "barrier")
 DOWN = ("broadcast", "scatter", "all_reduce", "barrier")
@@ -77,21 +78,23 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
     levels = _levels(shape, root)
     stages = [(level, True) for level in levels if collective.name in UP]
     stages += [(level, False) for level in levels[::-1] if collective.name in DOWN]
-    blocks = collective.name in BLOCKS
-    pieces = Pipeline(len(stages), pipeline)
-
-    def stage(number: int, chunk: int) -> Transfers:
-        level, up = stages[number]
+    if collective.name not in BLOCKS:
+        ends = [
+            (level.child, level.parent, Op.REDUCE) if up else (level.parent, level.child, Op.COPY)
+            for level, up in stages
+        ]
+        made = pipelined(n, [PipelineStage(src, dst, 0, op) for src, dst, op in ends], pipeline)
+        return Schedule.of("tree", collective.on(n, pipeline), made)
+    phases = []
+    for level, up in stages:
         src, dst = (level.child, level.parent) if up else (level.parent, level.child)
-        lo, size = (level.first, level.size) if blocks else (chunk, 1)
-        return Transfers.of(src, dst, lo, size, Op.REDUCE if up and not blocks else Op.COPY)
-
-    def step(i: int) -> Transfers:
-        """Chunk c is at stage i - c."""
-        return concatenate_transfers(stage(number, i - number) for number in pieces.busy(i))
-
-    chunks = collective.on(n, n, owner=_node(shape, root, np.arange(n))) if blocks else collective.on(n, pipeline)
-    return Schedule("tree", chunks, pieces.num_steps, step, pieces.classes, steps_of=(collective, shape, pipeline))
+        phases.append(
+            Phase(
+                PhaseRows.of(1, src[:, None], dst[:, None], 0, unit_lo=level.first, unit_count=level.size, op=Op.COPY)
+            )
+        )
+    steps = Steps(Space((n,)), [MessagePart(((UNIT, 1, n),), n)], phases)
+    return Schedule.of("tree", collective.on(n, n, owner=_node(shape, root, np.arange(n))), steps)
 
 
 @lru_cache(maxsize=8)

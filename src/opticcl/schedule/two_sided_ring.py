@@ -24,8 +24,9 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, register_algorithm
-from opticcl.schedule._both_ways import COLLECTIVES, BothWays, variants_in_pieces
+from opticcl.schedule._both_ways import COLLECTIVES, both_ways, variants_in_pieces
 from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
 MOST_TRIED = 1 << 18  # transfers of a step that a search evaluates
@@ -69,6 +70,5 @@ def two_sided_ring(collective: Request, fabric: Fabric, *, pieces: int = 1) -> S
         fabric: the fabric.
         pieces: transfers that each chunk is cut into, at least; twice as many where N is even and this is odd [count].
     """
-    n = fabric.num_nodes
-    sides = (n,) if n > 1 else ()
-    return BothWays(sides, fabric.ring_order().astype(np.int32), pieces).schedule("two_sided_ring", collective)
+    space = Space((fabric.num_nodes,), fabric.ring_order().astype(np.int32))
+    return both_ways("two_sided_ring", collective, space, pieces)

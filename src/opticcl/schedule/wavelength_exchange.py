@@ -26,7 +26,6 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.step_blocks import BlockSteps, StepBlock
 from opticcl.kernels import njit, worth_compiling
 from opticcl.schedule import needs_whole, register_algorithm
 
@@ -210,12 +209,10 @@ def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
     half = num_exchange_steps(fabric)
     ops = HALVES[collective.name]
 
-    def block(first: int, steps: int) -> StepBlock:
-        half_number, at = divmod(first, half)
-        op = ops[half_number]
-        some = arcs(n, at * channels(fabric), channels(fabric), min(steps, half - at))
+    def step(i: int) -> Transfers:
+        number, at = divmod(i, half)
+        some, op = arcs(n, at * channels(fabric), channels(fabric)), ops[number]
         owner = some.src if op == Op.COPY else some.dst
-        transfers = Transfers.of(some.src, some.dst, owner, 1, op, parts=1 if op == Op.MOVE else None)
-        return StepBlock(first, transfers, some.starts)
+        return Transfers.of(some.src, some.dst, owner, 1, op, parts=1 if op == Op.MOVE else None)
 
-    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), BlockSteps(block))
+    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), step)

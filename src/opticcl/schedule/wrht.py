@@ -51,11 +51,11 @@ from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, arcs, channels, exchange_wavelengths
 
 __all__ = [
-    "Phase",
     "Step",
     "Tree",
     "TreeLine",
     "Variant",
+    "WrhtPhase",
     "longest_lightpath",
     "one_step_wavelengths",
     "sides",
@@ -70,7 +70,7 @@ ALL_SIZES_UP_TO = 4096
 Variant = Literal["optimal", "published"]
 
 
-class Phase(IntEnum):
+class WrhtPhase(IntEnum):
     """What a step does with a level of the tree."""
 
     COLLECT = 0
@@ -133,7 +133,7 @@ class TreeLine:
 class Step(NamedTuple):
     """One step: phase, line (0 the rows, 1 the column) and level."""
 
-    stage: Phase
+    stage: WrhtPhase
     line: int
     level: int
 
@@ -213,9 +213,9 @@ def tree(fabric: Fabric, collective: Request, group_size: int | None = None, var
             levels.append(members[np.unique(_middle(len(members), m))])
         first = (collective.root // stride - int(levels[-1][0])) % side if rooted else 0
         lines.append(TreeLine(side, stride, tuple(levels), first))
-        inner += [Step(Phase.COLLECT, number, level) for level in range(len(levels) - 1)]
-        exchange += [Step(Phase.EXCHANGE, number, len(levels) - 1)] * (len(levels[-1]) > 1)
-    order = inner + exchange + [step._replace(stage=Phase.DISTRIBUTE) for step in reversed(inner)]
+        inner += [Step(WrhtPhase.COLLECT, number, level) for level in range(len(levels) - 1)]
+        exchange += [Step(WrhtPhase.EXCHANGE, number, len(levels) - 1)] * (len(levels[-1]) > 1)
+    order = inner + exchange + [step._replace(stage=WrhtPhase.DISTRIBUTE) for step in reversed(inner)]
     steps = tuple(step for step in order if _WORK[collective.name][step.stage])
     return Tree(tuple(lines), m, steps)
 
@@ -354,7 +354,7 @@ def wrht(
             whose = src if work.part == "sender's" else dst
             lo, count = row + whose * each, np.minimum(each, all_of_line - whose * each)
         # contributions that the sender holds, where they are kept apart
-        held = n if stage == Phase.DISTRIBUTE else np.minimum(each, all_of_line - src * each)
+        held = n if stage == WrhtPhase.DISTRIBUTE else np.minimum(each, all_of_line - src * each)
         sender, receiver = (plan.node(row + tops + line.levels[level][who] * line.stride) for who in (src, dst))
         return Transfers.of(sender, receiver, lo, count, work.op, parts=held if work.op == Op.MOVE else None)
 
@@ -365,7 +365,7 @@ def wrht(
 def _members(plan: Tree, step: Step) -> tuple[IntArray, IntArray]:
     """Sender and receiver of each transfer along a line, as numbers among the members of the level."""
     members = np.arange(len(plan.lines[step.line].levels[step.level]))
-    if step.stage == Phase.EXCHANGE:
+    if step.stage == WrhtPhase.EXCHANGE:
         return np.repeat(members, len(members)), np.tile(members, len(members))
     middle = _middle(len(members), plan.group_size)
-    return (members, middle) if step.stage == Phase.COLLECT else (middle, members)
+    return (members, middle) if step.stage == WrhtPhase.COLLECT else (middle, members)

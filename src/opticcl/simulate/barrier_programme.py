@@ -20,7 +20,6 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.ir.symmetric_steps import symmetric_step, symmetric_steps
 from opticcl.simulate._device_uses import Devices, DeviceUses
 from opticcl.simulate.guards import refuse_large_programme
 from opticcl.simulate.latency import in_line_on, path_latency
@@ -114,11 +113,12 @@ class _Writer:
     def __init__(self, plan: CircuitPlan, size_bytes: int, assumed: Assumptions, at_the_end: bool) -> None:
         self.fabric, self.size_bytes, self.assumed = plan.fabric, size_bytes, assumed
         self.at_the_end, self.schedule = at_the_end, plan.schedule
-        defined = at_the_end and symmetric_steps(plan.schedule) is not None
+        defined = at_the_end and plan.has_images
         if defined and (plan.fabric.reconfiguration_s or assumed.configuration is not None):
             raise UnsupportedError(
                 f"programme: {plan.fabric.name}: steps that are not listed need devices that slots set"
             )
+        self.images = plan.images if defined else (lambda step: None)
         self.plan = listed_plan(plan) if defined else plan
         self.in_line = in_line_on(plan.fabric, assumed)
         self.law = path_latency(plan.fabric, assumed)
@@ -144,7 +144,7 @@ class _Writer:
         for steps in schedule.step_classes():
             transfers = schedule.step(steps.start)
             rounds = [self._round(transfers, circuits) for circuits in self.plan.rounds(steps.start)]
-            defined = symmetric_step(self.schedule, steps.start) if self.devices is None else None
+            defined = self.images(steps.start) if self.devices is None else None
             received = transfers if defined is None else defined.received_by_first()
             sum_s = summed_chunks(received, self.assumed) * self.chunk_bytes / self.assumed.memory_bytes_per_s
             step = steps.start

@@ -21,8 +21,8 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
+from opticcl.ir.representatives import StepImages, first_of_orbit
 from opticcl.ir.signals import signals_of
-from opticcl.ir.symmetric_steps import SymmetricStep, first_of_orbit, symmetric_step
 from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
@@ -114,7 +114,7 @@ def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> t
             for i, carried in enumerate(np.split(of_links, firsts[1:-1])):
                 chunks[i] += carried * len(steps)
             continue
-        symmetric = symmetric_step(schedule, steps.start)
+        symmetric = plan.images(steps.start)
         if symmetric is not None:
             for i, carried in _symmetric_loads(plan, symmetric, steps.start):
                 chunks[i] += carried * len(steps)
@@ -235,7 +235,7 @@ def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Cir
     return found
 
 
-def _symmetric_loads(plan: CircuitPlan, step: SymmetricStep, i: int) -> Iterator[tuple[int, np.ndarray]]:
+def _symmetric_loads(plan: CircuitPlan, step: StepImages, i: int) -> Iterator[tuple[int, np.ndarray]]:
     """Kinds of resources, and what each part carries in a step that is not listed, float64 (parts,) [chunks].
 
     The images of a part carry equal shares of what listed circuits carry on any of them, times the number of images of a
@@ -243,7 +243,7 @@ def _symmetric_loads(plan: CircuitPlan, step: SymmetricStep, i: int) -> Iterator
 
     Args:
         plan: with the step.
-        step: by the transfers of rank 0.
+        step: that is not listed.
         i: its index.
     Raises: UnsupportedError: the circuits of some senders do not define the others.
     """

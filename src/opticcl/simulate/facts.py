@@ -18,7 +18,8 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step, symmetric_steps
+from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.representatives import StepImages
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
 from opticcl.simulate._step_kernels import add_loads, busiest_ends
@@ -124,14 +125,16 @@ class ScheduleFacts:
         """
         while len(self._found) <= number:
             first = self._classes[len(self._found)].start
-            symmetric = symmetric_step(self._schedule, first)
-            found = self._of_step(first) if symmetric is None else self._of_images(symmetric)
+            steps = self._schedule.steps
+            moves = steps.phases[steps.phase_of(first)[0]].moves
+            large = bool(moves) and all(moves) and steps.num_transfers(first) > MOST_LISTED
+            found = self._of_images(StepImages(steps, first)) if large else self._of_step(first)
             self._found.append(found)
         if len(self._found) == len(self._classes):
             self._standing = None
         return self._found[number]
 
-    def _of_images(self, step: SymmetricStep) -> BusiestNode:
+    def _of_images(self, step: StepImages) -> BusiestNode:
         """Every node of a step that is not listed sends and receives what rank 0 sends."""
         first, fabric = step.first, self._fabric
         amount = first.size_chunks()
@@ -285,7 +288,7 @@ class PlanFacts:
 
     def _listed_plan(self) -> CircuitPlan:
         """The plan, or its listed rows: no sender has more, or is slower, than those whose images all others are."""
-        return self.plan if symmetric_steps(self.plan.schedule) is None else listed_plan(self.plan)
+        return listed_plan(self.plan) if self.plan.has_images else self.plan
 
     def transfers(self, step: int) -> Transfers:
         """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
@@ -418,7 +421,7 @@ class RunFacts:
         Args: assumed: time assumptions.
         """
         if assumed.compute not in self._summed:
-            symmetric = symmetric_step(self._plan.schedule, self.steps.start)
+            symmetric = self._plan.images(self.steps.start)
             of = self.transfers if symmetric is None else symmetric.received_by_first()
             self._summed[assumed.compute] = summed_chunks(of, assumed)
         return self._summed[assumed.compute]

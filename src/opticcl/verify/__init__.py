@@ -45,8 +45,8 @@ def verify(
         plan: any schedule with circuits, from this program or another.
         num_chunks: follow a seeded sample of that many chunks, which gives no verdict on the others; None judges all.
         seed: seed of that sample.
-        every_chunk: follow every chunk, without use of claimed symmetries.
-        exact: compare sets of contributors besides random labels.
+        every_chunk, exact: of former versions, which could leave them out; they do nothing, every verdict is on all chunks and
+            exact.
         budget: loss and gain of each optical element; None skips the power budget.
         emulate: follow light through the elements of the machine too, as a second judge. auto: where the first one finds
             nothing wrong, of up to 20,000 signals on machines whose elements are known; always (or True), never (or False).
@@ -62,9 +62,7 @@ def verify(
         from opticcl.optics.rounds import followable
 
         followable(plan.fabric)  # refused before any work
-    data = check_data(
-        plan.schedule, num_chunks=num_chunks, seed=seed, every_chunk=every_chunk, exact=exact, progress=progress
-    )
+    data = check_data(plan.schedule, num_chunks=num_chunks, seed=seed, progress=progress)
     light = check_light(plan, progress=progress)
     verdict = combined_verdict(data, light)
     if always:

@@ -19,7 +19,6 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
 from opticcl.kernels import njit
 from opticcl.verify._time_rows import Copy, StoredStep, TimeRows, slack
-from opticcl.verify.chunk_rows import with_neighbours_alone
 
 __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
 
@@ -328,7 +327,7 @@ def _renumbered(t: Transfers) -> tuple[Transfers, IntArray]:
     """
     distance = np.unique(t.chunk_step[t.chunk_n > 1]) if t.chunk_step is not None else np.ones(1, np.int64)
     if len(distance) != 1 or distance[0] < 2:
-        return with_neighbours_alone(t)
+        return t.ranges()
     turn, rest = np.divmod(t.chunk_lo, distance[0])
     lo = rest * np.int64((turn + t.chunk_n).max()) + turn
     return replace(t, chunk_lo=lo, chunk_step=None), np.arange(len(t))

@@ -13,7 +13,6 @@ import numpy as np
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Violation, no_progress
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.light import Optics
-from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.optics.budget import RoundBudget, round_budgets
 from opticcl.optics.chain import ROUNDING_DB
 from opticcl.optics.values import light_path_of
@@ -42,7 +41,7 @@ def check_budget(plan: CircuitPlan, values: Optics, *, progress: ProgressCallbac
         progress: called after every round.
     Raises: as `round_budgets`.
     """
-    if symmetric_steps(plan.schedule) is not None and len(light_path_of(plan.fabric).extremes) == 1:
+    if plan.has_images and len(light_path_of(plan.fabric).extremes) == 1:
         plan = listed_plan(plan)
     violations: list[Violation] = []
     total, least, where = 0, np.inf, ""

@@ -1,51 +1,45 @@
 """Does every rank end with every contribution exactly once?
 
-Each rank that holds a chunk at the start gets a random 128-bit label for it (two words, sums modulo 2**64). Replaying the
-transfers adds, copies and moves labels like the data of the machine; at the end a rank must hold the sum of all labels.
-A missing or doubled contribution goes undetected with a probability of about 2**-128. Sets would not be enough: a set does
-not distinguish a contribution that was added once from one that was added twice. Where a sum is wrong, the plan is replayed
-backwards from that rank and chunk, which gives the exact multiplicity of each contribution, and so the name of the error.
+Chunks do not interact, so each is judged by the transfers that carry it, in the order of the steps: `player`. What is right is
+defined in forty lines in `reference`. All counting is in whole numbers, so nothing rests on chance.
 
-Chunks do not interact, and all of them are verified. Where the symmetries that the schedule claims hold (see `symmetry`), one
-chunk of each orbit represents all; otherwise every chunk is followed, in blocks of bounded memory, unless each goes straight
-to its rank (see `direct`). Only a sample that the caller requests is smaller, and it is not called a verdict. All sends of a
-step see the data as before the step.
+Where translations of digits define the steps, one chunk of each orbit is played, and its transfers follow from the phases
+without a list of any step: `proof`. Else the transfers are listed and sorted by chunk, and every chunk is played. Which of the
+two is done depends on what is less work; both give the same verdict. Only a sample that the caller requests is smaller, and it
+is not called a verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray, ProgressCallback, Schedule, Violation, no_progress
-from opticcl.ir.step_blocks import step_blocks
-from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_steps
-from opticcl.verify.direct import sent_directly
-from opticcl.verify.exact import check_sets
-from opticcl.verify.few_ranks import FewRanks, few_ranks
-from opticcl.verify.follow import follow_block
-from opticcl.verify.found import found_claims, worth_searching
-from opticcl.verify.malformed import MALFORMED, first_malformed
-from opticcl.verify.symmetric_steps import first_wrong, moves_wrong, orbits_of_chunks, with_chunks_alone
-from opticcl.verify.symmetry import CheckedClaims, claims_of, orbits, runs_of
-from opticcl.verify.two_parts import two_parts
+from opticcl.ir import (
+    Collective,
+    IntArray,
+    ProgressCallback,
+    Schedule,
+    Transfers,
+    Violation,
+    concatenate_transfers,
+    no_progress,
+)
+from opticcl.ir.collective import Holders
+from opticcl.ir.limits import CHUNKS_CARRIED, EVENTS_TOGETHER
+from opticcl.ir.phases import ChunkEvents, PhaseRows, Steps
+from opticcl.verify.explain import explained
+from opticcl.verify.malformed import first_malformed, first_malformed_row, parts_of
+from opticcl.verify.player import ALL, NOT_HELD, ONE, OTHER_SIZE, OVERWRITTEN, TABLE, play, rows_by_chunk
+from opticcl.verify.proof import Orbit, contributors, copied_from, free_digits, holders_move, num_orbits, orbits, played
 
 __all__ = ["DataReport", "check_data", "never_too_large"]
 
-SYMMETRY_FROM = 1 << 16  # (rank, chunk) pairs from which claimed symmetries are used
-BLOCK = 1 << 18  # (rank, chunk) pairs that are followed together: 6 MB, which caches hold
-LARGE_BLOCK = 1 << 23  # the same, of schedules with narrow transfers or many steps, which are read once a block: 300 MB
-RANGE = 16  # chunks of a transfer, on average, from which it is a range
-FEW_STEPS = 1024
-MOST_DISTANCE = 8  # of chunks of a transfer that are followed by classes
-CHUNKS_ALONE = 16  # chunks of steps that are not listed which are followed together
-MOST_CHUNK_ROWS = 1 << 32  # chunks carried by all transfers that are followed one by one
+SHOWN = 8
+"""Wrong chunks that are explained one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ class DataReport:
 
     Args:
         violations: broken rules.
-        transfers: transfers replayed [count].
+        transfers: transfers of all steps [count].
         chunks: chunks judged [count].
         exhaustive: whether these were all chunks.
         how: how they were judged, in words.
@@ -74,255 +68,370 @@ class DataReport:
         return all(violation.rule != "not_judged" for violation in self.violations)
 
 
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """Phases that are judged together: all of a schedule, or those before or behind a cut.
+
+    Args:
+        phases: numbers of them.
+        before, after: holders of each chunk.
+        sums: whether all holders contribute; else they hold the same data.
+        stale: whether ranks that are no holders have partial sums at the start.
+    """
+
+    phases: range
+    before: Any
+    after: Any
+    sums: bool
+    stale: bool = False
+
+
 def check_data(
     schedule: Schedule,
     *,
     num_chunks: int | None = None,
     seed: int = 0,
-    every_chunk: bool = False,
-    exact: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> DataReport:
-    """Replay the schedule on labels.
+    """Judge the data of a schedule.
 
     Args:
-        schedule: to be checked.
-        num_chunks: follow a seeded sample of that many chunks; None: judge all.
-        seed: seed of the sample; labels are drawn from the entropy of the operating system, so that no plan can know them.
-        every_chunk: follow every chunk, whatever symmetry is claimed and however many transfers there are.
-        exact: compare sets of contributors too, chunk by chunk, so that no label has to be trusted.
-        progress: called after every step.
-    Raises: ParameterError: a sample of no chunks, or a claim that is no pair of permutations.
+        schedule: to be judged.
+        num_chunks: play a seeded sample of that many chunks; None: judge all.
+        seed: seed of the sample.
+        progress: called after every part of the work.
+    Raises: ParameterError: a sample of no chunks.
     """
     if num_chunks is not None and num_chunks < 1:
         raise ParameterError(f"verify: num_chunks={num_chunks} is below 1; try 1, or omit it")
     if seed < 0:
         raise ParameterError(f"verify: seed={seed} is negative; try 0")
-    c = schedule.collective
-    symmetric = symmetric_steps(schedule)
-    if symmetric is not None:
-        return _by_definition(schedule, symmetric, num_chunks, seed, every_chunk, exact, progress)
+    c, steps = schedule.collective, schedule.steps
+    if (found := _malformed(steps, c)) is not None:
+        return DataReport((found,), 0, 0, False, "", ())
+    whole = _Half(range(len(steps.phases)), c.before, c.after, c.reduces or c.keeps_apart)
     if num_chunks is not None and num_chunks < c.num_chunks:
         chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
-        return _followed(schedule, chunks, None, progress, "sample", (f"sample of seed {seed}",), exact)
-    large = c.num_chunks > 1 and c.num_ranks * c.num_chunks >= SYMMETRY_FROM
-    if large and schedule.symmetries and not (every_chunk or exact) and (parts := two_parts(schedule)):
-        found = _in_two_parts(*parts, progress)
-        if found is not None:
-            return found
-    claims: list[Any] = []
-    notes: list[str] = []
-    source = "checked"
-    if large and not every_chunk:
-        claims, notes = claims_of(schedule)
-        if not schedule.symmetries and worth_searching(schedule):
-            claims, source = found_claims(schedule), "found and checked"
-    while claims:
-        checked = CheckedClaims(claims, c)
-        chunks, order = orbits(claims, c.num_chunks)
-        how = f"symmetry of order {order:,}, {source}"
-        report = _followed(schedule, chunks, checked, progress, how, notes, exact)
-        if not checked.refuted:
-            return report
-        for number, step in checked.refuted.items():
-            notes.append(f"claim refused: step {step} is not invariant under symmetry {number}")
-        claims = [claim for claim in claims if claim.number not in checked.refuted]
-    if not every_chunk and (carried := _chunk_rows(schedule)) > MOST_CHUNK_ROWS:
-        text = f"{carried:,} chunks carried by transfers, and no symmetry holds; --all-chunks follows them"
-        return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
-    how = "every chunk followed"
-    if large and not exact and (transfers := sent_directly(schedule, progress)) is not None:
-        return DataReport((), transfers, c.num_chunks, True, how, tuple(notes))
-    return _followed(schedule, np.arange(c.num_chunks), None, progress, how, notes, exact)
-
-
-def _in_two_parts(first: Schedule, second: Schedule, progress: ProgressCallback) -> DataReport | None:
-    """The report on a reduce whose parts are right, each for itself; None where one is not, or no claim on the first holds.
-
-    Args:
-        first: adds up each chunk at one rank.
-        second: copies the sums to the root.
-        progress: called after every step.
-    """
-    claims, notes = claims_of(first)
-    if not claims or notes:
-        return None
-    chunks, order = orbits(claims, first.collective.num_chunks)
-    checked = CheckedClaims(claims, first.collective)
-    how = f"symmetry of order {order:,}, checked, of the sums; every copy of these followed"
-    sums = _followed(first, chunks, checked, progress, how, (), False)
-    if sums.violations or checked.refuted:
-        return None
-    copied = _followed(second, np.arange(second.collective.num_chunks), None, progress, how, (), False)
-    return None if copied.violations else replace(copied, transfers=sums.transfers + copied.transfers)
-
-
-def _by_definition(
-    schedule: Schedule,
-    steps: SymmetricSteps,
-    num_chunks: int | None,
-    seed: int,
-    every_chunk: bool,
-    exact: bool,
-    progress: ProgressCallback,
-) -> DataReport:
-    """As `check_data`, of steps that are not listed: rows that carry the followed chunks are images of those of rank 0.
-
-    Args:
-        schedule: to be checked.
-        steps: its definition.
-        num_chunks, seed, every_chunk, exact, progress: as of `check_data`.
-    """
-    c, transfers = schedule.collective, 0
-    malformed = moves_wrong(steps.moves)
-    for i in range(schedule.num_steps):
-        malformed = malformed or first_wrong(steps.of(i)) or first_malformed(steps.of(i).first, i, c)
-        transfers += len(steps.of(i))
-    if malformed:
-        return DataReport((malformed,), 0, 0, False, "", ())
-    chunks, order, notes = orbits_of_chunks(schedule, steps.moves)
-    how = f"symmetry of order {order:,}, by definition"
-    if every_chunk:
-        chunks, how = np.arange(c.num_chunks), "every chunk followed"
-    if num_chunks is not None and num_chunks < c.num_chunks:
-        chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
-        how, notes = "sample", [f"sample of seed {seed}"]
-    carried = len(chunks) * sum(
-        c.num_ranks * int(steps.of(i).first.chunk_n.sum(dtype=np.int64)) for i in range(schedule.num_steps)
-    )
-    if carried // c.num_chunks > MOST_CHUNK_ROWS and not every_chunk:
-        text = f"{carried // c.num_chunks:,} chunks carried by transfers, and too few symmetries hold"
-        return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", tuple(notes))
-    found: list[DataReport] = []
-    for at in range(0, len(chunks), CHUNKS_ALONE):
-        some = chunks[at : at + CHUNKS_ALONE]
-        found.append(_followed(with_chunks_alone(schedule, steps, some), some, None, progress, how, notes, exact))
-        if found[-1].violations:
-            break
-    return replace(found[-1], transfers=transfers, chunks=len(chunks) if how == "sample" else c.num_chunks)
+        report = _listed(schedule, whole, chunks, progress)
+        return replace(report, exhaustive=False, how="sample", notes=(f"sample of seed {seed}", *report.notes))
+    halves = _halves(schedule)
+    if len(halves) > 1:
+        reports = [_judged(schedule, half, progress) for half in halves]
+        if not any(report.violations for report in reports):
+            how = "; ".join(dict.fromkeys(report.how for report in reports))
+            return replace(reports[0], transfers=sum(report.transfers for report in reports), how=how)
+    return _judged(schedule, whole, progress)  # a schedule that is wrong, or not cut as it says, is judged as a whole
 
 
 def never_too_large(schedule: Schedule) -> bool:
-    """Whether so few chunks are carried that all can be followed, whichever symmetries hold."""
-    symmetric = symmetric_steps(schedule)
-    if symmetric is None:
-        return _chunk_rows(schedule) <= MOST_CHUNK_ROWS
-    steps = (symmetric.of(i).first for i in range(schedule.num_steps))
-    return (
-        schedule.collective.num_ranks * sum(int(step.chunk_n.sum(dtype=np.int64)) for step in steps) <= MOST_CHUNK_ROWS
+    """Whether data are judged, however many transfers there are: by orbits, or since few chunks are carried."""
+    return all(
+        _by_orbits(schedule, half) or _chunks_carried(schedule, half.phases) <= CHUNKS_CARRIED
+        for half in _halves(schedule)
     )
 
 
-def _chunk_rows(schedule: Schedule) -> int:
-    """Chunks that all transfers carry together; steps of a class carry as many as its first."""
-    if (
-        schedule.collective.num_chunks == 1
-        or schedule.collective.num_ranks * schedule.collective.num_chunks <= LARGE_BLOCK
-    ):
-        return 0  # never too many
-    blocks = step_blocks(schedule)
-    if blocks is not None:
-        return sum(int(block.transfers.chunk_n.sum(dtype=np.int64)) for block in blocks)
-    return sum(
-        len(steps) * int(schedule.step(steps.start).chunk_n.sum(dtype=np.int64)) for steps in schedule.step_classes()
+def _halves(schedule: Schedule) -> list[_Half]:
+    """Phases that can be judged apart: where a schedule says that owners of chunks have the sums of all contributions."""
+    c, steps, sums = schedule.collective, schedule.steps, schedule.collective.reduces or schedule.collective.keeps_apart
+    every = range(len(steps.phases))
+    if schedule.cut is None or not c.reduces or not 0 < schedule.cut < len(every):
+        return [_Half(every, c.before, c.after, sums)]
+    owners = Holders("owner", owners=steps.owners)
+    first, second = every[: schedule.cut], every[schedule.cut :]
+    return [_Half(first, c.before, owners, sums), _Half(second, owners, c.after, False, stale=True)]
+
+
+def _malformed(steps: Steps, c: Collective) -> Violation | None:
+    """The first row of a phase that the collective does not allow; listed transfers are checked as they are played."""
+    if steps.space.num_ranks != c.num_ranks or (steps.parts and steps.num_chunks != c.num_chunks):
+        found = f"{steps.space.num_ranks} ranks, {steps.num_chunks} chunks"
+        return Violation("rank_unknown", -1, -1, "phases", f"{c.num_ranks} ranks, {c.num_chunks} chunks", found)
+    for phase, start in zip(steps.phases, steps.starts, strict=False):
+        if isinstance(phase.rows, PhaseRows):
+            largest = np.maximum(phase.rows.parts, phase.rows.parts + (phase.count - 1) * phase.rows.parts_step)
+            if (found_row := first_malformed_row(phase.rows.op, largest, start, c)) is not None:
+                return found_row
+    return None
+
+
+def _by_orbits(schedule: Schedule, half: _Half) -> bool:
+    """Whether one chunk of each orbit is played, from phases: where that is less work than listing the transfers."""
+    steps = schedule.steps
+    phases = [steps.phases[at] for at in half.phases]
+    if not all(isinstance(phase.rows, PhaseRows) for phase in phases) or not isinstance(half.before, Holders):
+        return False
+    if not isinstance(half.after, Holders):
+        return False
+    rows = sum(len(phase.rows) for phase in phases if isinstance(phase.rows, PhaseRows))
+    played_rows = num_orbits(steps, half.phases) * (rows + schedule.collective.num_ranks)
+    if played_rows > _chunks_carried(schedule, half.phases) + schedule.collective.num_chunks:
+        return False
+    return holders_move(steps, half.phases, half.before) and holders_move(steps, half.phases, half.after)
+
+
+def _chunks_carried(schedule: Schedule, phases: Sequence[int]) -> int:
+    """Chunks that all transfers of some phases carry together [count]."""
+    steps, total = schedule.steps, 0
+    for number in phases:
+        phase = steps.phases[number]
+        if not isinstance(phase.rows, PhaseRows):
+            first = steps.starts[number]
+            listed = range(first, first + (1 if phase.same_but_chunks else phase.count))
+            of_listed = sum(int(steps(i).chunk_n.sum(dtype=np.int64)) for i in listed)
+            total += of_listed * (phase.count // max(1, len(listed)))
+            continue
+        rows = phase.rows
+        each = rows.unit_count.astype(np.int64).copy()
+        for at, part in enumerate(steps.parts):
+            for d in part.digits:
+                each[rows.part == at] *= rows.count[rows.part == at, d]
+        total += phase.count * steps.images(phase) * int(each.sum())
+    return total
+
+
+def _judged(schedule: Schedule, half: _Half, progress: ProgressCallback) -> DataReport:
+    """The report on some phases, by orbits or by lists."""
+    if _by_orbits(schedule, half):
+        return _proven(schedule, half, progress)
+    return _listed(schedule, half, None, progress)
+
+
+def _proven(schedule: Schedule, half: _Half, progress: ProgressCallback) -> DataReport:
+    """Play one chunk of each orbit."""
+    c, steps = schedule.collective, schedule.steps
+    many, found = num_orbits(steps, half.phases), _Findings(schedule, half)
+    for number, orbit in enumerate(orbits(steps, half.phases)):
+        free = free_digits(steps, half.phases, steps.parts[orbit.part])
+        events = played(steps, orbit, half.phases, free if any(free) else None)
+        images = np.arange(c.num_ranks)
+        if any(free):
+            _check_images(schedule, half, orbit, free, events, found)
+        else:
+            before, after = (_of_one_chunk(who, orbit.chunk, steps) for who in (half.before, half.after))
+            result = _play_events(events, before, after, half, c)
+            found.add_played(result, events, None, np.array([orbit.chunk]), images)
+        progress("follow the data", number + 1, many)
+    transfers = sum(map(steps.transfers_of, half.phases))
+    some = "one" if many == 1 else f"{many:,}"
+    how = f"{some} of {c.num_chunks:,} chunks played, which stand for all by translation"
+    return DataReport(found.violations(), transfers, c.num_chunks, True, how, found.notes())
+
+
+def _play_events(events: ChunkEvents, before: Any, after: Any, half: _Half, c: Collective) -> Any:
+    """What `play` returns for one chunk.
+
+    Args:
+        events: of the chunk.
+        before, after: its holders, places, as of `play`.
+        half: of the phases.
+        c: collective.
+    """
+    starts, rows = np.array([0, len(events)]), np.arange(len(events), dtype=np.int32)
+    ends = (column.astype(np.int32) for column in (events.step, events.src, events.dst))
+    op, parts = (
+        events.op.astype(np.uint8),
+        events.parts.astype(np.int32),
+    )  # the types of lists, for which it is compiled
+    return play(
+        starts, rows, *ends, op, parts, before, after, half.sums, c.keeps_apart and half.sums, half.stale, c.num_ranks
     )
 
 
-def _followed(
-    schedule: Schedule,
-    chunks: IntArray,
-    checked: CheckedClaims | None,
-    progress: ProgressCallback,
-    how: str,
-    notes: Sequence[str],
-    exact: bool,
-) -> DataReport:
-    """Follow some chunks, in blocks, and check the claims on the way.
+NO_RANKS, NO_TABLE = np.zeros(1, np.int64), np.zeros((1, 1), bool)
+
+
+def _of_one_chunk(holders: Any, chunk: int, steps: Steps) -> tuple[int, IntArray, np.ndarray]:
+    """Holders of one chunk as `play` takes them, by their places."""
+    kind, one, table = _as_columns(holders, np.array([chunk]), steps.space.num_ranks)
+    return kind, one if steps.space.places is None else steps.space.places[one], table
+
+
+def _as_columns(holders: Any, chunks: IntArray, num_ranks: int) -> tuple[int, IntArray, np.ndarray]:
+    """Holders of chunks as `play` takes them: kind, the rank of each, a table.
 
     Args:
-        schedule: to be checked.
-        chunks: to be followed, ascending.
-        checked: claims, whose steps are evaluated during the first block; None for none.
-        progress: called after every step.
-        how: for the report.
-        notes: for the report.
-        exact: whether sets of contributors are compared too.
+        holders: predicate of a collective.
+        chunks: int (n,).
+        num_ranks: ranks [count].
     """
-    c = schedule.collective
-    labels = np.random.default_rng().integers(0, 2**64, size=(c.num_ranks, 2), dtype=np.uint64)
-    size = max(1, len(chunks)) if c.num_ranks * len(chunks) <= BLOCK else _chunks_together(schedule)
-    distance = _distance(schedule) if checked is None and len(chunks) > size else 1
-    of_class = [chunks[chunks % distance == rest] for rest in range(distance)]
-    blocks = [some[at : at + size] for some in of_class for at in range(0, len(some), size)] or [chunks]
-    violations: list[Violation] = []
-    notes, transfers = list(notes), 0
-    few = few_ranks(schedule) if checked is None and len(blocks) > 1 else None
-    if few is not None and _right_at_few(few, chunks, labels, progress):
-        blocks, transfers = [], few.transfers  # otherwise followed again at all ranks, whose numbers violations name
-    for number, block in enumerate(blocks):
-        found, transfers = follow_block(schedule, block, labels, checked if number == 0 else None, progress)
-        for violation in found:
-            if violation.rule not in {v.rule for v in violations} or violation.step >= 0:
-                violations.append(violation)
-        if any(violation.rule in MALFORMED for violation in found):
-            break
-    if exact and not violations and not (checked is not None and checked.refuted):
-        violations += check_sets(schedule, chunks)
-        how = f"{how}, exact"
-    totals = [v.found for v in violations if v.rule == "_total"]
-    violations = [v for v in violations if v.rule != "_total"]
-    everything = not how.startswith("sample")
-    judged = c.num_chunks if everything else len(chunks)
-    return DataReport(tuple(violations), transfers, judged, everything, how, (*notes, *totals))
+    if isinstance(holders, Holders):
+        if holders.kind == "all":
+            return ALL, NO_RANKS, NO_TABLE
+        if holders.kind == "root":
+            return ONE, np.full(len(chunks), holders.root, np.int64), NO_TABLE
+        assert holders.owners is not None
+        return ONE, holders.owners[chunks].astype(np.int64), NO_TABLE
+    table = np.broadcast_to(holders(np.arange(num_ranks), chunks[:, None]), (len(chunks), num_ranks))
+    return TABLE, NO_RANKS, np.ascontiguousarray(table)
 
 
-def _distance(schedule: Schedule) -> int:
-    """A multiple of the distances of the chunks of all transfers: of chunks so far apart, a transfer carries a range, or none.
-
-    1 where there is none up to `MOST_DISTANCE`.
-    """
-    multiple = 1
-    if step_blocks(schedule) is not None:
-        return multiple
-    for run in (member for one in runs_of(schedule) for member in one.members):
-        step = run.base()
-        if step.chunk_step is not None:
-            multiple = lcm(multiple, *np.unique(step.chunk_step[(step.chunk_n > 1) & (step.chunk_step > 0)]).tolist())
-        if multiple > MOST_DISTANCE:
-            return 1
-    return multiple
-
-
-def _right_at_few(few: FewRanks, chunks: IntArray, labels: npt.NDArray[np.uint64], progress: ProgressCallback) -> bool:
-    """Whether all chunks are right, each followed at the ranks that may hold it.
+def _check_images(
+    schedule: Schedule, half: _Half, orbit: Orbit, free: Sequence[bool], events: ChunkEvents, found: _Findings
+) -> None:
+    """Judge a chunk that the translations of some digits leave as it is: ranks that differ in these hold images of one value.
 
     Args:
-        few: the schedule.
-        chunks: to be followed, ascending.
-        labels: of each rank.
-        progress: called after every part.
+        schedule: to be judged.
+        half: its phases; all ranks hold the chunk before and after.
+        orbit: of the chunk.
+        free: digits whose translations leave the chunk as it is.
+        events: of the chunk, with 0 in these digits.
+        found: filled.
     """
-    done = 0
-    for some, ranks, part in few.parts(chunks, LARGE_BLOCK):
-        if follow_block(part, some, labels[ranks], None, no_progress)[0]:
-            return False
-        done += len(some)
-        progress("follow the data", done, len(chunks))
-    return True
+    c, space = schedule.collective, schedule.steps.space
+    no_rank = TABLE, NO_RANKS, np.zeros((1, c.num_ranks), bool)
+    found.add_played(
+        _play_events(events, (ALL, NO_RANKS, NO_TABLE), no_rank, half, c),
+        events,
+        None,
+        np.array([orbit.chunk]),
+        np.arange(c.num_ranks),
+    )
+    due = c.num_ranks if half.sums else 1
+    places = np.arange(c.num_ranks)
+    targets = np.flatnonzero((space.digits(places)[:, np.array(free)] == 0).all(axis=1))
+    until, origin = copied_from(events, c.num_ranks)
+    for source in np.unique(origin[targets]).tolist():
+        result = contributors(schedule.steps, orbit, until, source, due)
+        if result is None or len(result[0]) != due or (half.sums and (result[1] != 1).any()):
+            for place in targets[origin[targets] == source].tolist():
+                found.add_wrong(orbit.chunk, int(space.ranks(np.array([place]))[0]), c.num_ranks // len(targets))
 
 
-def _chunks_together(schedule: Schedule) -> int:
-    """Chunks of a block."""
-    n = schedule.collective.num_ranks
-    if step_blocks(schedule) is not None:
-        return max(1, 2 * LARGE_BLOCK // n)
-    runs = runs_of(schedule)
-    first = runs[0].base() if runs else None
-    if len(runs) > FEW_STEPS:  # making them takes longer than following chunks: 600 MB, but fewer blocks
-        return max(1, 2 * LARGE_BLOCK // n)
-    if first is None or not len(first):
-        return max(1, LARGE_BLOCK // n)
-    width = first.chunk_n.mean()
-    if runs[0].count == 1 and width < RANGE:
-        return max(1, LARGE_BLOCK // n)
-    return max(1, BLOCK // n, min(8 * RANGE, LARGE_BLOCK // n))
+def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: ProgressCallback) -> DataReport:
+    """Play every chunk, or some, from lists of all transfers.
+
+    Args:
+        schedule: to be judged.
+        half: its phases.
+        chunks: to be played, ascending; None: all.
+        progress: called after every part of the work.
+    """
+    c, found = schedule.collective, _Findings(schedule, half)
+    carried = _chunks_carried(schedule, half.phases)
+    if chunks is None and carried > CHUNKS_CARRIED:
+        text = f"{carried:,} chunks carried by transfers, which no translations make of few; at most {CHUNKS_CARRIED:,}"
+        return DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", ())
+    lists = list[tuple[int, Transfers]]()
+    for i, transfers in _steps_of(schedule, half.phases):
+        if (broken := first_malformed(transfers, i, c)) is not None:
+            return DataReport((broken,), sum([len(one) for _, one in lists]), 0, False, "", ())
+        lists.append((i, transfers))
+    every = concatenate_transfers(one for _, one in lists) if lists else Transfers.of([], [], [], [], [])
+    step = np.repeat(np.array([i for i, _ in lists], np.int32), [len(one) for _, one in lists])
+    distance = np.ones(len(every), np.int32) if every.chunk_step is None else every.chunk_step
+    columns = (step, every.src, every.dst, every.op, parts_of(every))
+    wanted = np.arange(c.num_chunks) if chunks is None else chunks
+    together = max(1, len(wanted) * EVENTS_TOGETHER // max(1, carried))
+    for first, last in _ranges_of(wanted, together):
+        starts, rows = rows_by_chunk(every.chunk_lo, every.chunk_n, distance, first, last)
+        block = np.arange(first, last)
+        holders = [_as_columns(who, block, c.num_ranks) for who in (half.before, half.after)]
+        apart = c.keeps_apart and half.sums
+        result = play(starts, rows, *columns, *holders, half.sums, apart, half.stale, c.num_ranks)
+        found.add_played(result, ChunkEvents(*columns), rows, block, None)
+        progress("follow the data", last, c.num_chunks)
+    return DataReport(found.violations(), len(every), len(wanted), True, "every chunk played", found.notes())
+
+
+def _ranges_of(chunks: IntArray, together: int) -> Iterator[tuple[int, int]]:
+    """First and last chunk of blocks of neighbours, that many at most."""
+    for run in np.split(chunks, np.flatnonzero(np.diff(chunks) != 1) + 1):
+        for at in range(0, len(run), together):
+            yield int(run[at]), int(run[min(at + together, len(run)) - 1]) + 1
+
+
+def _steps_of(schedule: Schedule, phases: range) -> Iterator[tuple[int, Transfers]]:
+    """Number and transfers of every step of some phases."""
+    starts = schedule.steps.starts
+    for i in range(starts[phases.start], starts[phases.stop]):
+        yield i, schedule.step(i)
+
+
+class _Findings:
+    """What is wrong with the chunks that were played.
+
+    Args:
+        schedule: that is judged.
+        half: its phases; what is wrong with some of them is counted, and explained where all are judged.
+    """
+
+    RULES: ClassVar = {
+        OVERWRITTEN: ("chunk_overwritten", "dst", "one copy, or sums alone", "several writes"),
+        NOT_HELD: ("sent_before_held", "src", "data to send", "none yet"),
+        OTHER_SIZE: ("size_wrong", "src", "as many contributions as it has", ""),
+    }
+    """Rule, the end of a transfer where it is broken, what is due, what is found; "": a number of contributions."""
+
+    def __init__(self, schedule: Schedule, half: _Half) -> None:
+        self._schedule = schedule
+        self._explains = len(half.phases) == len(schedule.steps.phases)
+        self._broken: dict[int, Violation] = {}
+        self._wrong: list[tuple[int, int]] = []
+        self._results, self._ranks = 0, set[int]()
+
+    def add_played(
+        self, result: Any, events: ChunkEvents, rows: IntArray | None, chunks: IntArray, places: IntArray | None
+    ) -> None:
+        """Add what `play` found.
+
+        Args:
+            result: of `play`.
+            events: transfers, as it took them.
+            rows: of each entry; None: the same number.
+            chunks: that were played.
+            places: not None if senders and receivers are places.
+        """
+        broken, wrong, results, wrong_rank = result
+        ranks = self._schedule.steps.space.ranks if places is not None else np.asarray
+        for number, (rule, end, expected, said) in self.RULES.items():
+            count, entry, chunk, there = broken[number].tolist()
+            if not count:
+                continue
+            row = entry if rows is None else int(rows[entry])
+            rank = int(ranks(getattr(events, end)[[row]])[0])
+            text = said or f"{events.parts[row]} sent of {there}"
+            known = self._broken.get(number)
+            step = int(events.step[row])
+            one = Violation(rule, step, -1, f"chunk {chunks[chunk]} of rank {rank}", expected, text, count)
+            if known is None or step < known.step:
+                self._broken[number] = replace(one, count=count + (known.count if known else 0))
+            else:
+                self._broken[number] = replace(known, count=known.count + count)
+        for at in np.flatnonzero(wrong >= 0).tolist():
+            self._wrong.append((int(chunks[at]), int(ranks(wrong[[at]])[0])))
+        self._results += int(results)
+        self._ranks |= set(np.asarray(ranks(np.flatnonzero(wrong_rank))).tolist())
+
+    def add_wrong(self, chunk: int, rank: int, results: int) -> None:
+        """Add a wrong result, of one rank and of as many as have images of it.
+
+        Args:
+            chunk: wrong.
+            rank: one that ends with it.
+            results: that are wrong with it [count].
+        """
+        self._wrong.append((chunk, rank))
+        self._results += results
+        self._ranks |= set(range(len(self._ranks), len(self._ranks) + results))
+
+    def violations(self) -> tuple[Violation, ...]:
+        """All broken rules, each once with how often it is broken."""
+        named: Sequence[Violation] = ()
+        if self._results and self._explains:
+            named = explained(self._schedule, self._wrong[:SHOWN], self._results)
+        elif self._results:
+            chunk, rank = self._wrong[0]
+            where = f"chunk {chunk} at rank {rank}"
+            named = [
+                Violation("contribution_missing", -1, -1, where, "each contribution once", "others", self._results)
+            ]
+        return (*(self._broken[number] for number in sorted(self._broken)), *named)
+
+    def notes(self) -> tuple[str, ...]:
+        """How many ranks end with a wrong result."""
+        if not self._results:
+            return ()
+        c = self._schedule.collective
+        return (f"{len(self._ranks)} of {c.num_ranks} nodes end with a wrong {'sum' if c.reduces else 'result'}",)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from opticcl.ir import CircuitPlan, ProgressCallback, Violation, no_progress
 from opticcl.ir.netlist import Netlist
-from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.optics.decibels import db_of_ratio
 from opticcl.optics.plan_light import PlanLight, PlanRound
 from opticcl.units import counted
@@ -34,7 +33,7 @@ def few_signals(plan: CircuitPlan) -> bool:
 
     Args: plan: whose circuits exist.
     """
-    if symmetric_steps(plan.schedule) is not None:
+    if plan.has_images:
         return False
     netlist = plan.fabric.netlist()
     if netlist is None or netlist.unlinked or netlist.num_inputs > FEW_INPUTS:

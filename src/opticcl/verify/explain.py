@@ -2,69 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from opticcl.ir import IntArray, Op, Schedule, Violation
-from opticcl.verify.cells import first_holders
-from opticcl.verify.chunk_rows import with_followed_alone
+from opticcl.ir.phases import ChunkEvents, PhaseRows
 
-__all__ = ["contributions", "explain"]
+__all__ = ["contributions_of", "events_of", "explained"]
 
-SHOWN = 8  # wrong chunks that are explained one by one
-_MANY = 1 << 40  # multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits
+MOST_TIMES = 1 << 40
+"""Multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits."""
 
 
-def explain(schedule: Schedule, chunks: IntArray, wrong: np.ndarray) -> list[Violation]:
-    """Name the error of one wrong sum of each of the first few wrong chunks, and count the others with them.
+def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int) -> list[Violation]:
+    """Name the errors of some wrong results, and count the others with them.
 
     Args:
-        schedule: that was followed.
-        chunks: that were followed, ascending.
-        wrong: whether a rank ends with a wrong result in a chunk, bool (num_ranks, chunks).
+        schedule: that was judged.
+        wrong: (chunk, rank) of wrong results.
+        results: that are wrong [count].
     """
-    pairs = np.argwhere(wrong)
     found: dict[str, Violation] = {}
     c = schedule.collective
-    for k in np.flatnonzero(wrong.any(axis=0))[:SHOWN]:
-        rank = np.flatnonzero(wrong[:, k])[0]
-        counts = contributions(schedule, int(rank), int(chunks[k]))
-        due = c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunks[k])).astype(np.int64)
-        first = first_holders(c, due[:, None])
-        if first is not None:  # any holder may be the source
-            counts, due = (np.where(np.arange(c.num_ranks) == first[0], x, 0) for x in (counts.sum(), 1))
-        where = f"chunk {chunks[k]} at rank {rank}"
-        for rule, who in (("contribution_missing", counts < due), ("contribution_doubled", counts > due)):
+    ranks = np.arange(c.num_ranks)
+    for chunk, rank in wrong:
+        times = contributions_of(schedule, rank, chunk)
+        holds = np.broadcast_to(c.before(ranks, np.full(c.num_ranks, chunk)), len(ranks))
+        times, due = times * holds, holds.astype(np.int64)
+        if not (c.reduces or c.keeps_apart):  # any holder may be the source
+            first = ranks == int(np.flatnonzero(holds)[0])
+            times, due = np.where(first, times.sum(), 0), first.astype(np.int64)
+        where = f"chunk {chunk} at rank {rank}"
+        for rule, who in (("contribution_missing", times < due), ("contribution_doubled", times > due)):
             if who.any() and rule not in found:
                 origins = np.flatnonzero(who)
-                text = ", ".join(f"rank {o} x{counts[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
-                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(pairs))
-    if len(pairs) and not found:  # a wrong result is never accepted, whatever its explanation
-        where = f"chunk {chunks[pairs[0, 1]]} at rank {pairs[0, 0]}"
-        found["other"] = Violation(
-            "contribution_missing", -1, -1, where, "each contribution once", "others", len(pairs)
-        )
+                text = ", ".join(f"rank {o} x{times[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
+                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, results)
+    if not found:  # a wrong result is never accepted, whatever its explanation
+        where = f"chunk {wrong[0][0]} at rank {wrong[0][1]}"
+        found["other"] = Violation("contribution_missing", -1, -1, where, "each contribution once", "others", results)
     return list(found.values())
 
 
-def contributions(schedule: Schedule, rank: int, chunk: int) -> IntArray:
-    """Multiplicity of each rank's contribution in a chunk at a rank at the end, up to 2**40, int64 (num_ranks,).
-
-    The result is linear in the contributions; replaying the steps backwards carries the coefficients to the start.
+def contributions_of(schedule: Schedule, rank: int, chunk: int) -> IntArray:
+    """How often what each rank had of a chunk at the start is in the result of a rank, up to 2**40, int64 (num_ranks,).
 
     Args:
-        schedule: to be checked.
+        schedule: any.
         rank, chunk: whose result.
     """
-    weight = np.zeros(schedule.collective.num_ranks, np.int64)
-    weight[rank] = 1
-    for i in range(schedule.num_steps - 1, -1, -1):
-        step = with_followed_alone(schedule.step(i), np.array([chunk]))
-        rows = np.flatnonzero((step.chunk_lo <= chunk) & (chunk < step.chunk_lo.astype(np.int64) + step.chunk_n))
-        src, dst, op = step.src[rows], step.dst[rows], step.op[rows]
-        before = weight.copy()
+    events = events_of(schedule, chunk)
+    times = np.zeros(schedule.collective.num_ranks, np.int64)
+    times[rank] = 1
+    cuts = np.flatnonzero(np.diff(events.step)) + 1
+    for at in reversed(np.split(np.arange(len(events)), cuts) if len(events) else []):
+        src, dst, op = events.src[at], events.dst[at], events.op[at]
+        before = times.copy()
         before[dst[op == Op.COPY]] = 0
         before[src[op & Op.MOVE > 0]] = 0
-        np.add.at(before, src, weight[dst])
-        weight = np.minimum(before, _MANY)
-    c = schedule.collective
-    return weight * c.before(np.arange(c.num_ranks), np.full(c.num_ranks, chunk))
+        np.add.at(before, src, times[dst])
+        times = np.minimum(before, MOST_TIMES)
+    return times
+
+
+def events_of(schedule: Schedule, chunk: int) -> ChunkEvents:
+    """Transfers that carry a chunk, in the order of the steps; senders and receivers are ranks."""
+    steps, number, rest = schedule.steps, 0, chunk
+    while rest >= steps.parts[number].size:
+        rest -= steps.parts[number].size
+        number += 1
+    labels, units = steps.parts[number].labels(np.array([rest]), len(steps.space.radices))
+    found: list[list[IntArray]] = []
+    for at, phase in enumerate(steps.phases):
+        if isinstance(phase.rows, PhaseRows):
+            one = steps.events(number, int(units[0]), labels[0], range(at, at + 1))
+            ranks = steps.space.ranks
+            found.append([one.step, ranks(one.src), ranks(one.dst), one.op, one.parts])
+            continue
+        for i in range(steps.starts[at], steps.starts[at + 1]):
+            t = steps(i)
+            distance = np.ones(len(t), np.int64) if t.chunk_step is None else t.chunk_step
+            ahead = chunk - t.chunk_lo.astype(np.int64)
+            rows = np.flatnonzero((ahead >= 0) & (ahead % distance == 0) & (ahead // distance < t.chunk_n))
+            parts = np.ones(len(rows), np.int64) if t.parts is None else t.parts[rows]
+            found.append([np.full(len(rows), i), t.src[rows], t.dst[rows], t.op[rows], parts])
+    columns = [np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)]
+    return ChunkEvents(*columns) if found else ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))

@@ -29,10 +29,10 @@ from opticcl.ir import (
     same_columns,
 )
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.phases import PhaseRows
+from opticcl.ir.representatives import StepImages
 from opticcl.ir.signals import signals_of
-from opticcl.ir.symmetric_steps import SymmetricStep, symmetric_step
 from opticcl.kernels import njit, worth_compiling
-from opticcl.verify.arcs import steps_to_list
 from opticcl.verify.circuit_rows import (
     RULE_OF_KIND,
     astray,
@@ -44,8 +44,7 @@ from opticcl.verify.circuit_rows import (
     transfers_without_circuit,
     violation_of,
 )
-from opticcl.verify.symmetric_steps import light_violations
-from opticcl.verify.symmetry import runs_of
+from opticcl.verify.images import light_violations
 
 __all__ = ["CircuitsReport", "add_usage", "check_light", "check_slot"]
 
@@ -68,13 +67,12 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     """Check every circuit of every round of the plan; `progress` is called after every class of steps."""
     violations = list(_classes_wrong(plan.schedule))
     settings: dict[Resource, IntArray] = {}
+    classes: Iterable[range] = plan.schedule.step_classes()
     if violations:
-        classes, total = [range(i, i + 1) for i in range(plan.schedule.num_steps)], 0
-    else:
-        classes, total = steps_to_list(plan, progress=progress)
+        classes = (range(i, i + 1) for i in range(plan.schedule.num_steps))
+    total = 0
     for steps in classes:
-        symmetric = symmetric_step(plan.schedule, steps.start)
-        if symmetric is not None:
+        if (symmetric := plan.images(steps.start)) is not None:
             found, count = _symmetric_violations(plan, symmetric, steps)
             violations += found
             total += len(steps) * count
@@ -103,12 +101,12 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     return CircuitsReport(tuple(violations), total, tuple(notes))
 
 
-def _symmetric_violations(plan: CircuitPlan, step: SymmetricStep, steps: range) -> tuple[list[Violation], int]:
+def _symmetric_violations(plan: CircuitPlan, step: StepImages, steps: range) -> tuple[list[Violation], int]:
     """Violations of a step that is not listed, and the number of its circuits.
 
     Args:
         plan: with the step.
-        step: by the transfers of rank 0.
+        step: that is not listed.
         steps: its class.
     """
     if len(steps) > 1:
@@ -182,7 +180,7 @@ def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Itera
     """Steps that differ from the first of their class in their transfers or in their circuits."""
     if len(steps) == 1:
         return
-    if not _defined_by_a_run(plan.schedule, steps):
+    if not _of_one_phase(plan.schedule, steps):
         for i in steps[1:]:
             other = plan.schedule.step(i)
             if not all(_equal(getattr(first, c), getattr(other, c)) for c in _SAME_IN_A_CLASS):
@@ -211,7 +209,7 @@ def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, 
     fabric, schedule = plan.fabric, plan.schedule
     if len(steps) == 1 or not any(resource.splits for resource in fabric.resources):
         return []
-    if _defined_by_a_run(schedule, steps, members=1):
+    if _of_one_phase(schedule, steps, one_shift=True):
         return []  # chunks that are equal in one step are equal in all
     split = [
         (number, circuits, usage)
@@ -229,21 +227,20 @@ def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, 
     return []
 
 
-def _defined_by_a_run(schedule: Schedule, steps: range, members: int | None = None) -> bool:
-    """Whether the steps are equal by definition, but for the chunk numbers.
+def _of_one_phase(schedule: Schedule, steps: range, *, one_shift: bool = False) -> bool:
+    """Whether steps of a class are equal by definition, but for the chunk numbers.
 
     Args:
         schedule: with the steps.
         steps: of one class.
-        members: that the run must have, each with a permutation of chunks; None: any number [count].
+        one_shift: whether chunks that are equal in one step must be equal in all.
     """
-    start = 0
-    for run in runs_of(schedule):
-        if start <= steps.start and steps.stop <= start + run.count:
-            right = members is None or len(run.members) == members
-            return right and run.count > 1 and not any(member.parts_step for member in run.members)
-        start += run.count
-    return False
+    number, _ = schedule.steps.phase_of(steps.start)
+    rows = schedule.steps.phases[number].rows
+    if not isinstance(rows, PhaseRows) or schedule.steps.phase_of(steps.stop - 1)[0] != number or rows.parts_step.any():
+        return False
+    shifts = np.column_stack([rows.shift, rows.unit_shift])
+    return not one_shift or bool((shifts == shifts[:1]).all())
 
 
 def _equal(one: IntArray | None, other: IntArray | None) -> bool:

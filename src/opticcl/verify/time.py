@@ -29,7 +29,6 @@ from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device import Device
 from opticcl.ir.device_settings import GIVEN
 from opticcl.ir.programme import DeviceTable, Programme
-from opticcl.ir.symmetric_steps import SymmetricSteps, symmetric_step, symmetric_steps
 from opticcl.ir.tables import Tables
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
 from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
@@ -45,9 +44,9 @@ from opticcl.verify._time_devices import (
     find_settings,
     with_standing,
 )
+from opticcl.verify._time_images import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 from opticcl.verify._time_light import busy_between, overlaps, too_short
 from opticcl.verify._time_rows import StoredRound, TimeRows, slack
-from opticcl.verify._time_symmetric import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 
 __all__ = ["TimeRules", "check_programme", "rules_of"]
 
@@ -138,8 +137,8 @@ class _Check:
             raise UnsupportedError(
                 f"{self.fabric.name}: names no devices, so that its reconfigurations cannot be verified"
             )
-        self.whole, self.defined = plan, symmetric_steps(plan.schedule)
-        if self.defined is not None:
+        self.whole, self.defined = plan, plan.has_images
+        if self.defined:
             self.plan = plan = listed_plan(plan)
             tables = bool(len(programme.devices) or len(programme.control) or standing)
             floor = None if rules.latency is None else rules.latency.floor
@@ -157,8 +156,8 @@ class _Check:
 
     def verdict(self) -> TimeVerdict:
         """Apply all laws."""
-        if self.defined is not None:
-            return self._by_definition(self.defined)
+        if self.defined:
+            return self._by_definition()
         control = self.rules.control == "charged" and self._has_control()
         timing = follow_data(self.rows, exact=control or self.rules.prepare == "none")
         uses, found, changes = self._settings(timing)
@@ -179,17 +178,14 @@ class _Check:
             tuple(violations), circuits, len(uses), self.num_changes, self.programme.total_s, self._idle_s(), buffers
         )
 
-    def _by_definition(self, defined: SymmetricSteps) -> TimeVerdict:
-        """Apply all laws to listed rows, whose images have the same times.
-
-        Args: defined: the steps.
-        """
+    def _by_definition(self) -> TimeVerdict:
+        """Apply all laws to listed rows, whose images have the same times."""
         self._light_lasts()
         ready_s, circuits = 0.0, 0
         for stored in self.rows.steps:
-            step, rules = symmetric_step(self.whole.schedule, stored.step), self.rules
+            step, rules = self.whole.images(stored.step), self.rules
             sums = sums_missed(stored, step, self.chunk_bytes, rules.compute, rules.memory_bytes_per_s)
-            for one in (*data_missed(stored, ready_s), *sums, *overlaps_of_images(self.whole, defined, stored)):
+            for one in (*data_missed(stored, ready_s), *sums, *overlaps_of_images(self.whole, stored)):
                 self._put(one.law, stored.step, one.round, one.where, one.missing_s, one.times)
             ready_s = max(ready_s, float(stored.summed_s.max(initial=0.0)))
             listed = sum(len(one.circuits) for one in stored.rounds)

@@ -42,7 +42,6 @@ from opticcl.fabrics import job
 from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
 from opticcl.ir.step_cache import StepCache
-from opticcl.ir.symmetric_steps import symmetric_steps
 from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
@@ -501,7 +500,7 @@ def answer(
 def _needs_failed(plan: Plan) -> bool:
     """Whether a circuit needs a failed part, which the judge would name too; false where steps are not listed."""
     circuits = plan.circuits
-    if symmetric_steps(plan.schedule) is not None:
+    if circuits.has_images:
         return False
     return any(
         len(fault.circuits) > 0

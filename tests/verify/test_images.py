@@ -1,29 +1,25 @@
-"""Steps that are not listed: judged by definition as the same steps row by row, and wrong ones refused by name."""
+"""Steps that are not listed: judged by some senders and moves of the machine as the same steps row by row, and wrong ones
+refused by name."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.images import not_listed, ramp
 
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import CircuitPlan, Circuits
-from opticcl.ir.circuit_plan import StoredRounds
-from opticcl.ir.collective import HolderTable
-from opticcl.ir.symmetric_steps import LightMove, Moves, SymmetricRounds, SymmetricSteps, first_of_orbit, symmetric_step
-from opticcl.ir.symmetry import Digits, Symmetry, Table
+from opticcl.ir import Circuits
+from opticcl.ir.representatives import LightMove, SymmetricRounds, first_of_orbit
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
 from opticcl.report import load_pictures
 from opticcl.report.simulation import Simulation
-from opticcl.schedule import skewed_exchange
 from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form import profile
-from opticcl.verify import data as data_module
 from opticcl.verify import verify
-from opticcl.verify.data import DataReport, check_data
 from opticcl.verify.time import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
@@ -38,20 +34,6 @@ EACH = [
     ("all_to_all", 2),
     ("barrier", 2),
 ]
-
-
-def ramp(shape, **more):
-    """A machine of x groups, J racks and L places."""
-    return fabric("ramp", **dict(zip(("groups", "racks", "wavelengths"), shape, strict=True)), **more)
-
-
-def not_listed(monkeypatch, where, collective, algorithm):
-    """The plan twice: step by step, and by definition."""
-    listed = compile(where, collective, "1MB", algorithm=algorithm)
-    with monkeypatch.context() as patch:
-        patch.setattr(skewed_exchange, "MOST_LISTED", 0)
-        defined = compile(where, collective, "1MB", algorithm=algorithm)
-    return listed, defined
 
 
 def rows(t):
@@ -89,7 +71,7 @@ def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
         for i in range(steps):
             due, step, rounds = (
                 listed.schedule.step(i),
-                symmetric_step(defined.schedule, i),
+                defined.circuits.images(i),
                 defined.circuits.symmetric(i),
             )
             assert np.array_equal(rows(step.sent_by(np.arange(where.num_nodes))), rows(due))
@@ -101,7 +83,6 @@ def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
         assert all(one.ok and one.exhaustive for one in verdicts)
         assert verdicts[0].circuits == verdicts[1].circuits
         assert verdicts[0].transfers == verdicts[1].transfers
-        assert defined.verify(every_chunk=True, exact=True).ok
         for name, more in (("published", {}), ("common", {"compute": "chain"})):
             times = [profile(plan.circuits, replace(assumptions(name), **more)).costs for plan in (listed, defined)]
             assert times[0] == times[1]
@@ -110,15 +91,25 @@ def test_the_same_as_row_by_row(monkeypatch, shape, collective, steps):
             assert one.carried_bytes == pytest.approx(other.carried_bytes, rel=1e-12)
 
 
-def changed(plan, number, change):
-    """The plan with the rounds of one step changed."""
-    rounds = tuple(plan.circuits.symmetric(i) for i in range(plan.schedule.num_steps))
+class Changed:
+    """Circuits of some senders, of which those of one step are changed.
 
-    class Rounds(StoredRounds):
-        def symmetric(self, i):
-            return change(rounds[i]) if i == number else rounds[i]
+    light: of a plan.
+    number: of the step.
+    change: of its rounds.
+    """
 
-    return CircuitPlan(plan.fabric, plan.schedule, Rounds(()))
+    def __init__(self, light, number, change):
+        self.light, self.number, self.change = light, number, change
+
+    def represents(self, step):
+        """As the plan."""
+        return self.light.represents(step)
+
+    def symmetric(self, step):
+        """Changed in one step."""
+        found = self.light.symmetric(step)
+        return self.change(found) if step == self.number else found
 
 
 def each(**columns):
@@ -179,14 +170,14 @@ def test_wrong_light_is_refused(monkeypatch, what, step, change, rule):
     """By name."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
     number = 1 - step  # all_gather goes over B first
-    verdict = verify(changed(plan, number, change))
+    verdict = verify(replace(plan.circuits, light=Changed(plan.circuits.light, number, change)))
     assert not verdict.ok
     assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
 
 
 def test_machines_that_no_move_maps_onto_themselves():
     """A machine of which a part has failed is not mapped onto itself, nor is one behind routers."""
-    turn = LightMove(Digits((4, 4, 8), 0, 1).images(128), np.arange(4), np.arange(8), np.roll(np.arange(4), -1))
+    turn = LightMove(np.roll(np.arange(128), -32), np.arange(4), np.arange(8), np.roll(np.arange(4), -1))
     assert ramp((4, 4, 8)).resource_images(turn) is not None
     assert ramp((4, 4, 8), failed="transmitter:5").resource_images(turn) is None
     assert ramp((4, 4, 8), subnet="route_broadcast").resource_images(turn) is None
@@ -221,128 +212,13 @@ def test_resources_of_images(shape):
     for digit, along, turn in ((0, 1, 2), (2, 1, 0), (1, 1, 0)):
         groups = (np.arange(x) + along * (digit == 0)) % x
         light = (np.arange(places) + along * (digit == 2)) % places
-        plane = Digits((x,), 0, turn).images(ports)
-        move = LightMove(Digits(shape, digit, along).images(n), plane, light, groups)
+        plane = (np.arange(ports) + turn) % x
+        move = LightMove(np.roll(np.arange(n).reshape(shape), -along, axis=digit).ravel(), plane, light, groups)
         found = where.resource_images(move)
         assert not any(len(fault.circuits) for one in (circuits, move.of(circuits)) for fault in where.faults(one)
                        if fault.rule in ("path_broken", "wavelength_unheard"))  # fmt: skip
         for image, before, after in zip(found, where.usage(circuits), where.usage(move.of(circuits)), strict=True):
             assert np.array_equal(image[before.index], after.index)
-
-
-def altered(plan, change):
-    """The plan with other transfers of rank 0 or other moves."""
-    steps = plan.schedule.step.function
-    made = SymmetricSteps(change.get("moves", lambda m: m)(steps.moves), steps.first, steps.listed, 0)
-    if "first" in change:
-        made.first = lambda i: change["first"](steps.first(i))
-    return CircuitPlan(plan.fabric, replace(plan.schedule, step=made), plan.circuits.rounds)
-
-
-def of_moves(change):
-    """Moves with a list of symmetries changed."""
-    return {"moves": lambda m: Moves(change(list(m.symmetries)), m.num_ranks, m.num_chunks)}
-
-
-WRONG_DATA = [
-    ("a peer less", {"first": lambda t: t.take(slice(1, None))}, "contribution_missing"),
-    ("a peer twice", {"first": lambda t: t.take([0, *range(len(t))])}, "contribution_doubled"),
-    ("another chunk", {"first": lambda t: replace(t, chunk_lo=np.roll(t.chunk_lo, 1))}, "contribution_missing"),
-    ("a chunk that is none", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 128)}, "chunk_unknown"),
-    ("a rank that is none", {"first": lambda t: replace(t, dst=t.dst + 128)}, "rank_unknown"),
-    ("another sender", {"first": lambda t: replace(t, src=t.src + 1)}, "moves_wrong"),
-    ("copies", {"first": lambda t: replace(t, op=0 * t.op)}, "chunk_overwritten"),
-    ("a move less", of_moves(lambda s: s[1:]), "moves_wrong"),
-    ("a move twice", of_moves(lambda s: [s[0], *s]), "moves_wrong"),
-    ("a move that reaches half", of_moves(lambda s: [s[0], s[0], *s[2:]]), "moves_wrong"),
-    (
-        "moves that do not commute",
-        of_moves(lambda s: [Symmetry(Table(np.roll(np.arange(128)[::-1], 65)[::-1][::-1]), s[0].chunks), *s[1:]]),
-        "moves_wrong",
-    ),
-    (
-        "chunks that stay",
-        of_moves(lambda s: [Symmetry(s[0].ranks, Table(np.arange(128))), *s[1:]]),
-        "contribution_missing",
-    ),
-    (
-        "chunks that turn once more",
-        of_moves(lambda s: [Symmetry(s[0].ranks, Table(np.roll(np.arange(128), 1))), *s[1:]]),
-        "moves_wrong",
-    ),
-]
-
-
-@pytest.mark.parametrize(("what", "change", "rule"), WRONG_DATA, ids=[one[0] for one in WRONG_DATA])
-def test_wrong_data_is_refused(monkeypatch, what, change, rule):
-    """By name."""
-    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "reduce_scatter", "skewed_exchange:block=2")
-    wrong = altered(plan, change)
-    verdict = verify(wrong)
-    assert not verdict.ok
-    assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
-    assert rule in {violation.rule for violation in check_data(wrong.schedule).violations}
-
-
-def in_parts(monkeypatch):
-    """An all_to_all of 128 nodes: of 5 parts of a block 3 go directly."""
-    return not_listed(monkeypatch, ramp((4, 4, 8)), "all_to_all", "skewed_exchange:block=2,parts=5,direct=3")[1]
-
-
-def bundled(runs):
-    """Moves whose bundles are of other sizes."""
-    return of_moves(lambda s: [Symmetry(one.ranks, replace(one.chunks, runs=runs)) for one in s])
-
-
-WRONG_BUNDLES = [
-    ("a part less", {"first": lambda t: replace(t, chunk_n=t.chunk_n - 1)}, "moves_wrong"),
-    ("parts of two bundles", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 1)}, "moves_wrong"),
-    ("every second chunk", {"first": lambda t: replace(t, chunk_step=0 * t.chunk_lo + 2)}, "moves_wrong"),
-    ("a bundle that is none", {"first": lambda t: replace(t, chunk_lo=t.chunk_lo + 640)}, "chunk_unknown"),
-    ("bundles that are too large", bundled(((128, 3), (128, 3))), "moves_wrong"),
-    ("larger and smaller ones", bundled(((64, 4), (192, 2))), "moves_wrong"),
-    ("a bundle less", {"first": lambda t: t.take(slice(1, None))}, "contribution_missing"),
-]
-
-
-@pytest.mark.parametrize(("what", "change", "rule"), WRONG_BUNDLES, ids=[one[0] for one in WRONG_BUNDLES])
-def test_wrong_bundles_are_refused(monkeypatch, what, change, rule):
-    """By name: chunks of a bundle have one history only if no transfer cuts it."""
-    wrong = altered(in_parts(monkeypatch), change)
-    assert rule in {violation.rule for violation in check_data(wrong.schedule).violations}
-    assert not verify(wrong).ok
-
-
-def test_chunks_of_a_bundle_with_other_holders(monkeypatch):
-    """Then every chunk is followed, and the wrong owner is found."""
-    plan = in_parts(monkeypatch)
-    c = plan.schedule.collective
-    owners = np.array(c.after.owners)
-    owners[[1, 4]] = owners[[4, 1]]
-    report = check_data(replace(plan.schedule, collective=replace(c, after=replace(c.after, owners=owners))))
-    assert report.notes[0] == "claim refused: chunks of a bundle have different holders"
-    assert {violation.rule for violation in report.violations} >= {"contribution_missing"}
-
-
-def test_one_chunk_of_a_bundle_is_followed(monkeypatch):
-    """Two bundles represent all, however many parts a block has."""
-    schedule, followed = in_parts(monkeypatch).schedule, []
-    alone = data_module.with_chunks_alone
-    monkeypatch.setattr(data_module, "with_chunks_alone", lambda *given: followed.extend(given[2]) or alone(*given))
-    report = check_data(schedule)
-    assert (followed, report.chunks, report.exhaustive) == ([0, 384], 640, True)
-
-
-def test_holders_that_no_move_maps(monkeypatch):
-    """Then more chunks are followed, and a wrong owner is found."""
-    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
-    c = plan.schedule.collective
-    owners = np.array(c.before.owners)
-    owners[[3, 7]] = owners[[7, 3]]
-    other = replace(c, before=replace(c.before, owners=owners))
-    verdict = verify(CircuitPlan(plan.fabric, replace(plan.schedule, collective=other), plan.circuits.rounds))
-    assert not verdict.ok
-    assert "claim refused" in str(verdict.notes)
 
 
 def test_orbits():
@@ -411,45 +287,3 @@ def test_the_largest_machine(collective, size, parameters, due_us):
     times = check_programme(plan.circuits, programme, rules_of(programme))
     assert times.ok
     assert times.circuits == verdict.circuits
-
-
-def test_the_report_says_how_steps_that_are_not_listed_were_judged(monkeypatch):
-    """By symmetry, chunk by chunk, a sample, or not at all; every block of chunks counts."""
-    monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
-    schedule = compile(ramp((3, 2, 6)), "all_to_all", "1MB", algorithm="skewed_exchange:steps=1").schedule
-    n, chunks = schedule.collective.num_ranks, schedule.collective.num_chunks
-    followed = []
-    alone = data_module.with_chunks_alone
-    monkeypatch.setattr(data_module, "with_chunks_alone", lambda *given: followed.extend(given[2]) or alone(*given))
-    report = check_data(schedule)
-    assert (report.transfers, report.chunks, report.exhaustive) == (n * (n - 1), chunks, True)
-    assert report.how.endswith(", by definition")
-    followed.clear()
-    assert check_data(schedule, every_chunk=True).how == "every chunk followed"
-    assert check_data(schedule, num_chunks=chunks).exhaustive
-    followed.clear()
-    sample = check_data(schedule, num_chunks=chunks - 1, seed=1)
-    assert (sample.chunks, sample.exhaustive, sample.how, sample.notes) == (
-        chunks - 1,
-        False,
-        "sample",
-        ("sample of seed 1",),
-    )
-    assert len(set(followed)) == chunks - 1
-    held = schedule.collective.after(np.arange(n), np.arange(chunks)[:, None]).copy()
-    held[-1] = True
-    monkeypatch.setattr(data_module, "CHUNKS_ALONE", 1)
-    wrong = replace(schedule, collective=replace(schedule.collective, after=HolderTable(held)))
-    assert [v.rule for v in check_data(wrong, every_chunk=True).violations] == ["contribution_missing"]
-    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", 0)
-    refused = check_data(schedule)
-    (violation,) = refused.violations
-    assert (violation.rule, violation.step, violation.round) == ("not_judged", -1, -1)
-    assert refused == DataReport((violation,), 0, 0, False, "", refused.notes)
-    assert not check_data(schedule, every_chunk=True).violations
-    monkeypatch.setattr(data_module, "MOST_CHUNK_ROWS", int(violation.where.split()[0].replace(",", "")))
-    assert not check_data(schedule).violations
-    broken = replace(schedule, collective=replace(schedule.collective, num_chunks=chunks // 2))
-    (violation,) = check_data(broken).violations
-    assert violation.rule == "chunk_unknown"
-    assert check_data(broken) == DataReport((violation,), 0, 0, False, "", ())

@@ -22,9 +22,9 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Op, Violation, concatenate_circuits
 from opticcl.ir.floor_plan import FloorPlan
-from opticcl.ir.symmetric_steps import SymmetricRounds, SymmetricStep, SymmetricSteps, symmetric_step
+from opticcl.ir.representatives import StepImages, SymmetricRounds
 from opticcl.verify._time_rows import StoredStep, slack
-from opticcl.verify.symmetric_steps import Loads, first_wrong, images_of_machine, moves_wrong
+from opticcl.verify.images import Loads, images_of_machine
 
 __all__ = ["Missed", "data_missed", "overlaps_of_images", "refuse_other_machines", "sums_missed"]
 
@@ -89,13 +89,13 @@ def data_missed(stored: StoredStep, ready_s: float) -> Iterator[Missed]:
 
 
 def sums_missed(
-    stored: StoredStep, step: SymmetricStep | None, chunk_bytes: float, compute: str, bytes_per_s: float
+    stored: StoredStep, step: StepImages | None, chunk_bytes: float, compute: str, bytes_per_s: float
 ) -> Iterator[Missed]:
     """Law 5.
 
     Args:
         stored: listed rows of a step with their times.
-        step: by the transfers of rank 0; None where all are listed.
+        step: that is not listed; None where all are.
         chunk_bytes: size of a chunk [bytes].
         compute: fused, chain or none.
         bytes_per_s: memory bandwidth of a rank [byte/s].
@@ -119,21 +119,18 @@ def sums_missed(
         yield Missed("summed_too_fast", -1, f"sums of transfer {summed[bad[0]]}", float(missing.max()), len(bad))
 
 
-def overlaps_of_images(plan: CircuitPlan, steps: SymmetricSteps, stored: StoredStep) -> Iterator[Missed]:
+def overlaps_of_images(plan: CircuitPlan, stored: StoredStep) -> Iterator[Missed]:
     """Laws 2 and 6, for the circuits of a step; those of other steps have left before (law 3).
 
     Args:
         plan: with the step.
-        steps: its definition.
         stored: listed rows of a step with their times.
     """
-    fabric, step = plan.fabric, symmetric_step(plan.schedule, stored.step)
-    rounds = plan.symmetric(stored.step) if step is not None else None
+    fabric, rounds = plan.fabric, plan.symmetric(stored.step)
     if rounds is None:
         everyone = np.arange(fabric.num_nodes)
         rounds = SymmetricRounds(everyone, tuple(one.circuits for one in stored.rounds), ())
-    wrong = moves_wrong(steps.moves) or (None if step is None else first_wrong(step))
-    images = wrong or images_of_machine(fabric, steps.moves, rounds)
+    images = images_of_machine(fabric, plan.schedule.steps, stored.step, rounds)
     if isinstance(images, Violation):
         raise UnsupportedError(
             f"programme: {images.where}: {images.expected}, found {images.found}; verify the plan first"

@@ -1,0 +1,112 @@
+"""Values of functions that were computed last, bounded in bytes: the least recently used is dropped first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+__all__ = ["RECENT", "Recent"]
+
+T = TypeVar("T")
+
+OVERHEAD_BYTES = 2048
+"""Of an entry, beside its arrays."""
+
+
+class Recent:
+    """Values of numbered functions of an integer.
+
+    Args: max_bytes: of all arrays of them together [bytes].
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._num_bytes, self._functions = max_bytes, 0, 0
+        self._numbers: dict[Hashable, int] = {}
+        self._objects: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._entries: OrderedDict[tuple[int, int], tuple[Any, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def clear(self) -> None:
+        """Forget all values; functions compute them again."""
+        with self._lock:
+            self._entries.clear()
+            self._num_bytes = 0
+
+    def clear_unshared(self) -> None:
+        """Forget the values of functions that have no equal."""
+        with self._lock:
+            shared = {*self._numbers.values(), *self._objects.values()}
+            for entry in [entry for entry in self._entries if entry[0] not in shared]:
+                self._num_bytes -= self._entries.pop(entry)[1]
+
+    def number(self, key: Hashable = None) -> int:
+        """A number of a function.
+
+        Args: key: that functions with equal values have in common; None: the number is a new one.
+        """
+        with self._lock:
+            known = None if key is None else self._numbers.get(key)
+            if known is not None:
+                return known
+            self._functions += 1
+            if key is not None:
+                self._numbers[key] = self._functions
+            return self._functions
+
+    def number_of(self, function: Any) -> int:
+        """The number of a function that compares by value; equal ones have the same as long as one of them lives."""
+        with self._lock:
+            known = self._objects.get(function)
+            if known is None:
+                self._functions += 1
+                known = self._objects[function] = self._functions
+            return known
+
+    def value(self, number: int, i: int, generate: Callable[[int], T]) -> T:
+        """Value of a function at i, from the cache if it is there.
+
+        Args:
+            number: of the function.
+            i: its argument.
+            generate: the function.
+        """
+        with self._lock:
+            found = self._entries.get((number, i))
+            if found is not None:
+                self._entries.move_to_end((number, i))
+                hit: T = found[0]
+                return hit
+        columns = generate(i)
+        self._insert((number, i), columns)
+        return columns
+
+    def _insert(self, key: tuple[int, int], columns: Any) -> None:
+        arrays = sum(map(num_bytes, columns)) if isinstance(columns, tuple) else num_bytes(columns)
+        size = arrays + OVERHEAD_BYTES
+        if size > self._max_bytes:
+            return
+        with self._lock:
+            _, before = self._entries.pop(key, (None, 0))  # another thread was faster
+            self._entries[key] = columns, size
+            self._num_bytes += size - before
+            while self._num_bytes > self._max_bytes:
+                _, (_, freed) = self._entries.popitem(last=False)
+                self._num_bytes -= freed
+
+
+def num_bytes(columns: Any) -> int:
+    """Size of the arrays of an object with columns [bytes]."""
+    known = getattr(columns, "num_bytes", None)
+    if known is not None:
+        return int(known)
+    values = [getattr(columns, name) for name in getattr(columns, "__slots__", ())]
+    return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])
+
+
+RECENT = Recent(1 << 26)
+"""Steps and circuits that were generated last in this process: a plan that is verified and simulated generates them once."""

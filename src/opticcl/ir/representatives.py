@@ -1,0 +1,136 @@
+"""Steps that are too large to list: the transfers of some senders, and circuits of which all others are images.
+
+A phase defines its transfers by translations of digits (`opticcl.ir.phases`). A rule of circuits may give those of some senders
+together with moves of the machine - of its nodes, ports, wavelengths and hops - under which the circuits of all other senders
+are their images. The verifier checks that the moves are translations of the phase and that the fabric is what it was after one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from opticcl.ir._common import IntArray
+from opticcl.ir.circuits import Circuits
+from opticcl.ir.phases import Steps
+from opticcl.ir.transfers import Transfers
+
+__all__ = ["LightMove", "Represented", "StepImages", "SymmetricRounds", "first_of_orbit"]
+
+
+@dataclass(frozen=True)
+class StepImages:
+    """A step that is not listed, whose ranks all send as much.
+
+    Args:
+        steps: of a schedule.
+        number: of the step, whose phase translates every digit.
+    """
+
+    steps: Steps
+    number: int
+
+    def __len__(self) -> int:
+        return self.steps.num_transfers(self.number)
+
+    def __repr__(self) -> str:
+        return f"<StepImages of {len(self):,} transfers>"
+
+    def sent_by(self, senders: IntArray) -> Transfers:
+        """Transfers of some senders, in the order of the step."""
+        return self.steps.sent_by(self.number, senders)
+
+    @cached_property
+    def first(self) -> Transfers:
+        """Transfers that rank 0 sends."""
+        return self.sent_by(np.zeros(1, np.int64))
+
+    def received_by_first(self) -> Transfers:
+        """Transfers that rank 0 receives."""
+        return self.steps.received_by(self.number, 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LightMove:
+    """A permutation of what circuits are made of.
+
+    Args:
+        nodes: image of each node, int64 (nodes,).
+        ports: of each port, int64 (ports_per_node,).
+        wavelengths: of each wavelength, int64 (num_wavelengths,).
+        hops: of each number that a path may have, int64 (hops,).
+    """
+
+    nodes: IntArray
+    ports: IntArray
+    wavelengths: IntArray
+    hops: IntArray
+
+    @property
+    def columns(self) -> tuple[IntArray, ...]:
+        """All four."""
+        return self.nodes, self.ports, self.wavelengths, self.hops
+
+    def of(self, circuits: Circuits) -> Circuits:
+        """The image of circuits of one wavelength each."""
+        return Circuits.of(
+            circuits.transfer,
+            self.nodes[circuits.src],
+            self.nodes[circuits.dst],
+            self.ports[circuits.port],
+            self.wavelengths[circuits.wavelength_lo],
+            circuits.wavelength_n,
+            (self.hops[circuits.hops], circuits.hop_offsets),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SymmetricRounds:
+    """Rounds of circuits of a step: those of some senders, and their images under all products of the moves.
+
+    Args:
+        senders: one rank of each set of ranks that the moves join, int64 (senders,).
+        rounds: circuits of each round; they carry rows of `StepImages.sent_by(senders)`.
+        moves: they commute.
+    """
+
+    senders: IntArray
+    rounds: tuple[Circuits, ...]
+    moves: tuple[LightMove, ...]
+
+
+class Represented(Protocol):
+    """What gives the circuits of some senders for those of all."""
+
+    def represents(self, step: int) -> bool:
+        """Whether it does so for a step, which is then not listed."""
+        ...
+
+    def symmetric(self, step: int) -> SymmetricRounds:
+        """Circuits of some senders of a step."""
+        ...
+
+
+def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
+    """Least element that permutations which commute take each element to, int64 (count,).
+
+    Args:
+        images: of all elements, (count,) each.
+        count: of elements.
+
+    >>> first_of_orbit([np.array([1, 0, 3, 2])], 4).tolist()
+    [0, 0, 2, 2]
+    """
+    least = np.arange(count)
+    for image in images:
+        power = image
+        while True:  # the least of 2 k powers from that of k
+            lower = np.minimum(least, least[power])
+            if np.array_equal(lower, least):
+                break
+            least, power = lower, power[power]
+    return least
