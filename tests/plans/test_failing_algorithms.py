@@ -82,6 +82,16 @@ def test_a_later_step_that_raises_gives_way_to_the_next_fastest(failing, algorit
     assert any(one.algorithm == "failing" and "step 1 raised" in one.reason for one in found.declined)
 
 
+@pytest.mark.parametrize("classes", [(), (range(2),), (range(1), range(1, 2))])
+def test_the_step_is_named_by_its_number_in_the_schedule(failing, classes):
+    """However its steps are cut into classes, and after it was pickled."""
+    failing(late, 2, classes)
+    made = generate("failing", "all_gather", FABRICS[0])
+    for schedule in (made, pickle.loads(pickle.dumps(made))):
+        with pytest.raises(AlgorithmError, match="failing: step 1 raised ZeroDivisionError"):
+            schedule.step(1)
+
+
 @pytest.mark.parametrize("algorithm", ["failing", "auto"])
 def test_nothing_else_to_compare_is_refused_with_the_error(failing, monkeypatch, algorithm):
     """One line with the algorithm and its error."""

@@ -227,8 +227,8 @@ def _with_names(steps: Steps, algorithm: str, collective: Request, fabric: Fabri
     phases = [
         phase
         if isinstance(phase.rows, PhaseRows)
-        else dataclasses.replace(phase, rows=GeneratedStep(algorithm, collective, fabric, number, phase.rows))
-        for number, phase in enumerate(steps.phases)
+        else dataclasses.replace(phase, rows=GeneratedStep(algorithm, collective, fabric, number, first, phase.rows))
+        for number, (phase, first) in enumerate(zip(steps.phases, steps.starts, strict=False))
     ]
     return Steps(steps.space, steps.parts, phases)
 
@@ -237,13 +237,14 @@ def _with_names(steps: Steps, algorithm: str, collective: Request, fabric: Fabri
 class GeneratedStep:
     """The function of a phase of a generated schedule; pickles as the request that it was generated from.
 
-    Exceptions name the algorithm and the step of the phase.
+    Exceptions name the algorithm and the step.
 
     Args:
         algorithm: "name:key=value,..." with all parameters.
         collective: requested.
         fabric: where the schedule runs.
         phase: number of the phase.
+        first: first step of the phase.
         function: step of the phase -> transfers.
     """
 
@@ -251,6 +252,7 @@ class GeneratedStep:
     collective: Request
     fabric: Fabric
     phase: int
+    first: int
     function: Callable[[int], Transfers] = dataclasses.field(compare=False, repr=False)
 
     def __call__(self, k: int) -> Transfers:
@@ -260,9 +262,11 @@ class GeneratedStep:
         except OpticclError:
             raise
         except Exception as error:
-            raise _failed(name, f"step {k}", error) from error
+            raise _failed(name, f"step {self.first + k}", error) from error
         if not isinstance(made, Transfers):
-            raise AlgorithmError(f"algorithm {name}: step {k} returned {type(made).__name__}, not Transfers")
+            raise AlgorithmError(
+                f"algorithm {name}: step {self.first + k} returned {type(made).__name__}, not Transfers"
+            )
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
