@@ -7,7 +7,6 @@ or treat all transfers equally (`routing.assign.first_fit` helps). The verifier 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache as once
@@ -19,31 +18,15 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.recent import RECENT
-from opticcl.ir.representatives import SymmetricRounds
+from opticcl.ir.representatives import Represented
 from opticcl.registry import Registry, canonical
 
-__all__ = ["RULES", "RepresentedRule", "Rounds", "lower", "register_rule"]
+__all__ = ["RULES", "Rounds", "lower", "register_rule"]
 
 Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
 """(step index, its transfers) -> circuits of each round."""
 
 RULES: Registry[Callable[[Fabric, Schedule], Rounds]] = Registry("circuit rule", __name__)
-
-
-class RepresentedRule(ABC):
-    """A rule that gives the circuits of some senders for those of all, where a step is too large to list."""
-
-    @abstractmethod
-    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        """Circuits of each round, as of `Rounds`."""
-
-    @abstractmethod
-    def represents(self, step: int) -> bool:
-        """Whether it gives those of some senders of a step."""
-
-    @abstractmethod
-    def symmetric(self, step: int) -> SymmetricRounds:
-        """These circuits."""
 
 
 Rule = TypeVar("Rule", bound=Callable[[Fabric, Schedule], Rounds])
@@ -85,7 +68,7 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         fabric,
         schedule,
         ClassRounds(classes, rounds) if len(classes := schedule.step_classes()) < schedule.num_steps else rounds,
-        assign if isinstance(assign, RepresentedRule) else None,
+        assign if isinstance(assign, Represented) else None,
         fabric.is_packet_switched,
     )
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.circuits import RepresentedRule, Rounds, register_rule
+from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._order import farthest_first
 from opticcl.circuits._size import decline_too_many
@@ -38,7 +38,7 @@ from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.limits import MOST_LISTED
 from opticcl.ir.phases import Steps
-from opticcl.ir.representatives import LightMove, SymmetricRounds
+from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.galois_field import galois_field
 from opticcl.schedule.ramp import phases
@@ -204,7 +204,7 @@ def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> _Skewed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Skewed(RepresentedRule):
+class _Skewed(Represented):
     """Labels, each on a plane of its own: transfers of a label do not meet on any, so N labels take ceil(N / planes) rounds.
 
     Args:

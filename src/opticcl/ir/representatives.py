@@ -7,10 +7,10 @@ are their images. The verifier checks that the moves are translations of the pha
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -103,16 +103,16 @@ class SymmetricRounds:
     moves: tuple[LightMove, ...]
 
 
-class Represented(Protocol):
-    """What gives the circuits of some senders for those of all."""
+class Represented(ABC):
+    """A rule that gives the circuits of some senders for those of all, where a step is too large to list."""
 
+    @abstractmethod
     def represents(self, step: int) -> bool:
         """Whether it does so for a step, which is then not listed."""
-        ...
 
+    @abstractmethod
     def symmetric(self, step: int) -> SymmetricRounds:
         """Circuits of some senders of a step."""
-        ...
 
 
 def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
