@@ -67,12 +67,12 @@ def differences(old: Any, new: Any, where: str = "") -> Iterator[Difference]:
 
 
 def ranges(*lists: Any) -> bool:
-    """Whether all are lists of rows of steps that are alike, from "first" to "last"."""
+    """Whether all are lists of rows that stand for several steps, from "first" to "last"."""
     return all(isinstance(row, Mapping) and {"first", "last"} <= row.keys() for rows in lists for row in rows)
 
 
 def step_by_step(rows: Any) -> list[dict[str, Any]]:
-    """A row a step: steps of one row are alike, and have equal parts of its sums."""
+    """A row a step: the steps of a row have equal parts of its sums."""
     found = []
     for row in rows:
         many = row["last"] - row["first"] + 1

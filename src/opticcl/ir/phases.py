@@ -485,14 +485,12 @@ class Steps:
         phase = self.phases[number]
         places = np.asarray(ranks if self.space.places is None else self.space.places[ranks])
         if phase.listed or not isinstance(phase.rows, PhaseRows):
-            wanted = np.zeros(self.space.num_ranks, bool)
-            wanted[ranks] = True
-            every = self(i)
-            return every.take(wanted[every.src])
-        elements = np.unique(self.space.digits(places) * np.array(phase.moves), axis=0)
-        transfers = self._listed(number, k, elements)
-        if all(phase.moves):
-            return transfers
+            transfers = self(i)
+        else:
+            elements = np.unique(self.space.digits(places) * np.array(phase.moves), axis=0)
+            transfers = self._listed(number, k, elements)
+            if all(phase.moves):
+                return transfers
         wanted = np.zeros(self.space.num_ranks, bool)
         wanted[ranks] = True
         return transfers.take(wanted[transfers.src])

@@ -8,8 +8,6 @@ from threading import Lock
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 __all__ = ["RECENT", "Recent"]
 
 T = TypeVar("T")
@@ -99,13 +97,9 @@ class Recent:
                 self._num_bytes -= freed
 
 
-def num_bytes(columns: Any) -> int:
-    """Size of the arrays of an object with columns [bytes]."""
-    known = getattr(columns, "num_bytes", None)
-    if known is not None:
-        return int(known)
-    values = [getattr(columns, name) for name in getattr(columns, "__slots__", ())]
-    return sum([value.nbytes for value in values if isinstance(value, np.ndarray)])
+def num_bytes(value: Any) -> int:
+    """What a value says of the size of its columns; 0 for one without [bytes]."""
+    return int(getattr(value, "num_bytes", 0))
 
 
 RECENT = Recent(1 << 26)

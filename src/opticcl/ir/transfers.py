@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -90,6 +90,12 @@ class Transfers:
         columns = {name: getattr(self, name) for name in ("src", "dst", "chunk_lo", "chunk_n")}
         columns |= {} if self.chunk_step is None else {"chunk_step": self.chunk_step}
         return first_rows({**columns, "op": np.array([op.name for op in Op])[self.op]})
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of all columns [bytes]."""
+        columns = (getattr(self, field.name) for field in fields(self))
+        return sum(column.nbytes for column in columns if column is not None)
 
     def size_chunks(self) -> IntArray:
         """Size of each transfer in chunks, int64 (n,)."""
