@@ -11,7 +11,7 @@ from opticcl.collective import COLLECTIVES, Request
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Op, Schedule
-from opticcl.ir.phases import Phase, PhaseRows, Steps
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps
 from opticcl.schedule import all_variants, generate, reason_declined
 from opticcl.verify.data import check_data
 from opticcl.verify.reference import right
@@ -155,6 +155,13 @@ def test_judges_agree_on_changed_phases():
 def test_judges_agree_on_very_many_changed_phases():
     """Ten thousand."""
     assert agree_on_mutants(99, 10_000).total() == 10_000
+
+
+def test_an_order_that_changes_nothing_is_none():
+    """Rings of machines that number their nodes along the ring are described as those of others."""
+    assert Space((2, 3), np.arange(6)) == Space((2, 3))
+    assert Space((2, 3), np.arange(6)).order is None
+    assert Space((2, 3), np.arange(6)[::-1]) != Space((2, 3))
 
 
 def test_what_no_one_contributed_is_wrong_behind_a_cut():

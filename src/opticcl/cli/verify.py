@@ -62,14 +62,11 @@ def run(
     sample: SampleOption = None,
     all_chunks: Annotated[
         bool,
-        typer.Option("--all-chunks", help="Does nothing: every verdict is on all chunks. Kept for one version."),
+        typer.Option("--all-chunks", help="Does nothing: all chunks of a plan are judged. Kept for one version."),
     ] = False,
     exact: Annotated[
         bool,
-        typer.Option(
-            "--exact",
-            help="Does nothing: every verdict is exact. Kept for one version.",
-        ),
+        typer.Option("--exact", help="Does nothing: data of a plan are counted exactly. Kept for one version."),
     ] = False,
     seed: SeedOption = 0,
     budget: Annotated[

@@ -41,7 +41,8 @@ class Space:
 
     Args:
         radices: of the digits, the most significant first; their product is the number of ranks.
-        order: rank at each place, a permutation, int (num_ranks,); None: the rank is the place.
+        order: rank at each place, a permutation, int (num_ranks,); None: the rank is the place, which an order
+            that changes nothing becomes.
     Raises: ParameterError: a radix below 1, or an order that is no permutation.
     """
 
@@ -51,8 +52,13 @@ class Space:
     def __post_init__(self) -> None:
         if not self.radices or min(self.radices) < 1:
             raise ParameterError(f"schedule: digits of radices {self.radices}; 1 or more each")
-        if self.order is not None and not np.array_equal(np.sort(self.order), np.arange(self.num_ranks)):
+        if self.order is None:
+            return
+        every = np.arange(self.num_ranks)
+        if not np.array_equal(np.sort(self.order), every):
             raise ParameterError(f"schedule: an order that is no permutation of {self.num_ranks:,} ranks")
+        if np.array_equal(self.order, every):
+            object.__setattr__(self, "order", None)
 
     @cached_property
     def num_ranks(self) -> int:

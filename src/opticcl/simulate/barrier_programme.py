@@ -101,8 +101,8 @@ def programme_with_barriers(
             and the longest transfer.
     Raises: UnsupportedError: more circuits or devices than a programme holds.
 
-    Of steps that symmetries define, the listed circuits and their data have rows; the others have the same times. Their devices
-    change within the guards of slots, without rows.
+    Of steps that are not listed, the circuits of some senders and their data have rows; the others have the same times. Their
+    devices change within the guards of slots, without rows.
     """
     return _Writer(plan, size_bytes, assumed, at_the_end).programme(engine, progress)
 

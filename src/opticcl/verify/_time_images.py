@@ -1,4 +1,4 @@
-"""Laws of time of steps that symmetries define: listed circuits have times, and their images have the same ones.
+"""Laws of time of steps that are not listed: circuits of some senders have times, and their images have the same ones.
 
 What a rank has depends on ranks whose rows are not listed, so the laws of data and of sums are replaced by stricter ones, which
 programmes with a barrier after each step obey:

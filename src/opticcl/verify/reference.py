@@ -1,8 +1,8 @@
 """What is right, in forty lines: a dictionary of counters, and every transfer of every step in order.
 
 A rank holds, of each chunk, a counter of contributions: how often that of each rank is in it. All sends of a step see what was
-there before it. `opticcl.verify.data` gives the same verdict and is made for large plans; tests compare the two on every plan
-of up to 64 nodes, and on thousands of wrong ones.
+there before it. `opticcl.verify.data` gives the same verdict and is made for large plans; tests compare the two on
+plans of up to 12 nodes, and on thousands of wrong ones.
 """
 
 from __future__ import annotations
