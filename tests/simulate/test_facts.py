@@ -302,3 +302,20 @@ def test_a_machine_whose_hops_are_no_links_is_asked_what_circuits_use(monkeypatc
     monkeypatch.setattr(type(machine), "hops_are_links", False)
     circuits = Circuits.of([0, 1, 2, 3], [0, 0, 0, 0], [1, 2, 3, 4])
     assert facts_module._busiest_link(machine, np.ones(4), circuits) == 4 * 8 / machine.node_rate_bits_per_s
+
+
+@pytest.mark.parametrize("algorithm", ["mesh", "bruck", "lumorph"])
+@pytest.mark.parametrize("where", ["torus:shape=4x6", "terarack:nodes=24"])
+@pytest.mark.parametrize("nodes", [None, (0, 1, 2, 3, 4, 9, 13)])
+def test_the_size_from_which_steps_are_not_listed_changes_no_load(where, nodes, algorithm, monkeypatch):
+    """Nodes of a job are not equally far from others, and boxes that are cut at the last value of a digit are two messages."""
+    machine = fabric(where) if nodes is None else job(fabric(where), list(nodes))
+    schedule = generate(algorithm, "all_to_all", machine)
+
+    def found():
+        facts = ScheduleFacts(schedule, machine, distances=True)
+        return [replace(facts.of_run(i), changes=False) for i in range(len(schedule.step_classes()))]
+
+    whole = found()
+    monkeypatch.setattr(facts_module, "MOST_LISTED", 0)
+    assert found() == whole

@@ -18,7 +18,8 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.limits import MOST_LISTED, ROUTES_AT_ONCE
+from opticcl.ir.phases import PhaseRows, Steps
 from opticcl.ir.representatives import StepImages
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
@@ -91,6 +92,20 @@ def step_ends(transfers: Transfers) -> StepEnds:
     return StepEnds(len(transfers), *ends, *busiest_sum(transfers), _most_messages(transfers, ends[0]))
 
 
+def _too_large_to_list(steps: Steps, i: int) -> bool:
+    """Whether a step has more transfers than are listed, and every rank sends and receives what rank 0 does.
+
+    Args:
+        steps: of a schedule.
+        i: number of the step.
+    """
+    phase = steps.phases[steps.phase_of(i)[0]]
+    if not isinstance(phase.rows, PhaseRows) or phase.listed or not all(phase.moves):
+        return False
+    count = len(phase.rows) * steps.images(phase)  # as many where no box is cut at the last value of a digit
+    return count > MOST_LISTED and steps.num_transfers(i) == count
+
+
 def circuits_at_once(fabric: Fabric) -> int:
     """Partners that a node may have at the same time [count]."""
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
@@ -125,10 +140,8 @@ class ScheduleFacts:
         """
         while len(self._found) <= number:
             first = self._classes[len(self._found)].start
-            steps = self._schedule.steps
-            moves = steps.phases[steps.phase_of(first)[0]].moves
-            large = bool(moves) and all(moves) and steps.num_transfers(first) > MOST_LISTED
-            found = self._of_images(StepImages(steps, first)) if large else self._of_step(first)
+            by_images = _too_large_to_list(self._schedule.steps, first)
+            found = self._of_images(StepImages(self._schedule.steps, first)) if by_images else self._of_step(first)
             self._found.append(found)
         if len(self._found) == len(self._classes):
             self._standing = None
@@ -138,8 +151,12 @@ class ScheduleFacts:
         """Every node of a step that is not listed sends and receives what rank 0 sends."""
         first, fabric = step.first, self._fabric
         amount = first.size_chunks()
-        apart = fabric.distance(first.src, first.dst) if self._distances else None
-        far, hops = (0.0, 0) if apart is None else (float(amount @ apart), int(apart.sum()))
+        far, hops = 0.0, 0
+        if self._distances and fabric.distance(first.src, first.dst) is not None:  # nodes may be as far as no other is
+            for some in step.steps.in_blocks(step.number, ROUTES_AT_ONCE):
+                apart = fabric.distance(some.src, some.dst)
+                assert apart is not None
+                far, hops = far + float(some.size_chunks() @ apart), hops + int(apart.sum())
         partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
         changes = bool(partners) and self._known and self._standing is None
         self._known = False
@@ -148,13 +165,13 @@ class ScheduleFacts:
             most=len(first),
             messages=_most_messages(first, len(first)),
             chunks=float(amount.sum()),
-            link_chunks=fabric.num_nodes * far,
+            link_chunks=far,
             added=added,
             sums=sums,
             partners=partners,
             changes=changes,
-            hops=fabric.num_nodes * hops,
-            pair_hops=fabric.num_nodes * hops if partners == len(first) else 0,
+            hops=hops,
+            pair_hops=hops if partners == len(first) else 0,
         )
 
     def _of_step(self, step: int) -> BusiestNode | None:
