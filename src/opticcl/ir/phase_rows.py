@@ -1,0 +1,372 @@
+"""What phases are made of: digits of ranks, parts of the message, rows of representatives.
+
+The terms are those of `opticcl.ir.phases`, which has the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from opticcl.errors import ParameterError
+from opticcl.ir._common import IntArray, same_columns
+from opticcl.ir.transfers import Op, Transfers
+
+__all__ = [
+    "UNIT",
+    "MessagePart",
+    "Phase",
+    "PhaseRows",
+    "Space",
+    "StepFunction",
+    "join",
+    "malformed",
+    "part",
+    "shifted",
+    "translated",
+]
+
+UNIT = -1
+"""Number of the field of a chunk's unit, in place of a digit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Ranks as vectors of digits.
+
+    Args:
+        radices: of the digits, the most significant first; their product is the number of ranks.
+        order: rank at each place, a permutation, int (num_ranks,); None: the rank is the place, which an order
+            that changes nothing becomes.
+    Raises: ParameterError: a radix below 1, or an order that is no permutation.
+    """
+
+    radices: tuple[int, ...]
+    order: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if not self.radices or min(self.radices) < 1:
+            raise ParameterError(f"schedule: digits of radices {self.radices}; 1 or more each")
+        if self.order is None:
+            return
+        every = np.arange(self.num_ranks)
+        if not np.array_equal(np.sort(self.order), every):
+            raise ParameterError(f"schedule: an order that is no permutation of {self.num_ranks:,} ranks")
+        if np.array_equal(self.order, every):
+            object.__setattr__(self, "order", None)
+
+    @cached_property
+    def num_ranks(self) -> int:
+        """Product of the radices [count]."""
+        return prod(self.radices)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Places between two that differ by one in a digit, of each digit."""
+        return tuple(prod(self.radices[d + 1 :]) for d in range(len(self.radices)))
+
+    def digits(self, places: IntArray) -> IntArray:
+        """Digits of places, int64 (n, digits)."""
+        found: IntArray = np.asarray(places, np.int64)[:, None] // np.array(self.strides) % np.array(self.radices)
+        return found
+
+    def ranks(self, places: IntArray) -> IntArray:
+        """Rank at each place."""
+        return places if self.order is None else self.order[places]
+
+    @cached_property
+    def places(self) -> IntArray | None:
+        """Place of each rank, int64 (num_ranks,); None: the same number."""
+        return None if self.order is None else np.argsort(self.order)
+
+    def translations(self, moves: Sequence[bool]) -> IntArray:
+        """Every translation of the digits that move, the last digit fastest, int64 (translations, digits)."""
+        axes = [np.arange(radix if moved else 1) for radix, moved in zip(self.radices, moves, strict=True)]
+        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+    def __eq__(self, other: object) -> bool:
+        return same_columns(self, other) if isinstance(other, Space) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.radices)
+
+
+@dataclass(frozen=True)
+class MessagePart:
+    """Chunks with labels of their own.
+
+    Args:
+        fields: (digit, stride, radix) of each place value of a chunk's number, the most significant first: its number has
+            digit // stride % radix there. The digit -1 is the unit. A digit may be split into several fields.
+        units: chunks with equal digits [count].
+    """
+
+    fields: tuple[tuple[int, int, int], ...]
+    units: int = 1
+
+    @cached_property
+    def size(self) -> int:
+        """Chunks of the part [count]."""
+        return prod(radix for _, _, radix in self.fields)
+
+    @cached_property
+    def digits(self) -> tuple[int, ...]:
+        """Digits that labels have, ascending."""
+        return tuple(sorted({digit for digit, _, _ in self.fields if digit != UNIT}))
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What a value of one counts in the number of a chunk, of each field."""
+        return tuple(prod(radix for _, _, radix in self.fields[at + 1 :]) for at in range(len(self.fields)))
+
+    def labels(self, numbers: IntArray, num_digits: int) -> tuple[IntArray, IntArray]:
+        """Digits of chunks, int64 (n, digits), 0 where the label has none, and their units, int64 (n,).
+
+        Args:
+            numbers: of chunks of the part.
+            num_digits: of places [count].
+        """
+        label = np.zeros((len(numbers), num_digits + 1), np.int64)
+        for (digit, stride, radix), weight in zip(self.fields, self.weights, strict=True):
+            label[:, digit] += numbers // weight % radix * stride
+        return label[:, :num_digits], label[:, num_digits]
+
+    def numbers(self, label: IntArray, unit: IntArray | int = 0) -> IntArray:
+        """Numbers of chunks of the part, int64 (n,); the inverse of `labels`.
+
+        Args:
+            label: digits, int (n, digits).
+            unit: of each.
+        """
+        found = np.zeros(len(label), np.int64)
+        for (digit, stride, radix), weight in zip(self.fields, self.weights, strict=True):
+            found += (unit if digit == UNIT else label[:, digit]) // stride % radix * weight
+        return found
+
+
+def part(radices: Sequence[int], order: Sequence[int], units: int = 1, *, units_first: bool = False) -> MessagePart:
+    """A part whose chunks are numbered by whole digits.
+
+    Args:
+        radices: of all digits of places.
+        order: digits of the label, the most significant first.
+        units: chunks with equal digits [count].
+        units_first: whether the unit is the most significant; else it is the least.
+    """
+    whole = tuple((digit, 1, radices[digit]) for digit in order)
+    unit = ((UNIT, 1, units),)
+    return MessagePart((*unit, *whole) if units_first else (*whole, *unit), units)
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseRows:
+    """Transfers of representatives, as columns; those of digits have a value for each digit of a place.
+
+    Boxes of labels are progressions: `lo`, lo + step, ..., `count` of them, modulo the radix, in every digit; units likewise
+    without the modulo. A label has only the digits of its part; the others are ignored.
+
+    Args:
+        src, dst: places of sender and receiver, digits (n, digits); src is 0 in digits that the phase moves.
+        part: number of the part, (n,).
+        lo, count, step: of the box, (n, digits).
+        unit_lo, unit_count, unit_step: of the units, (n,).
+        op: `Op`, (n,).
+        parts: contributions of each chunk carried, (n,).
+        shift: added to `lo` from step to step, (n, digits).
+        unit_shift: added to `unit_lo` from step to step, (n,); a unit that the part does not have is not carried.
+        parts_step: added to `parts` from step to step, (n,).
+    """
+
+    src: IntArray
+    dst: IntArray
+    part: IntArray
+    lo: IntArray
+    count: IntArray
+    step: IntArray
+    unit_lo: IntArray
+    unit_count: IntArray
+    unit_step: IntArray
+    op: IntArray
+    parts: IntArray
+    shift: IntArray
+    unit_shift: IntArray
+    parts_step: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        num_digits: int,
+        src: Any,
+        dst: Any,
+        lo: Any,
+        count: Any = 1,
+        step: Any = 1,
+        *,
+        part: Any = 0,
+        unit_lo: Any = 0,
+        unit_count: Any = 1,
+        unit_step: Any = 1,
+        op: Any = Op.COPY,
+        parts: Any = 1,
+        shift: Any = 0,
+        unit_shift: Any = 0,
+        parts_step: Any = 0,
+    ) -> PhaseRows:
+        """Rows from values that broadcast: columns of digits to (n, num_digits), others to (n,).
+
+        Args:
+            num_digits: of places [count].
+            src, dst, lo, count, step, shift: of every digit: scalars, (digits,) or (n, digits).
+            part, unit_lo, unit_count, unit_step, op, parts, unit_shift, parts_step: scalars or (n,).
+        """
+        wide = [np.asarray(value, np.int64) for value in (src, dst, lo, count, step, shift)]
+        narrow = [
+            np.asarray(value, np.int64)
+            for value in (part, unit_lo, unit_count, unit_step, op, parts, unit_shift, parts_step)
+        ]
+        lengths = {len(value) for value in wide if value.ndim == 2} | {len(value) for value in narrow if value.ndim}
+        n = max(lengths, default=1) if 0 not in lengths else 0
+        a, b, c, d, e, shifts = (np.broadcast_to(value, (n, num_digits)) for value in wide)
+        p, u, v, w, o, q, x, y = (np.broadcast_to(value, (n,)) for value in narrow)
+        return cls(a, b, p, c, d, e, u, v, w, o, q, shifts, x, y)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def __repr__(self) -> str:
+        return f"<Rows {len(self):,}>"
+
+    def take(self, rows: Any) -> PhaseRows:
+        """The given rows (indices, slice or mask)."""
+        return PhaseRows(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def join(many: Sequence[PhaseRows]) -> PhaseRows:
+    """Several lists of rows as one, in order."""
+    if len(many) == 1:
+        return many[0]
+    return PhaseRows(*(np.concatenate([getattr(rows, field.name) for rows in many]) for field in fields(PhaseRows)))
+
+
+StepFunction = Callable[[int], Transfers]
+"""The transfers of each step of a phase, for phases whose transfers follow from a formula that is no translation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """Consecutive steps that one list of rows defines.
+
+    Args:
+        rows: of representatives; or a function of the step of the phase, of which no digit moves.
+        moves: whether translations move each digit; all others stay. (): none moves.
+        count: steps, 1 or more [count].
+        bundles: first row of each bundle, ascending, the first one 0: in the list of a step bundles follow each other, in a
+            bundle the senders, and of a sender the rows.
+        same_but_chunks: of a function of the step, whether its steps differ in the numbers of chunks alone.
+    """
+
+    rows: PhaseRows | StepFunction
+    moves: tuple[bool, ...] = ()
+    count: int = 1
+    bundles: tuple[int, ...] = (0,)
+    same_but_chunks: bool = False
+
+    @property
+    def listed(self) -> bool:
+        """Whether the rows are the transfers themselves."""
+        return not any(self.moves)
+
+
+def translated(space: Space, rows: PhaseRows, by: IntArray) -> PhaseRows:
+    """Images of rows, each under a translation of its own.
+
+    Args:
+        space: digits of the places.
+        rows: any.
+        by: added to the digits of each row, int (n, digits).
+    """
+    radices = np.array(space.radices)
+    src, dst, lo = ((column + by) % radices for column in (rows.src, rows.dst, rows.lo))
+    return replace(rows, src=src, dst=dst, lo=lo)
+
+
+def shifted(rows: PhaseRows, k: int, space: Space) -> PhaseRows:
+    """Rows as they are in step k, of one step.
+
+    Args:
+        rows: of a phase.
+        k: step of the phase.
+        space: digits of the places.
+    """
+    lo = (rows.lo + k * rows.shift) % np.array(space.radices)
+    zero = np.zeros(len(rows), np.int64)
+    return replace(
+        rows,
+        lo=lo,
+        unit_lo=rows.unit_lo + k * rows.unit_shift,
+        parts=rows.parts + k * rows.parts_step,
+        shift=np.zeros_like(lo),
+        unit_shift=zero,
+        parts_step=zero,
+    )
+
+
+def malformed(space: Space, parts: Sequence[MessagePart], phase: Phase) -> str | None:
+    """The rule that a phase breaks, without which it defines no transfers; None where it breaks none.
+
+    Args:
+        space: digits of the places.
+        parts: of the message.
+        phase: to be checked.
+    """
+    if phase.count < 1:
+        return f"{phase.count} steps; 1 or more"
+    num_digits = len(space.radices)
+    if phase.moves and len(phase.moves) != num_digits:
+        return f"{len(phase.moves)} digits move or stay; there are {num_digits}"
+    rows = phase.rows
+    if not isinstance(rows, PhaseRows):
+        return None if phase.listed else "a function of the step, of which no digit moves"
+    radices, moves = np.array(space.radices), np.array(phase.moves or (False,) * num_digits)
+    if any((ends < 0).any() or (ends >= radices).any() for ends in (rows.src, rows.dst)):
+        return "a digit of a sender or a receiver is not below its radix"
+    if rows.src[:, moves].any():
+        return "a sender is not 0 in a digit that moves"
+    if ((rows.op < 0) | (rows.op > max(Op))).any():
+        return "an operation that does not exist"
+    if ((rows.part < 0) | (rows.part >= len(parts))).any():
+        return "a part of the message that does not exist"
+    if ((rows.parts_step != 0) & (rows.unit_shift != 0)).any():
+        return "contributions that grow in number, of units that shift"
+    ends = rows.parts + (phase.count - 1) * rows.parts_step
+    if (np.minimum(rows.parts, ends) < 1).any():
+        return "fewer than one contribution"
+    for number, one in enumerate(parts):
+        mine = rows.part == number
+        if not mine.any():
+            continue
+        inside = list(one.digits)
+        lo, count, step = rows.lo[mine][:, inside], rows.count[mine][:, inside], rows.step[mine][:, inside]
+        many = radices[inside]
+        if ((lo < 0) | (lo >= many) | (count < 1) | (step < 1) | ((count - 1) * step >= many)).any():
+            return "a box that is not within the radices of its digits"
+        unit, units, apart = rows.unit_lo[mine], rows.unit_count[mine], rows.unit_step[mine]
+        still = rows.unit_shift[mine] == 0
+        if ((units < 1) | (apart < 1)).any() or (
+            still & ((unit < 0) | (unit + (units - 1) * apart >= one.units))
+        ).any():
+            return "units that the part does not have"
+        wide = (count > 1) & (count * step != many)
+        whole = np.array([[d, 1, space.radices[d]] in [list(field) for field in one.fields] for d in inside], bool)
+        if (wide & ((step > 1) | ~whole)).any() or (wide.sum(axis=1) > 1).any():
+            return "a box whose chunks are no range; list its labels one by one"
+        if (~still & (units > 1)).any():
+            return "a shift of several units; shift one a row"
+        if phase.count > 1 and rows.shift[mine][:, [d for d in inside if not moves[d]]].any():
+            return "a shift of a digit that does not move"
+    return None
