@@ -101,7 +101,7 @@ def test_refused_by_rank_0_only(plan, processes, options, words):
 def test_a_rejected_plan(tmp_path):
     """One line with the rule, exit code 2; nothing is sent."""
     path = tmp_path / "plan.json"
-    opticcl.compile("lightpath:shape=1x2", "all_reduce", "1 MB").save(path)
+    opticcl.compile("lightpath:shape=1x2", "all_reduce", "1 MB").save(path, listed=True)
     content = json.loads(path.read_text())
     content["columns"]["chunk_lo"] = [0] * len(content["columns"]["chunk_lo"])
     path.write_text(json.dumps(content))

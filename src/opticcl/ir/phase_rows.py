@@ -5,9 +5,9 @@ The terms are those of `opticcl.ir.phases`, which has the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -33,6 +33,9 @@ __all__ = [
 
 UNIT = -1
 """Number of the field of a chunk's unit, in place of a digit."""
+
+ROWS_AT_ONCE = 1 << 16
+"""Of phases that are checked together [count]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +234,8 @@ class PhaseRows:
         ]
         lengths = {len(value) for value in wide if value.ndim == 2} | {len(value) for value in narrow if value.ndim}
         n = max(lengths, default=1) if 0 not in lengths else 0
-        a, b, c, d, e, shifts = (np.broadcast_to(value, (n, num_digits)) for value in wide)
-        p, u, v, w, o, q, x, y = (np.broadcast_to(value, (n,)) for value in narrow)
+        a, b, c, d, e, shifts = (_column(value, (n, num_digits)) for value in wide)
+        p, u, v, w, o, q, x, y = (_column(value, (n,)) for value in narrow)
         return cls(a, b, p, c, d, e, u, v, w, o, q, shifts, x, y)
 
     def __len__(self) -> int:
@@ -244,6 +247,19 @@ class PhaseRows:
     def take(self, rows: Any) -> PhaseRows:
         """The given rows (indices, slice or mask)."""
         return PhaseRows(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def _column(value: IntArray, shape: tuple[int, ...]) -> IntArray:
+    """A value as a column of that shape."""
+    if value.shape == shape:
+        return value
+    return np.broadcast_to(value, shape) if value.ndim else _equal_values(int(value), shape)
+
+
+@lru_cache(1 << 10)
+def _equal_values(value: int, shape: tuple[int, ...]) -> IntArray:
+    """A column of equal values, of which one is stored."""
+    return np.broadcast_to(np.int64(value), shape)
 
 
 def join(many: Sequence[PhaseRows]) -> PhaseRows:
@@ -316,57 +332,72 @@ def shifted(rows: PhaseRows, k: int, space: Space) -> PhaseRows:
     )
 
 
-def malformed(space: Space, parts: Sequence[MessagePart], phase: Phase) -> str | None:
-    """The rule that a phase breaks, without which it defines no transfers; None where it breaks none.
+def malformed(space: Space, parts: Sequence[MessagePart], phases: Sequence[Phase]) -> str | None:
+    """The first phase that breaks a rule, without which it defines no transfers, and the rule; None where none breaks any.
 
     Args:
         space: digits of the places.
         parts: of the message.
-        phase: to be checked.
+        phases: to be checked.
     """
-    if phase.count < 1:
-        return f"{phase.count} steps; 1 or more"
     num_digits = len(space.radices)
-    if phase.moves and len(phase.moves) != num_digits:
-        return f"{len(phase.moves)} digits move or stay; there are {num_digits}"
-    rows = phase.rows
-    if not isinstance(rows, PhaseRows):
-        return None if phase.listed else "a function of the step, of which no digit moves"
-    radices, moves = np.array(space.radices), np.array(phase.moves or (False,) * num_digits)
-    if any((ends < 0).any() or (ends >= radices).any() for ends in (rows.src, rows.dst)):
-        return "a digit of a sender or a receiver is not below its radix"
-    if rows.src[:, moves].any():
-        return "a sender is not 0 in a digit that moves"
-    if ((rows.op < 0) | (rows.op > max(Op))).any():
-        return "an operation that does not exist"
-    if ((rows.part < 0) | (rows.part >= len(parts))).any():
-        return "a part of the message that does not exist"
-    if ((rows.parts_step != 0) & (rows.unit_shift != 0)).any():
-        return "contributions that grow in number, of units that shift"
-    ends = rows.parts + (phase.count - 1) * rows.parts_step
-    if (np.minimum(rows.parts, ends) < 1).any():
-        return "fewer than one contribution"
-    for number, one in enumerate(parts):
-        mine = rows.part == number
-        if not mine.any():
-            continue
-        inside = list(one.digits)
-        lo, count, step = rows.lo[mine][:, inside], rows.count[mine][:, inside], rows.step[mine][:, inside]
-        many = radices[inside]
-        if ((lo < 0) | (lo >= many) | (count < 1) | (step < 1) | ((count - 1) * step >= many)).any():
-            return "a box that is not within the radices of its digits"
-        unit, units, apart = rows.unit_lo[mine], rows.unit_count[mine], rows.unit_step[mine]
-        still = rows.unit_shift[mine] == 0
-        if ((units < 1) | (apart < 1)).any() or (
-            still & ((unit < 0) | (unit + (units - 1) * apart >= one.units))
-        ).any():
-            return "units that the part does not have"
-        wide = (count > 1) & (count * step != many)
-        whole = np.array([[d, 1, space.radices[d]] in [list(field) for field in one.fields] for d in inside], bool)
-        if (wide & ((step > 1) | ~whole)).any() or (wide.sum(axis=1) > 1).any():
-            return "a box whose chunks are no range; list its labels one by one"
-        if (~still & (units > 1)).any():
-            return "a shift of several units; shift one a row"
-        if phase.count > 1 and rows.shift[mine][:, [d for d in inside if not moves[d]]].any():
-            return "a shift of a digit that does not move"
+    for number, phase in enumerate(phases):
+        if phase.count < 1:
+            return f"phase {number}: {phase.count} steps; 1 or more"
+        if phase.moves and len(phase.moves) != num_digits:
+            return f"phase {number}: {len(phase.moves)} digits move or stay; there are {num_digits}"
+        if not isinstance(phase.rows, PhaseRows) and not phase.listed:
+            return f"phase {number}: a function of the step, of which no digit moves"
+    with_rows = [(number, phase.rows) for number, phase in enumerate(phases) if isinstance(phase.rows, PhaseRows)]
+    before = np.cumsum([0, *(len(rows) for _, rows in with_rows)])
+    moves = np.array([phase.moves or (False,) * num_digits for phase in phases])
+    steps = np.array([phase.count for phase in phases])
+    at = 0
+    while at < len(with_rows) and before[at] < before[-1]:
+        end = max(at + 1, int(np.searchsorted(before, before[at] + ROWS_AT_ONCE, "right")) - 1)
+        rows = join([rows for _, rows in with_rows[at:end]])
+        of_phase = np.repeat([number for number, _ in with_rows[at:end]], np.diff(before[at : end + 1]))
+        for broken, rule in _rules(space, parts, rows, moves[of_phase], steps[of_phase]):
+            if broken.any():
+                return f"phase {of_phase[broken.argmax()]}: {rule}"
+        at = end
     return None
+
+
+def _rules(
+    space: Space, parts: Sequence[MessagePart], rows: PhaseRows, moves: IntArray, steps: IntArray
+) -> Iterator[tuple[Any, str]]:
+    """Whether each row breaks a rule, bool (n,), and the rule.
+
+    Args:
+        space: digits of the places.
+        parts: of the message.
+        rows: of some phases.
+        moves: whether the phase of each row moves each digit, bool (n, digits).
+        steps: of the phase of each row, int (n,).
+    """
+    radices = np.array(space.radices)
+    outside = [(ends < 0) | (ends >= radices) for ends in (rows.src, rows.dst)]
+    yield (outside[0] | outside[1]).any(axis=1), "a digit of a sender or a receiver is not below its radix"
+    yield ((rows.src != 0) & moves).any(axis=1), "a sender is not 0 in a digit that moves"
+    yield (rows.op < 0) | (rows.op > max(Op)), "an operation that does not exist"
+    yield (rows.part < 0) | (rows.part >= len(parts)), "a part of the message that does not exist"
+    still = rows.unit_shift == 0
+    yield (rows.parts_step != 0) & ~still, "contributions that grow in number, of units that shift"
+    ends = rows.parts + (steps - 1) * rows.parts_step
+    yield np.minimum(rows.parts, ends) < 1, "fewer than one contribution"
+    inside = np.array([[d in one.digits for d in range(len(radices))] for one in parts])[rows.part]
+    whole = np.array([[(d, 1, r) in one.fields for d, r in enumerate(space.radices)] for one in parts])[rows.part]
+    units = np.array([one.units for one in parts])[rows.part]
+    count, step = rows.count, rows.step
+    odd: IntArray = (rows.lo < 0) | (rows.lo >= radices) | (count < 1) | (step < 1) | ((count - 1) * step >= radices)
+    yield (odd & inside).any(axis=1), "a box that is not within the radices of its digits"
+    last = rows.unit_lo + (rows.unit_count - 1) * rows.unit_step
+    missing = still & ((rows.unit_lo < 0) | (last >= units))
+    yield (rows.unit_count < 1) | (rows.unit_step < 1) | missing, "units that the part does not have"
+    wide = inside & (count > 1) & (count * step != radices)
+    no_range = (wide & ((step > 1) | ~whole)).any(axis=1) | (wide.sum(axis=1) > 1)
+    yield no_range, "a box whose chunks are no range; list its labels one by one"
+    yield ~still & (rows.unit_count > 1), "a shift of several units; shift one a row"
+    turned = (steps > 1) & ((rows.shift != 0) & inside & ~moves).any(axis=1)
+    yield turned, "a shift of a digit that does not move"

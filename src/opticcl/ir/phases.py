@@ -99,9 +99,8 @@ class Steps:
         self._first_chunk = np.cumsum([0, *(one.size for one in self.parts)])
         self._last: tuple[int, tuple[Any, ...]] | None = None
         self._number: int | None = None
-        for number, phase in enumerate(self.phases):
-            if (broken := malformed(space, self.parts, phase)) is not None:
-                raise ParameterError(f"schedule: phase {number}: {broken}")
+        if (broken := malformed(space, self.parts, self.phases)) is not None:
+            raise ParameterError(f"schedule: {broken}")
 
     @classmethod
     def listed(
@@ -167,7 +166,7 @@ class Steps:
         """First step of each phase, and the number of steps."""
         return tuple(self._starts.tolist())
 
-    @property
+    @cached_property
     def classes(self) -> tuple[range, ...]:
         """The steps in order, cut into ranges whose steps differ in the numbers of chunks alone."""
         found: list[range] = []
@@ -491,7 +490,9 @@ class Steps:
         return all(map(_same_phase, self.phases, other.phases))
 
     def __hash__(self) -> int:
-        return hash((self.space, self.parts, self.num_steps))
+        rows = self.phases[0].rows if self.phases else None
+        some = rows.dst[:100].tobytes() if isinstance(rows, PhaseRows) else b""
+        return hash((self.space, self.parts, self.starts, some))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Steps, (self.space, self.parts, self.phases)

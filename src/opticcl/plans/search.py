@@ -52,6 +52,10 @@ MOST_DISTINCT_STEPS = 1 << 14
 """Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
 
 
+TIE = 1e-9
+"""Relative difference below which two times are equal: they are sums of the same terms in another order."""
+
+
 class Known(NamedTuple):
     """What is known of the time of a candidate, at least.
 
@@ -280,6 +284,7 @@ class Candidates:
         self._wanted, self._assumed, self._cache, self._also = wanted, assumed, cache, also
         loads = RouteLoads()
         self._candidates = [Candidate(fabric, schedule, assumed, cache, also, loads) for schedule in schedules]
+        self._num_registered = len(self._candidates)
         self._rule, self._judge, self._hunts = rule, judge or Judge(), False
         self._differs = not rule.ignored and light_differs(fabric, rule.optics)
         self._refusals: dict[int, str] = {}
@@ -295,6 +300,7 @@ class Candidates:
         made._cache, made._also = self._cache, self._also
         made._rule, made._judge, made._hunts, made._differs = self._rule, self._judge, False, self._differs
         made._planned = None if self._planned is None else set(self._planned)
+        made._num_registered = self._num_registered
         made._candidates = [candidate.under(assumed) for candidate in self._candidates]
         return made
 
@@ -347,6 +353,8 @@ class Candidates:
     ) -> Iterator[Candidate]:
         """Candidates in ascending order of their time, each evaluated no further than its place in the order needs.
 
+        Where times are equal, the one that is registered first comes first, whatever was evaluated before.
+
         Args: sizes, resolution_s, algorithm, below_s, deadline_s: as of `fastest`.
         """
         self.finished, self._hunts = True, False
@@ -365,9 +373,16 @@ class Candidates:
         some = False
         while (complete and complete[0][0] < below_s) or (queue and queue[0][0] < below_s - resolution_s):
             late = (complete or some or below_s < inf) and perf_counter() > deadline_s
-            if complete and (late or not queue or complete[0][0] <= queue[0][0] + resolution_s):
+            if complete and (late or not queue or complete[0][0] * (1 + TIE) < queue[0][0] + resolution_s):
                 some, self.finished = True, self.finished and not late
-                yield self._candidates[heappop(complete)[1]]
+                equal = [heappop(complete)]
+                while complete and complete[0][0] <= equal[0][0] * (1 + TIE) and complete[0][0] < below_s:
+                    equal.append(heappop(complete))
+                first = min(equal, key=lambda one: self._place(one[1]))
+                equal.remove(first)
+                for other in equal:
+                    heappush(complete, other)
+                yield self._candidates[first[1]]
                 continue
             if late:
                 self.finished = False
@@ -388,6 +403,10 @@ class Candidates:
                 heappush(complete, (known[i].total_s, i))
             else:
                 heappush(queue, (self._bound_s(i, known[i], moving_s), i))
+
+    def _place(self, i: int) -> tuple[int, str]:
+        """Place among candidates of equal times: registered ones in their order, then those made for a size by name."""
+        return (i, "") if i < self._num_registered else (self._num_registered, self._candidates[i].schedule.name)
 
     def _moving_s(self, sizes: Sequence[int]) -> float:
         """Least time in which data moves in any candidate, for these messages one after the other [s]."""
