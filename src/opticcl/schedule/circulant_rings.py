@@ -437,13 +437,14 @@ class Levels:
     def _halves(self) -> list[_Moment]:
         """Contributions on the last level for the nodes that number of places away, and for those a place nearer."""
         b, stride = self.radices[-1], self.strides[-1]
-        found = []
-        for away in range(b // 2, 0, -1):
-            own, met = away == 1, (b // 2 - away + 1) * stride  # those for the node a place nearer are there
-            ahead = _Way(stride, (away - 1) * stride, self.num_nodes, int(own), 2 - own, met)
-            behind = _Way(-stride, -away * stride, self.num_nodes, 0, 2 - own, met)
-            found.append(_Moment(1, Op.MOVE, (ahead, behind)))
-        return found
+        far, found = b // 2, list[_Moment]()
+        if far > 1:
+            ahead = _Way(stride, (far - 1) * stride, self.num_nodes, 0, 2, stride, -stride, stride)
+            behind = _Way(-stride, -far * stride, self.num_nodes, 0, 2, stride, stride, stride)
+            found = [_Moment(far - 1, Op.MOVE, (ahead, behind))]
+        own = _Way(stride, 0, self.num_nodes, 1, 1, far * stride)  # those for the node a place nearer are there
+        other = _Way(-stride, -stride, self.num_nodes, 0, 1, far * stride)
+        return [*found, _Moment(1, Op.MOVE, (own, other))]
 
     def phase(self, moment: _Moment) -> Phase:
         """The phase of a moment.
