@@ -32,10 +32,9 @@ def same_columns(one: Any, other: Any) -> bool:
     """Whether two objects with columns, of one dataclass, have equal columns; None equals None alone."""
     for field in fields(one):
         mine, its = getattr(one, field.name), getattr(other, field.name)
-        if mine is None or its is None:
-            if mine is not its:
-                return False
-        elif not np.array_equal(mine, its):
+        if mine is its:
+            continue
+        if mine is None or its is None or not np.array_equal(mine, its):
             return False
     return True
 
