@@ -15,7 +15,7 @@ from opticcl.estimate.budget import best_budget, plan_budget
 from opticcl.fabrics import fabric
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.search import Candidates
-from opticcl.schedule import all_variants, generate
+from opticcl.schedule import ALGORITHMS, all_variants, generate
 from opticcl.verify.judge import Judge
 
 NAMES = st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast", "send_recv"])
@@ -180,3 +180,27 @@ def test_a_schedule_of_too_many_distinct_steps_is_set_aside_with_the_reason(monk
     assert f"has {number} distinct steps, a search evaluates 4 at most" in several.not_tried[0]
     assert alone.fastest([10**9]).complete
     assert not alone.failures
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("ideal:nodes=16", "all_to_all"), ("fat_tree:nodes=16", "all_gather"), ("torus:shape=4x4", "all_reduce")],
+)
+def test_of_equal_times_the_one_registered_first_is_taken(where, name):
+    """However the searches before it went, and though times are sums of the same terms in another order."""
+    machine, wanted, assumed = fabric(where), Request(name), assumptions("common")
+    sizes = (1000, 10**5, 10**8)
+
+    def found(order):
+        candidates = Candidates(machine, wanted, None, assumed)
+        chosen = {size: candidates.fastest([size]).schedule for size in order}
+        return [(chosen[size].name, dict(chosen[size].parameters)) for size in sizes if size in chosen]
+
+    alone = [found([size])[0] for size in sizes]
+    assert found(sizes) == found(sizes[::-1]) == alone
+    for size, (algorithm, parameters) in zip(sizes, alone, strict=True):
+        candidates = Candidates(machine, wanted, None, assumed)
+        least = candidates.fastest([size]).lower_bound_s([size])
+        equal = [one.schedule for one in candidates.in_order([size], below_s=least * (1 + 1e-8))]
+        first = min(equal, key=lambda one: ALGORITHMS.names().index(one.name))
+        assert (first.name, dict(first.parameters)) == (algorithm, parameters)
