@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from opticcl.ir._common import IntArray
 from opticcl.ir.phase_rows import UNIT, MessagePart, PhaseRows, Space
 
-__all__ = ["by_bundle", "groups_of_equal", "in_order", "kept_bundles", "ranges_of_boxes"]
+__all__ = ["Counted", "groups_of_equal", "in_order", "kept_bundles", "of_digits", "ranges_of_boxes"]
 
 
 def groups_of_equal(kinds: IntArray) -> list[IntArray]:
@@ -32,39 +33,102 @@ def kept_bundles(bundles: tuple[int, ...], rows: IntArray) -> tuple[int, ...]:
     return (0, *(int(at) for at in np.flatnonzero(np.diff(of_bundle)) + 1))
 
 
-def by_bundle(column: IntArray, width: int) -> IntArray:
-    """Images (n, rows) in the order of the list: bundles of that many rows, in a bundle the images, of an image the rows."""
-    if width == column.shape[1]:
-        return column.ravel()
-    n = len(column)
-    return column.reshape(n, -1, width).transpose(1, 0, 2).ravel()
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a digit of translations counts in the numbers of the images of rows.
+
+    Args:
+        of_value: of each value of the digit, or of each translation, for each row, int (values, rows) or (values, 1).
+        value: of the digit in each translation, int (n,); None: `of_value` is of each translation.
+    """
+
+    of_value: IntArray
+    value: IntArray | None
+
+    @classmethod
+    def of(cls, values: IntArray, radix: int, by: IntArray, count: Callable[[IntArray, IntArray], IntArray]) -> Counted:
+        """Of a digit to which each row adds something: by a table, where it has fewer values than there are translations.
+
+        Args:
+            values: of the digit in each translation, int (n,).
+            radix: of the digit.
+            by: added for each row, int (rows,) or (1,).
+            count: of values before and after, int (values, 1) and (values, rows).
+        """
+        table = 2 * radix <= len(values)
+        before = np.arange(radix)[:, None] if table else values[:, None]
+        by = by[:1] if len(by) and (by == by[0]).all() else by
+        return cls(count(before, (before + by) % radix).astype(np.int32), values if table else None)
+
+    def rows(self, rows: IntArray | slice) -> IntArray:
+        """Of each translation, for some rows, int32 (n, rows)."""
+        some = self.of_value[:, rows]
+        return some if self.value is None else some[self.value]
+
+
+def of_digits(base: IntArray, digits: Sequence[Counted], of_rows: IntArray) -> IntArray:
+    """Numbers of images: what each translation counts, each digit of it for each row, and each row by itself.
+
+    Args:
+        base: of each translation, int32 (n,).
+        digits: what they count.
+        of_rows: of each row, int (rows,).
+    Returns: int32 (n, rows), or (n, 1) where all rows are equal.
+    """
+    apart: list[Counted] = []
+    for one in digits:
+        if one.of_value.shape[1] == 1:
+            base = base + one.rows(slice(None))[:, 0]
+        else:
+            apart.append(one)
+    if not apart and (not len(of_rows) or (of_rows == of_rows[0]).all()):
+        return (base + np.int32(of_rows[0] if len(of_rows) else 0))[:, None]
+    found = base[:, None] + of_rows.astype(np.int32)
+    for one in apart:
+        rows = np.flatnonzero(one.of_value.any(axis=0))
+        if 2 * len(rows) < len(of_rows):
+            found[:, rows] += one.rows(rows)
+        else:
+            found += one.rows(slice(None))
+    return found
 
 
 def in_order(
-    columns: list[tuple[IntArray, int, tuple[IntArray, ...]]], bundles: Sequence[slice], num_rows: int
+    columns: list[tuple[IntArray, int, tuple[IntArray, ...]]], starts: Sequence[int], num_images: int
 ) -> list[IntArray]:
-    """Images of rows in the order of the list, where boxes are of several kinds or bundles of several widths; ranges that go on
-    from the first value of a digit stand behind all others.
+    """Images of rows in the order of the list; ranges that go on from the first value of a digit stand behind all others.
 
     Args:
-        columns: row numbers and columns, as of `Steps._columns`.
-        bundles: rows of each bundle.
-        num_rows: of the phase [count].
+        columns: row numbers, ascending, and columns, as of `Steps._columns`.
+        starts: first row of each bundle.
+        num_images: of each row [count].
     """
-    bundle = np.zeros(num_rows, np.int64)
-    for number, rows in enumerate(bundles):
-        bundle[rows] = number
-    keys, flat = [], []
-    for of_kind, number, some in columns:
-        shape = np.broadcast_shapes(*(column.shape for column in some))
-        image = np.arange(shape[0])[:, None]
-        sort = (np.asarray(number), bundle[of_kind], image, of_kind)
-        keys.append([np.broadcast_to(key, shape).ravel() for key in sort])
-        flat.append([np.broadcast_to(column, shape).ravel() for column in some])
-    joined = [np.concatenate(column) for column in zip(*flat, strict=True)]
-    around, of_bundle, image, row = (np.concatenate(key) for key in zip(*keys, strict=True))
-    order = np.lexsort((row, image, of_bundle, around))
-    return [column[order] for column in joined]
+    found: list[list[IntArray]] = []
+
+    def flat(column: IntArray, edges: Sequence[int], width: int) -> IntArray:
+        if len(edges) == 2:
+            return column.ravel()
+        if width:
+            return column.reshape(len(column), -1, width).swapaxes(0, 1).ravel()
+        return np.concatenate([column[:, a:b].ravel() for a, b in pairwise(edges)])
+
+    for nth in sorted({number for _, number, _ in columns}):
+        some = [(rows, values) for rows, number, values in columns if number == nth]
+        rows = np.sort(np.concatenate([mine for mine, _ in some]))
+        shape = num_images, len(rows)
+        edges = sorted({*np.searchsorted(rows, starts).tolist(), len(rows)})
+        widths = {b - a for a, b in pairwise(edges)}
+        width = widths.pop() if len(widths) == 1 else 0
+        if len(some) == 1:
+            whole = [np.broadcast_to(value, shape) for value in some[0][1]]
+        else:
+            whole = [np.empty(shape, np.int32) for _ in some[0][1]]
+            for mine, values in some:
+                place = np.searchsorted(rows, mine)
+                for column, value in zip(whole, values, strict=True):
+                    column[:, place] = value
+        found.append([flat(column, edges, width) for column in whole])
+    return found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
 
 
 def ranges_of_boxes(
@@ -123,31 +187,45 @@ def _ranges_of_kind(
 
     Args: space, one, moves, rows, elements, k: as of `ranges_of_boxes`.
     """
-    first = np.zeros((1, 1), np.int64)
+    counted: list[Counted] = []  # in the number of the first chunk
+    of_rows = np.zeros(len(rows), np.int64)
     missing: npt.NDArray[np.bool_] | None = None
-    progressions: list[
-        tuple[int, int]
-    ] = []  # of chunks with the same values of the other fields: how many, how far apart
-    run: tuple[IntArray, int, int, int] | None = None
+    # of chunks with the same values of the other fields: how many, how far apart
+    progressions: list[tuple[int, int]] = []
+    run: tuple[int, int, IntArray, int] | None = (
+        None  # of a digit, without all of its values: how many, where they begin
+    )
     for (digit, stride, radix), weight in zip(one.fields, one.weights, strict=True):
         if digit == UNIT:
             unit = rows.unit_lo + k * rows.unit_shift
-            first = first + unit * weight
+            of_rows = of_rows + unit * weight
             progressions.append((int(rows.unit_count[0]), int(rows.unit_step[0]) * weight))
             if rows.unit_shift.any():
                 missing = (unit < 0) | (unit >= one.units)
             continue
         whole, n, step = space.radices[digit], int(rows.count[0, digit]), int(rows.step[0, digit])
         lo = rows.lo[:, digit] + k * rows.shift[:, digit]
-        if (lo == lo[0]).all():
-            lo = lo[:1]
-        value = (elements[:, digit, None] + lo if moves and moves[digit] else lo[None, :]) % whole
+        per = radix
         if n > 1 and n * step != whole:
-            first, run = first + value * weight, (value, n, whole, weight)
+            run = n, digit, lo, weight
+        else:
+            per = 1 if n > 1 and stride >= step else min(radix, step // stride) if n > 1 else radix
+            progressions.append((radix // per, per * weight))
+        if per == 1:
             continue
-        per = 1 if n > 1 and stride >= step else min(radix, step // stride) if n > 1 else radix
-        first = first + value // stride % per * weight
-        progressions.append((radix // per, per * weight))
+
+        part_of_it = (stride, per) if stride > 1 or per < whole else None
+
+        def count(
+            _: IntArray, value: IntArray, of_it: tuple[int, int] | None = part_of_it, weight: int = weight
+        ) -> IntArray:
+            return (value if of_it is None else value // of_it[0] % of_it[1]) * weight
+
+        if moves and moves[digit]:
+            counted.append(Counted.of(elements[:, digit], whole, lo, count))
+        else:
+            of_rows = of_rows + count(lo, lo % whole)
+    first = of_digits(np.zeros(len(elements), np.int32), counted, of_rows)
     merged: list[tuple[int, int]] = []
     for n, distance in sorted((one for one in progressions if one[0] > 1), key=lambda one: one[1]):
         if merged and merged[-1][0] * merged[-1][1] == distance:
@@ -158,7 +236,12 @@ def _ranges_of_kind(
         many, distance = merged.pop(0) if merged else (1, 1)
         sizes: list[tuple[IntArray, IntArray]] = [(first, np.asarray(many))]
     else:
-        value, length, whole, weight = run
+        length, digit, lo, weight = run
+        whole, values = (
+            space.radices[digit],
+            elements[:, digit, None] if moves and moves[digit] else np.zeros((1, 1), int),
+        )
+        value = (values + lo) % whole
         inner = merged.pop(0)[0] if merged and merged[0] == (weight, 1) else 1
         distance = 1 if inner == weight else weight
         before = np.minimum(length, whole - value)  # those that do not wrap around

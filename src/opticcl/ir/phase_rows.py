@@ -89,14 +89,21 @@ class Space:
 
     def translations(self, moves: Sequence[bool]) -> IntArray:
         """Every translation of the digits that move, the last digit fastest, int64 (translations, digits)."""
-        axes = [np.arange(radix if moved else 1) for radix, moved in zip(self.radices, moves, strict=True)]
-        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+        return _all_values(tuple(radix if moved else 1 for radix, moved in zip(self.radices, moves, strict=True)))
 
     def __eq__(self, other: object) -> bool:
         return same_columns(self, other) if isinstance(other, Space) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.radices)
+
+
+@lru_cache(2)
+def _all_values(radices: tuple[int, ...]) -> IntArray:
+    """All values of digits, the last one fastest, int64 (values, digits); those of a digit are contiguous."""
+    values = np.indices(radices, np.int64).reshape(len(radices), -1).T
+    values.flags.writeable = False
+    return values
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -25,7 +25,7 @@ import numpy as np
 from opticcl.errors import ParameterError, TooLargeError
 from opticcl.ir._common import IntArray, same_columns
 from opticcl.ir._phase_events import events_of_phase
-from opticcl.ir._phase_lists import by_bundle, in_order, kept_bundles, ranges_of_boxes
+from opticcl.ir._phase_lists import Counted, in_order, kept_bundles, of_digits, ranges_of_boxes
 from opticcl.ir.limits import TRANSFERS_LISTED
 from opticcl.ir.phase_rows import (
     UNIT,
@@ -97,7 +97,6 @@ class Steps:
         self.space, self.parts, self.phases = space, tuple(parts), tuple(phases)
         self._starts = np.cumsum([0, *(phase.count for phase in self.phases)])
         self._first_chunk = np.cumsum([0, *(one.size for one in self.parts)])
-        self._last: tuple[int, tuple[Any, ...]] | None = None
         self._number: int | None = None
         if (broken := malformed(space, self.parts, self.phases)) is not None:
             raise ParameterError(f"schedule: {broken}")
@@ -348,14 +347,10 @@ class Steps:
         phase = self.phases[number]
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
-        if elements is not None:
-            images = self._images_of(phase, elements)
-        elif self._last is not None and self._last[0] == number:
-            images = self._last[1]
+        if elements is None:
+            elements, src, dst = _images_of_all(self, number)
         else:
-            images = self._images_of(phase, self.space.translations(phase.moves or (False,) * len(self.space.radices)))
-            self._last = number, images
-        elements, src, dst = images
+            elements, src, dst = self._images_of(phase, elements)
         if rows.unit_shift.any():  # those of whose units the part has
             unit = rows.unit_lo + k * rows.unit_shift
             units = np.array([one.units for one in self.parts])[rows.part]
@@ -367,14 +362,7 @@ class Steps:
                 src, dst = src[:, there], dst[:, there]
         if not len(rows):
             return Transfers.of([], [], [], [], [])
-        bundles = [slice(a, b) for a, b in pairwise((*phase.bundles, len(rows)))]
-        widths = {bundle.stop - bundle.start for bundle in bundles}
-        columns = self._columns(phase, elements, src, dst, k)
-        if len(columns) == 1 and len(widths) == 1:  # rows in their order, every box a range
-            (width,) = widths
-            made = [by_bundle(np.broadcast_to(column, src.shape), width) for column in columns[0][2]]
-        else:
-            made = in_order(columns, bundles, len(rows))
+        made = in_order(self._columns(phase, elements, src, dst, k), phase.bundles, len(elements))
         sender, receiver, lo, n, step, op, held = made
         differ = (sender != receiver) & (n > 0)
         if not differ.all():
@@ -384,12 +372,12 @@ class Steps:
             None if not rows.parts_step.any() and (rows.parts == 1).all() and not (rows.op == Op.MOVE).any() else held
         )
         return Transfers(
-            ranks(sender).astype(np.int32),
-            ranks(receiver).astype(np.int32),
-            lo.astype(np.int32),
-            n.astype(np.int32),
-            op.astype(np.uint8),
-            None if apart is None else apart.astype(np.int32),
+            ranks(sender).astype(np.int32, copy=False),
+            ranks(receiver).astype(np.int32, copy=False),
+            lo.astype(np.int32, copy=False),
+            n.astype(np.int32, copy=False),
+            op.astype(np.uint8, copy=False),
+            None if apart is None else apart.astype(np.int32, copy=False),
             None if (step == 1).all() else step.astype(np.int32),
         )
 
@@ -397,24 +385,30 @@ class Steps:
         """Translations, and places of sender and receiver of every image of every row, (translations, rows)."""
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
-        return elements, self._places(phase, elements, rows.src), self._places(phase, elements, rows.dst)
+        strides = np.array(self.space.strides)
+        places = (elements @ strides).astype(np.int32)
+        src, dst = (self._places(phase, elements, places, ends) for ends in (rows.src, rows.dst))
+        return elements, src, dst
 
-    def _places(self, phase: Phase, elements: IntArray, digits: IntArray) -> IntArray:
+    def _places(self, phase: Phase, elements: IntArray, places: IntArray, digits: IntArray) -> IntArray:
         """Numbers of the images of places.
 
         Args:
             phase: whose translations they are.
             elements: translations, int (n, digits).
+            places: of the images of the place of digits 0, int32 (n,).
             digits: of the places, int (rows, digits).
-        Returns: int64 (n, rows).
+        Returns: int32 (n, rows).
         """
-        found = np.zeros((len(elements), 1), np.int64)
-        for d, (radix, stride) in enumerate(zip(self.space.radices, self.space.strides, strict=True)):
-            values = digits[:, d]
-            if len(values) and (values == values[0]).all():
-                values = values[:1]
-            moved = bool(phase.moves) and phase.moves[d]
-            found = found + ((elements[:, d, None] + values) % radix if moved else values[None, :]) * stride
+        counted, moves = [], np.array(phase.moves or (False,) * len(self.space.radices))
+        for d in np.flatnonzero(moves & digits.any(axis=0)).tolist():
+            stride = self.space.strides[d]
+
+            def farther(before: IntArray, after: IntArray, stride: int = stride) -> IntArray:
+                return (after - before) * stride
+
+            counted.append(Counted.of(elements[:, d], self.space.radices[d], digits[:, d], farther))
+        found = of_digits(places, counted, digits @ (np.array(self.space.strides) * ~moves))
         return np.broadcast_to(found, (len(elements), len(digits)))
 
     def _columns(
@@ -432,7 +426,7 @@ class Steps:
         """
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
-        parts = rows.parts + k * rows.parts_step
+        parts, op = (rows.parts + k * rows.parts_step).astype(np.int32), rows.op.astype(np.uint8)
         found: list[tuple[IntArray, int, tuple[IntArray, ...]]] = []
         for one in dict.fromkeys(self.parts):  # parts of one kind together
             kind = np.array([part == one for part in self.parts])
@@ -440,7 +434,7 @@ class Steps:
             if not len(of_part):
                 continue
             mine = rows if len(of_part) == len(rows) else rows.take(of_part)
-            firsts = self._first_chunk[mine.part]
+            firsts = self._first_chunk[mine.part].astype(np.int32)
             for some, nth, lo, n, step in ranges_of_boxes(self.space, one, phase.moves, mine, elements, k):
                 all_rows = len(some) == len(rows)
                 at = of_part[some]
@@ -454,7 +448,7 @@ class Steps:
                             lo + firsts[some],
                             n,
                             step,
-                            rows.op[at],
+                            op[at],
                             parts[at],
                         ),
                     )
@@ -496,6 +490,14 @@ class Steps:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Steps, (self.space, self.parts, self.phases)
+
+
+@lru_cache(2)
+def _images_of_all(steps: Steps, number: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Translations of a phase, and places of sender and receiver of every image of every row; kept while steps are listed."""
+    phase = steps.phases[number]
+    moves = phase.moves or (False,) * len(steps.space.radices)
+    return steps._images_of(phase, steps.space.translations(moves))
 
 
 def _same_but_chunks(space: Space, one: Phase, other: Phase) -> bool:
