@@ -13,15 +13,17 @@ from tests.profiles import examples
 from opticcl import kernels
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
-from opticcl.schedule import generate
+from opticcl.schedule import all_variants, generate
 from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
-from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, step_ends
+from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step, step_ends
 from opticcl.simulate.latency import path_latency
 
 PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_links]
@@ -319,3 +321,29 @@ def test_the_size_from_which_steps_are_not_listed_changes_no_load(where, nodes, 
     whole = found()
     monkeypatch.setattr(facts_module, "MOST_LISTED", 0)
     assert found() == whole
+
+
+def generated(algorithm, collective, machine):
+    """The schedule; None where the algorithm declines."""
+    try:
+        return generate(algorithm, collective, machine)
+    except UnsupportedError:
+        return None
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all", "all_gather", "broadcast"])
+@pytest.mark.parametrize(
+    "where", ["torus:shape=3x4", "terarack:nodes=12", "sipac:radices=3x4", "ramp:groups=2,racks=2,wavelengths=2"]
+)
+def test_ends_of_a_step_follow_from_one_rank_where_all_do_the_same(where, collective):
+    """As from a list of all transfers, and so does the number of them."""
+    machine, alike = fabric(where), 0
+    for algorithm in all_variants(Request(collective), machine):
+        if (schedule := generated(algorithm, collective, machine)) is None:
+            continue
+        for steps in schedule.step_classes():
+            listed = schedule.step(steps.start)
+            assert ends_of_step(schedule.step, steps.start) == step_ends(listed)
+            assert schedule.steps.num_transfers(steps.start) == len(listed)
+            alike += schedule.steps.alike(steps.start)
+    assert alike or collective == "broadcast"

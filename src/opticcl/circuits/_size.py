@@ -22,7 +22,7 @@ def decline_too_many(fabric: Fabric, schedule: Schedule, bytes_each: int) -> Non
     Raises: UnsupportedError: with the bytes that the circuits of the step would take.
     """
     for steps in schedule.step_classes():
-        count = len(schedule.step(steps.start))
+        count = schedule.steps.num_transfers(steps.start)
         if count * bytes_each > MOST_BYTES:
             raise TooLargeError(
                 f"{schedule.name} on {fabric.name}: the circuits of the {count:,} transfers of step {steps.start} take "

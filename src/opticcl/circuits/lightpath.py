@@ -218,7 +218,7 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
     if n * (n - 1) * length <= MOST_HOPS:  # all pairs could
         return
     for steps in schedule.step_classes():
-        transfers = len(schedule.step(steps.start))
+        transfers = schedule.steps.num_transfers(steps.start)
         if transfers * length > MOST_HOPS:
             raise TooLargeError(
                 f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges, which take "

@@ -285,11 +285,13 @@ class Steps:
 
     def num_transfers(self, i: int) -> int:
         """Transfers of step i, without a list of them: images of rows, and of those that wrap around a digit twice [count]."""
-        number, _ = self.phase_of(i)
+        number, k = self.phase_of(i)
         phase = self.phases[number]
         rows = phase.rows
         if phase.listed or not isinstance(rows, PhaseRows):
             return len(self(i))
+        if rows.unit_shift.any():
+            rows = rows.take(self._carried(rows, k))
         total, images = len(rows) * self.images(phase), self.images(phase)
         for at, one in enumerate(self.parts):
             mine = rows.part == at
@@ -298,6 +300,19 @@ class Steps:
                 wraps = (count > 1) & (count * rows.step[mine, d] != whole)
                 total += images // whole * int((count[wraps] - 1).sum()) if phase.moves[d] else 0
         return total
+
+    def alike(self, i: int) -> bool:
+        """Whether every rank sends and receives in step i what rank 0 does: no box is cut at the last value of a digit.
+
+        Args: i: number of the step.
+        """
+        phase = self.phases[self.phase_of(i)[0]]
+        rows = phase.rows
+        if not isinstance(rows, PhaseRows) or not all(phase.moves or (False,)):
+            return False
+        cut = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices))
+        within = np.array([[d in one.digits for d in range(len(self.space.radices))] for one in self.parts])
+        return not (cut & within[rows.part]).any()
 
     def transfers_of(self, number: int) -> int:
         """Transfers of all steps of a phase, without a list where it has rows [count].
@@ -352,9 +367,7 @@ class Steps:
         else:
             elements, src, dst = self._images_of(phase, elements)
         if rows.unit_shift.any():  # those of whose units the part has
-            unit = rows.unit_lo + k * rows.unit_shift
-            units = np.array([one.units for one in self.parts])[rows.part]
-            there = np.flatnonzero((unit >= 0) & (unit < units))
+            there = self._carried(rows, k)
             if len(there) < len(rows):
                 phase = replace(phase, rows=rows.take(there), bundles=kept_bundles(phase.bundles, there))
                 rows = phase.rows
@@ -380,6 +393,11 @@ class Steps:
             None if apart is None else apart.astype(np.int32, copy=False),
             None if (step == 1).all() else step.astype(np.int32),
         )
+
+    def _carried(self, rows: PhaseRows, k: int) -> IntArray:
+        """Numbers of the rows whose first unit the part has in step k, int (some,)."""
+        unit = rows.unit_lo + k * rows.unit_shift
+        return np.flatnonzero((unit >= 0) & (unit < np.array([one.units for one in self.parts])[rows.part]))
 
     def _images_of(self, phase: Phase, elements: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Translations, and places of sender and receiver of every image of every row, (translations, rows)."""

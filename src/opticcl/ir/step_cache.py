@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds
+from opticcl.ir.phase_rows import StepFunction
 from opticcl.ir.phases import Steps
 from opticcl.ir.recent import RECENT, Recent
 from opticcl.ir.schedule import Schedule
-from opticcl.ir.transfers import Transfers
 
 __all__ = ["RECENT", "StepCache"]
 
@@ -37,16 +37,16 @@ class StepCache(Recent):
             return schedule
         return replace(schedule, step=_Cached(self, self.number(), schedule.step))
 
-    def each(self, schedule: Schedule, function: Callable[[Transfers], U]) -> Callable[[int], U]:
+    def each(self, schedule: Schedule, function: Callable[[StepFunction, int], U]) -> Callable[[int], U]:
         """A function of each step of a schedule, cached as the steps are.
 
         Args:
             schedule: any, with cached steps or not.
-            function: one of a module, which takes the transfers of a step.
+            function: one of a module, which takes the steps, and the number of one.
         """
         step = schedule.step
         key = (RECENT.number_of(step), function) if isinstance(step, Steps) else None
-        return _Cached(self, self.number(key), lambda i: function(step(i)))
+        return _Cached(self, self.number(key), lambda i: function(step, i))
 
     def of_plan(self, plan: CircuitPlan) -> CircuitPlan:
         """The same plan with cached circuits; classes whose steps have the same circuits by definition remain."""

@@ -39,9 +39,9 @@ from opticcl.simulate import (
     RunBound,
     class_bounds,
     costs,
+    ends_of_step,
     least_transfer_s,
     schedule_facts,
-    step_ends,
 )
 from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify.judge import Judge
@@ -99,7 +99,7 @@ class Candidate:
     ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
-        self._facts = schedule_facts(cached, fabric, cache.each(cached, step_ends))
+        self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
         self._light: dict[str | None, Light] = {}  # by preset
         self._begin(assumed)

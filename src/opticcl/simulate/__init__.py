@@ -22,7 +22,7 @@ from opticcl.simulate.engines import (
     register_engine,
     simulate,
 )
-from opticcl.simulate.facts import PlanFacts, step_ends
+from opticcl.simulate.facts import PlanFacts, ends_of_step
 from opticcl.simulate.links import link_bytes, link_names
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "SimulationResult",
     "class_bounds",
     "costs",
+    "ends_of_step",
     "engine_options",
     "least_transfer_s",
     "link_bytes",
@@ -48,5 +49,4 @@ __all__ = [
     "register_engine",
     "schedule_facts",
     "simulate",
-    "step_ends",
 ]

@@ -19,7 +19,8 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedu
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import MOST_LISTED, ROUTES_AT_ONCE
-from opticcl.ir.phases import PhaseRows, Steps
+from opticcl.ir.phase_rows import StepFunction
+from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import StepImages
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
@@ -30,7 +31,16 @@ from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
 from opticcl.simulate.standing import Standing
 
-__all__ = ["BusiestNode", "PlanFacts", "RunFacts", "ScheduleFacts", "StepEnds", "circuits_at_once", "step_ends"]
+__all__ = [
+    "BusiestNode",
+    "PlanFacts",
+    "RunFacts",
+    "ScheduleFacts",
+    "StepEnds",
+    "circuits_at_once",
+    "ends_of_step",
+    "step_ends",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +102,27 @@ def step_ends(transfers: Transfers) -> StepEnds:
     return StepEnds(len(transfers), *ends, *busiest_sum(transfers), _most_messages(transfers, ends[0]))
 
 
-def _too_large_to_list(steps: Steps, i: int) -> bool:
-    """Whether a step has more transfers than are listed, and every rank sends and receives what rank 0 does.
+def ends_of_step(step: StepFunction, i: int) -> StepEnds:
+    """Of a step of a schedule, from what one rank sends and receives where all ranks do the same.
 
     Args:
-        steps: of a schedule.
+        step: the transfers of each step.
         i: number of the step.
     """
-    phase = steps.phases[steps.phase_of(i)[0]]
-    if not isinstance(phase.rows, PhaseRows) or phase.listed or not all(phase.moves):
-        return False
-    count = len(phase.rows) * steps.images(phase)  # as many where no box is cut at the last value of a digit
-    return count > MOST_LISTED and steps.num_transfers(i) == count
+    if not isinstance(step, Steps) or not step.alike(i):
+        return step_ends(step(i))
+    sent, received = step.sent_by(i, np.zeros(1, np.int64)), step.received_by(i, 0)
+    if not len(sent):
+        return step_ends(sent)
+    return StepEnds(
+        len(sent) * step.space.num_ranks,
+        len(sent),
+        len(received),
+        int(sent.size_chunks().sum()),
+        int(received.size_chunks().sum()),
+        *busiest_sum(received),
+        _most_messages(sent, len(sent)),
+    )
 
 
 def circuits_at_once(fabric: Fabric) -> int:
@@ -118,13 +137,13 @@ class ScheduleFacts:
         schedule: of any algorithm.
         fabric: that it would run on.
         distances: whether links on shortest paths are counted.
-        ends: `step_ends` of the first step of a run, by its index, where they are kept; None: evaluated here.
+        ends: `ends_of_step` of the first step of a run, by its index, where they are kept; None: evaluated here.
     """
 
     def __init__(
         self, schedule: Schedule, fabric: Fabric, *, distances: bool, ends: Callable[[int], StepEnds] | None = None
     ) -> None:
-        self._ends = ends or (lambda i: step_ends(schedule.step(i)))
+        self._ends = ends or (lambda i: ends_of_step(schedule.step, i))
         self._schedule, self._fabric, self._distances = schedule, fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
@@ -140,8 +159,9 @@ class ScheduleFacts:
         """
         while len(self._found) <= number:
             first = self._classes[len(self._found)].start
-            by_images = _too_large_to_list(self._schedule.steps, first)
-            found = self._of_images(StepImages(self._schedule.steps, first)) if by_images else self._of_step(first)
+            steps = self._schedule.steps
+            many = steps.alike(first) and steps.num_transfers(first) > MOST_LISTED
+            found = self._of_images(StepImages(steps, first)) if many else self._of_step(first)
             self._found.append(found)
         if len(self._found) == len(self._classes):
             self._standing = None
