@@ -94,9 +94,9 @@ def test_what_is_said_of_each_step_is_kept_with_it():
     """Once for all schedules with equal steps; a function of one's own is asked for each schedule."""
     cache, counted = StepCache(), []
 
-    def amount(transfers):
-        counted.append(len(transfers))
-        return len(transfers)
+    def amount(step, i):
+        counted.append(len(step(i)))
+        return len(step(i))
 
     made = [
         cache.of_schedule(opticcl.compile(f, "all_reduce", 8, algorithm="lumorph").schedule)

@@ -14,8 +14,9 @@ distance. Where an algorithm has no symmetry, no digit moves, and the rows are t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -227,7 +228,7 @@ class Steps:
     def __call__(self, i: int) -> Transfers:
         """The transfers of step i; the last ones are kept."""
         if self._number is None:
-            self._number = RECENT.number_of(self)
+            self._number = RECENT.number_of(self, self.digest)
         return RECENT.value(self._number, i, self._step)
 
     def _step(self, i: int) -> Transfers:
@@ -301,7 +302,7 @@ class Steps:
                 total += images // whole * int((count[wraps] - 1).sum()) if phase.moves[d] else 0
         return total
 
-    def alike(self, i: int) -> bool:
+    def identical_ranks(self, i: int) -> bool:
         """Whether every rank sends and receives in step i what rank 0 does: no box is cut at the last value of a digit.
 
         Args: i: number of the step.
@@ -494,17 +495,32 @@ class Steps:
             return ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))
         return ChunkEvents(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
+    @cached_property
+    def digest(self) -> bytes | None:
+        """Of all that defines the steps; None where a function lists some of them."""
+        found = blake2b(digest_size=16)
+        found.update(repr((self.space.radices, self.parts)).encode())
+        found.update(b"" if self.space.order is None else self.space.order.astype(np.int64).tobytes())
+        for phase in self.phases:
+            if not isinstance(phase.rows, PhaseRows):
+                return None
+            found.update(repr((len(phase.rows), phase.moves, phase.count, len(phase.bundles))).encode())
+            found.update(np.array(phase.bundles, np.int64).tobytes())
+            for column in fields(phase.rows):
+                found.update(getattr(phase.rows, column.name).tobytes())
+        return found.digest()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Steps):
             return NotImplemented
+        if self is other or self.digest is not None or other.digest is not None:
+            return self is other or self.digest == other.digest
         if (self.space, self.parts, len(self.phases)) != (other.space, other.parts, len(other.phases)):
             return False
         return all(map(_same_phase, self.phases, other.phases))
 
     def __hash__(self) -> int:
-        rows = self.phases[0].rows if self.phases else None
-        some = rows.dst[:100].tobytes() if isinstance(rows, PhaseRows) else b""
-        return hash((self.space, self.parts, self.starts, some))
+        return hash(self.digest or (self.space, self.parts, self.starts))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Steps, (self.space, self.parts, self.phases)

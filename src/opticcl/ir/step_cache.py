@@ -45,7 +45,7 @@ class StepCache(Recent):
             function: one of a module, which takes the steps, and the number of one.
         """
         step = schedule.step
-        key = (RECENT.number_of(step), function) if isinstance(step, Steps) else None
+        key = (RECENT.number_of(step, step.digest), function) if isinstance(step, Steps) else None
         return _Cached(self, self.number(key), lambda i: function(step, i))
 
     def of_plan(self, plan: CircuitPlan) -> CircuitPlan:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from math import lcm, prod
 from typing import Literal
@@ -102,6 +103,9 @@ Listed = Literal["part", "digit", "row"]
 Pieces = Callable[[int, int], int]
 """(part, stage) -> pieces that its blocks are cut into [count]."""
 
+KEPT_RANKS = 4096
+"""Up to which steps are kept; those of more, and what follows from them, take megabytes."""
+
 
 def walk(
     collective: Request,
@@ -128,6 +132,24 @@ def walk(
             first; or in one row.
     Returns: the steps, and the phase in front of which owners have the sums; None where no chunk has an owner.
     """
+    many = units if isinstance(units, int) else tuple(units)
+    given = tuple(tuple(tuple(stage) for stage in order) for order in orders)
+    make = _walked if pieces is None and space.num_ranks <= KEPT_RANKS else _walked.__wrapped__
+    return make(collective.name, space, given, depth, many, pieces, slices, listed)
+
+
+@lru_cache(256)
+def _walked(
+    name: str,
+    space: Space,
+    orders: Sequence[Order],
+    depth: int | None,
+    units: int | Sequence[int],
+    pieces: Pieces | None,
+    slices: bool,
+    listed: Listed,
+) -> tuple[Steps, int | None]:
+    """As `walk`, which other machines of as many nodes ask again."""
     flat = [[visit for stage in order for visit in stage] for order in orders]
     deep = [len(order) if depth is None else min(depth, len(order)) for order in flat]
     divided = [prod(visit.radix for visit in order[:many]) for order, many in zip(flat, deep, strict=True)]
@@ -138,7 +160,7 @@ def walk(
         for order, many, one, count in zip(flat, deep, divided, each, strict=True)
     )
     made = _Walk(space, parts, orders, flat, deep, pieces or (lambda part, stage: 1), slices, listed)
-    name, phases, cut = collective.name, list[Phase](), None
+    phases, cut = list[Phase](), None
     stages = range(max(map(len, orders), default=0))
     if name != "all_gather":
         for stage in stages:

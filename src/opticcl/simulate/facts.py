@@ -43,6 +43,10 @@ __all__ = [
 ]
 
 
+RANKS_TO_LIST = 1 << 10
+"""Whose transfers are listed in the time in which those of one rank are found [count]."""
+
+
 @dataclass(frozen=True, slots=True)
 class BusiestNode:
     """What the busiest node and the pairs of a run of identical steps need, whatever circuits carry them.
@@ -109,7 +113,7 @@ def ends_of_step(step: StepFunction, i: int) -> StepEnds:
         step: the transfers of each step.
         i: number of the step.
     """
-    if not isinstance(step, Steps) or not step.alike(i):
+    if not isinstance(step, Steps) or step.space.num_ranks < RANKS_TO_LIST or not step.identical_ranks(i):
         return step_ends(step(i))
     sent, received = step.sent_by(i, np.zeros(1, np.int64)), step.received_by(i, 0)
     if not len(sent):
@@ -160,7 +164,7 @@ class ScheduleFacts:
         while len(self._found) <= number:
             first = self._classes[len(self._found)].start
             steps = self._schedule.steps
-            many = steps.alike(first) and steps.num_transfers(first) > MOST_LISTED
+            many = steps.identical_ranks(first) and steps.num_transfers(first) > MOST_LISTED
             found = self._of_images(StepImages(steps, first)) if many else self._of_step(first)
             self._found.append(found)
         if len(self._found) == len(self._classes):

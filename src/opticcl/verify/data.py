@@ -128,6 +128,8 @@ def check_data(
 
 def never_too_large(schedule: Schedule) -> bool:
     """Whether data are judged, however many transfers there are: by orbits, or since few chunks are carried."""
+    if _chunks_carried(schedule, range(len(schedule.steps.phases))) <= CHUNKS_CARRIED:
+        return True
     return all(
         _by_orbits(schedule, half) or _chunks_carried(schedule, half.phases) <= CHUNKS_CARRIED
         for half in _halves(schedule)
