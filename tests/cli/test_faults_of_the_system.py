@@ -22,17 +22,25 @@ PLAN = ("-f", "terarack:nodes=8", "-s", "1kB", "-a", "ring")
 SMALL = ("-f", "ideal", "-n", "4", "-s", "1kB")
 
 
+COMMANDS = [
+    (("list",), 0), (("cost", "-n", "16"), 0), (("compare", *SMALL, "--json"), 0), (("compare", *SMALL), 0),
+    (("simulate", *PLAN), 0), (("verify", *PLAN), 0), (("verify", "nothere.csv"), 2), (("compile", "--wrong"), 2),
+    (("--help",), 0), (("budget", "-f", "ramp"), 1),
+]  # fmt: skip
+CLOSED = [">&-", "2>&-", "<&-", ">&- 2>&-", ">&- 2>&- <&-", "2>/dev/full", "> /dev/full"]
+
+
 @linux
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", ">&- 2>&- <&-", "2>/dev/full", "> /dev/full"])
 @pytest.mark.parametrize(
-    ("words", "due"),
+    ("words", "due", "closed"),
     [
-        (("list",), 0), (("cost", "-n", "16"), 0), (("compare", *SMALL, "--json"), 0), (("compare", *SMALL), 0),
-        (("simulate", *PLAN), 0), (("verify", *PLAN), 0), (("verify", "nothere.csv"), 2), (("compile", "--wrong"), 2),
-        (("--help",), 0), (("budget", "-f", "ramp"), 1),
+        pytest.param(
+            *command, closed, id=f"{' '.join(command[0])} {closed}", marks=() if at % 7 == way else pytest.mark.deep
+        )
+        for at, command in enumerate(COMMANDS)
+        for way, closed in enumerate(CLOSED)
     ],
-    ids=lambda words: " ".join(words) if isinstance(words, tuple) else None,
-)  # fmt: skip
+)
 def test_closed_streams(words, due, closed, tmp_path):
     """The answer is what it is; where it cannot be printed, there is none."""
     where = tmp_path / "error"

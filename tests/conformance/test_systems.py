@@ -48,7 +48,9 @@ def test_sipac(shape):
         check("sipac", f"sipco:k={k}", radix=radix, levels=levels)
 
 
-@pytest.mark.parametrize("wavelengths", [2, 8, 64])
+@pytest.mark.parametrize(
+    "wavelengths", [pytest.param(2, marks=pytest.mark.deep), 8, pytest.param(64, marks=pytest.mark.deep)]
+)
 def test_terarack(wavelengths):
     """WRHT on 2 to 139 nodes, primes and all."""
     for nodes in range(2, 140):

@@ -147,14 +147,15 @@ def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> 
         steps: its class.
         preset: as of `light_of_plan`.
     """
-    table = light_path_of(plan.fabric).table
-    found = []
+    table, dark = light_path_of(plan.fabric).table, False
     for name in (LITERAL, TYPICAL) if preset is None else (preset,):
         if name == LITERAL or name in table.presets:
             with suppress(ParameterError):
                 rounds = round_budgets(plan, optics(table, name), [steps])
-                found.append(any(bool((one.margin_db < -ROUNDING_DB).any()) for one in rounds))
-    return bool(found) and all(found)
+                dark = any(bool((one.margin_db < -ROUNDING_DB).any()) for one in rounds)
+                if not dark:
+                    return False
+    return dark
 
 
 def _budget_or_none(fabric: Fabric, preset: str | None, find: Callable[[Optics], Budget]) -> Budget | None:
