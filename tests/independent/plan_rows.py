@@ -286,6 +286,8 @@ def _of_phases(step: FileStep, sent: list[list[Sent]], nodes: list[int]) -> Phas
         said = found[t.number] if t.number < len(found) else None
         if said is None or replace(t, chunk_step=said.chunk_step if t.chunk_n == 1 else t.chunk_step) != said:
             raise MalformedError(f"transfer {t} is not what the phases say")
+    if missing := set(range(len(found))) - {t.number for t in step.transfers}:
+        raise MalformedError(f"no row of transfer {min(missing)} of the phases")
     known = {(t.number, t.src, t.dst, t.chunk_lo, t.chunk_n, t.parts, t.op): t for t in found}
 
     def carried(c: Circuit) -> Circuit:
