@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir._common import IntArray, same_columns
+from opticcl.ir._common import IntArray
 from opticcl.ir.transfers import Op, Transfers
 
 __all__ = [
@@ -38,7 +38,6 @@ ROWS_AT_ONCE = 1 << 16
 """Of phases that are checked together [count]."""
 
 
-@dataclass(frozen=True, eq=False)
 class Space:
     """Ranks as vectors of digits.
 
@@ -49,19 +48,19 @@ class Space:
     Raises: ParameterError: a radix below 1, or an order that is no permutation.
     """
 
-    radices: tuple[int, ...]
-    order: IntArray | None = None
+    def __init__(self, radices: tuple[int, ...], order: IntArray | None = None) -> None:
+        if not radices or min(radices) < 1:
+            raise ParameterError(f"schedule: digits of radices {radices}; 1 or more each")
+        self.radices = radices
+        if order is not None:
+            every = np.arange(self.num_ranks)
+            if not np.array_equal(np.sort(order), every):
+                raise ParameterError(f"schedule: an order that is no permutation of {self.num_ranks:,} ranks")
+            order = None if np.array_equal(order, every) else order
+        self.order = order
 
-    def __post_init__(self) -> None:
-        if not self.radices or min(self.radices) < 1:
-            raise ParameterError(f"schedule: digits of radices {self.radices}; 1 or more each")
-        if self.order is None:
-            return
-        every = np.arange(self.num_ranks)
-        if not np.array_equal(np.sort(self.order), every):
-            raise ParameterError(f"schedule: an order that is no permutation of {self.num_ranks:,} ranks")
-        if np.array_equal(self.order, every):
-            object.__setattr__(self, "order", None)
+    def __repr__(self) -> str:
+        return f"Space({self.radices}{'' if self.order is None else ', order'})"
 
     @cached_property
     def num_ranks(self) -> int:
@@ -92,7 +91,11 @@ class Space:
         return _all_values(tuple(radix if moved else 1 for radix, moved in zip(self.radices, moves, strict=True)))
 
     def __eq__(self, other: object) -> bool:
-        return same_columns(self, other) if isinstance(other, Space) else NotImplemented
+        if not isinstance(other, Space):
+            return NotImplemented
+        mine, its = self.order, other.order
+        same = mine is its or (mine is not None and its is not None and np.array_equal(mine, its))
+        return self.radices == other.radices and same
 
     def __hash__(self) -> int:
         return hash(self.radices)

@@ -282,7 +282,8 @@ class Steps:
         by = np.where(moves, (digits - rows.dst) % np.array(self.space.radices), 0)
         reach = np.flatnonzero((((rows.dst + by) % np.array(self.space.radices)) == digits).all(axis=1))
         moved = translated(self.space, rows.take(reach), by[reach])
-        return Steps(self.space, self.parts, [Phase(shifted(moved, k, self.space), (), 1)])._step(0)
+        alone = Steps(self.space, self.parts, [Phase(shifted(moved, k, self.space), (), 1)])
+        return alone._listed(0, 0, np.zeros((1, len(digits)), np.int64))
 
     def num_transfers(self, i: int) -> int:
         """Transfers of step i, without a list of them: images of rows, and of those that wrap around a digit twice [count]."""
@@ -507,7 +508,7 @@ class Steps:
             found.update(repr((len(phase.rows), phase.moves, phase.count, len(phase.bundles))).encode())
             found.update(np.array(phase.bundles, np.int64).tobytes())
             for column in fields(phase.rows):
-                found.update(getattr(phase.rows, column.name).tobytes())
+                found.update(getattr(phase.rows, column.name).astype(np.int64, copy=False).tobytes())
         return found.digest()
 
     def __eq__(self, other: object) -> bool:

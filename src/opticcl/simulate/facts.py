@@ -173,8 +173,7 @@ class ScheduleFacts:
 
     def _of_images(self, step: StepImages) -> BusiestNode:
         """Every node of a step that is not listed sends and receives what rank 0 sends."""
-        first, fabric = step.first, self._fabric
-        amount = first.size_chunks()
+        first, fabric, ends = step.first, self._fabric, self._ends(step.number)
         far, hops = 0.0, 0
         if self._distances and fabric.distance(first.src, first.dst) is not None:  # nodes may be as far as no other is
             for some in step.steps.in_blocks(step.number, ROUTES_AT_ONCE):
@@ -184,18 +183,17 @@ class ScheduleFacts:
         partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
         changes = bool(partners) and self._known and self._standing is None
         self._known = False
-        added, sums = busiest_sum(step.received_by_first())
         return BusiestNode(
-            most=len(first),
-            messages=_most_messages(first, len(first)),
-            chunks=float(amount.sum()),
+            most=ends.sent,
+            messages=ends.messages,
+            chunks=float(ends.chunks_sent),
             link_chunks=far,
-            added=added,
-            sums=sums,
+            added=ends.added,
+            sums=ends.sums,
             partners=partners,
             changes=changes,
             hops=hops,
-            pair_hops=hops if partners == len(first) else 0,
+            pair_hops=hops if partners == ends.sent else 0,
         )
 
     def _of_step(self, step: int) -> BusiestNode | None:
