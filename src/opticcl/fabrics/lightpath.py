@@ -84,7 +84,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit, worth_compiling
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -821,19 +821,32 @@ def _light(wafer: TileGrid, netlist: Netlist) -> LightPath:
         """Hops along rows within a board and between boards, and the same along columns, (paths,) each."""
         return sent + np.stack(hops, axis=-1) @ np.array(each)
 
+    def of_paths(circuits: Circuits) -> Counts:
+        return totals(*_hops_by_kind(circuits.hops, circuits.hop_offsets, columns, tall, wide).astype(np.float64))
+
     def counts(circuits: Circuits) -> Counts:
-        start, direction = np.divmod(circuits.hops.astype(np.int64), 4)
-        row, column = np.divmod(start, columns)
-        along_y = direction >= 2
-        before = np.where(along_y, row, column) - direction % 2  # the place that the seam follows
-        outside = (before + 1) % np.where(along_y, tall, wide) == 0
-        kind, owner, n = 2 * along_y + outside, circuits.hop_owner(), len(circuits)
-        return totals(*np.bincount(4 * owner + kind, minlength=4 * n).reshape(n, 4).T.astype(np.float64))
+        return circuits.of_paths(of_paths)
 
     corner = totals(*(np.array([float(hops)]) for hops in _corner(rows, columns, tall, wide)))
     typical = totals(*map(np.asarray, _means(rows, columns, tall, wide)))
     names = (f"corner to corner of {rows}x{columns} tiles",)
     return LightPath(optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical)
+
+
+@njit
+def _hops_by_kind(hops, offsets, columns, tall, wide):  # type: ignore[no-untyped-def]
+    """Hops of each path, as `totals` of `_light` takes them, int64 (4, paths)."""
+    found = np.zeros((4, len(offsets) - 1), np.int64)
+    for path in range(len(offsets) - 1):
+        for at in range(offsets[path], offsets[path + 1]):
+            row, column = divmod(hops[at] // 4, columns)
+            direction = hops[at] % 4
+            back = direction % 2  # the seam follows the place before
+            if direction < 2:
+                found[1 if (column - back + 1) % wide == 0 else 0, path] += 1
+            else:
+                found[3 if (row - back + 1) % tall == 0 else 2, path] += 1
+    return found
 
 
 def _corner(rows: int, columns: int, tall: int, wide: int) -> tuple[int, int, int, int]:
