@@ -2,6 +2,7 @@
 
 from opticcl.circuits import ramp as rule
 from opticcl.fabrics import fabric
+from opticcl.ir.circuit_plan import LoweredBy, RoundsOfRule
 from opticcl.plans.plan import compile
 
 
@@ -17,3 +18,19 @@ def not_listed(monkeypatch, where, collective, algorithm):
         patch.setattr(rule, "MOST_LISTED", 0)
         defined = compile(where, collective, "1MB", algorithm=algorithm)
     return listed, defined
+
+
+class Made(RoundsOfRule):
+    """Circuits of a plan, by another rule, or on another machine."""
+
+    def __init__(self, plan, rule, fabric=None):
+        self.plan, self.rule, self.fabric = plan, rule, fabric or plan.fabric
+
+    def __call__(self, i):
+        """As of the plan."""
+        return self.plan.rounds(i)
+
+    @property
+    def lowered_by(self):
+        """The other rule."""
+        return LoweredBy(self.fabric, self.plan.schedule, self.rule)

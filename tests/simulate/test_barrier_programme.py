@@ -6,7 +6,7 @@ from math import ceil, nan
 import numpy as np
 import pytest
 from tests.altered import altered
-from tests.images import not_listed, ramp
+from tests.images import Made, not_listed, ramp
 from tests.simulate.plans import by_hand, drawn
 
 from opticcl.assumptions import assumptions
@@ -297,7 +297,9 @@ def test_steps_by_symmetries_are_timed_as_all_of_their_rows(collective, steps, r
     for name in ("arrived_s", "summed_s"):
         one, other = (getattr(programme.data, name) for programme in in_time)
         assert one == pytest.approx(other, rel=1e-12)
-    slow = replace(defined.circuits, fabric=altered(defined.fabric, reconfiguration_s=1e-6))
+    slower = altered(defined.fabric, reconfiguration_s=1e-6)
+    rounds = Made(defined.circuits, defined.circuits.rounds.lowered_by.rule, slower)
+    slow = replace(defined.circuits, fabric=slower, rounds=rounds)
     start = DeviceSettings.of_circuits(whole.fabric, whole.circuits.rounds(0)[0])
     for changed in ({"plan": slow}, {"assumed": assumptions("published", initial=start)}):
         with pytest.raises(UnsupportedError, match="need devices that slots set"):

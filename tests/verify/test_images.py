@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.images import not_listed, ramp
+from tests.images import Made, not_listed, ramp
 
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
@@ -170,7 +170,8 @@ def test_wrong_light_is_refused(monkeypatch, what, step, change, rule):
     """By name."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
     number = 1 - step  # all_gather goes over B first
-    verdict = verify(replace(plan.circuits, light=Changed(plan.circuits.light, number, change)))
+    changed = Changed(plan.circuits.rounds.lowered_by.rule, number, change)
+    verdict = verify(replace(plan.circuits, rounds=Made(plan.circuits, changed)))
     assert not verdict.ok
     assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
 

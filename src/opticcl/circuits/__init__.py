@@ -16,7 +16,7 @@ import numpy as np
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
-from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.circuit_plan import ClassRounds, LoweredBy, RoundsOfRule
 from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import Represented
 from opticcl.registry import Registry, canonical
@@ -55,6 +55,8 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
     assign = _routed(fabric) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
     for steps in () if fabric.links_all else schedule.step_classes():
+        if all(fabric.linked(src, dst).all() for src, dst in schedule.steps.pairs(steps.start)):
+            continue
         transfers = schedule.step(steps.start)
         apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
         if len(apart):
@@ -63,18 +65,18 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
             raise UnsupportedError(
                 f"{schedule.name} on {fabric.name}: no single circuit joins nodes {where} in step {steps.start}"
             )
-    rounds = LoweredRounds(fabric, schedule, on_machine.step, assign)
+    represented = assign if isinstance(assign, Represented) else None
+    rounds = LoweredRounds(fabric, schedule, on_machine.step, assign, lambda: represented)
     return CircuitPlan(
         fabric,
         schedule,
         ClassRounds(classes, rounds) if len(classes := schedule.step_classes()) < schedule.num_steps else rounds,
-        assign if isinstance(assign, Represented) else None,
         fabric.is_packet_switched,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class LoweredRounds:
+class LoweredRounds(RoundsOfRule):
     """Circuits of each step by the fabric's rule; pickles as the fabric and the schedule.
 
     Args:
@@ -83,13 +85,21 @@ class LoweredRounds:
         step: step index -> transfers between nodes of the machine.
         assign: the rule for this schedule.
         number: of the function in the cache of recent circuits.
+        rule: gives the rule, where it gives circuits of some senders.
     """
 
     fabric: Fabric
     schedule: Schedule
     step: Callable[[int], Transfers] = field(compare=False, repr=False)
     assign: Rounds = field(compare=False, repr=False)
+    rule: Callable[[], Represented | None] = field(compare=False, repr=False)
     number: int = field(default_factory=RECENT.number, compare=False, repr=False)
+
+    @property
+    def lowered_by(self) -> LoweredBy | None:
+        """The rule; None where it gives circuits of all senders alone."""
+        rule = self.rule()
+        return None if rule is None else LoweredBy(self.fabric, self.schedule, rule)
 
     def __call__(self, i: int) -> tuple[Circuits, ...]:
         """Circuits of each round of step i."""
@@ -112,7 +122,13 @@ def _lowered_rounds(fabric: Fabric, schedule: Schedule) -> LoweredRounds:
         found: LoweredRounds = rounds.rounds if isinstance(rounds, ClassRounds) else rounds  # type: ignore[assignment]
         return found
 
-    return LoweredRounds(fabric, schedule, lambda i: lowered().step(i), lambda i, rows: lowered().assign(i, rows))
+    return LoweredRounds(
+        fabric,
+        schedule,
+        lambda i: lowered().step(i),
+        lambda i, rows: lowered().assign(i, rows),
+        lambda: lowered().rule(),
+    )
 
 
 def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:

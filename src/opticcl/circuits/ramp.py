@@ -242,19 +242,26 @@ class _Skewed(Represented):
     def represents(self, step: int) -> bool:
         """Whether there are too many circuits to list, and those of some senders define all: each label has a plane of its
         own, and all parts work."""
-        machine = self.fabric.machine_as(Ramp)
-        if len(self.planes) < machine.groups or machine.transceivers_per_group > 1 or self.fabric.conditions:
-            return False
-        each = machine.groups if self.exchange.phases[step] == "D" else 1  # circuits of a transfer
-        return self.exchange.phases != "R" and self.steps.num_transfers(step) * each > self.most_listed
+        each = self.fabric.machine_as(Ramp).groups if self.exchange.phases[step] == "D" else 1  # circuits of a transfer
+        return self._senders_define_all and self.steps.num_transfers(step) * each > self.most_listed
 
-    def symmetric(self, step: int) -> SymmetricRounds:
+    @property
+    def _senders_define_all(self) -> bool:
+        """Whether each label has a plane of its own, and all parts work."""
+        machine = self.fabric.machine_as(Ramp)
+        identical = len(self.planes) == machine.groups and machine.transceivers_per_group == 1
+        whole = identical and not self.fabric.conditions and self.fabric.node_of_rank is None
+        return whole and self.exchange.phases != "R"
+
+    def symmetric(self, step: int) -> SymmetricRounds | None:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
 
         With the next group all gates are those of the next group; B's planes are g_src + g_dst + j_src, two planes on. With
         the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place. C and D keep the
         class of a place.
         """
+        if not self._senders_define_all:
+            return None
         machine = self.fabric.machine_as(Ramp)
         x, racks, places = machine.groups, machine.racks, machine.wavelengths
         phase, shape = self.exchange.phases[step], (x, racks, places)

@@ -13,6 +13,8 @@ one such distance. A channel then is several circuits that interleave:
 
 With channels=ring the next node of a switch receives two groups. One transfer to it takes both; of several, each takes one.
 
+A translation of a node's digits changes no wavelength and no level, so circuits of some senders define those of all.
+
 Source: SiPAC section III-B.
 """
 
@@ -22,8 +24,10 @@ import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
+from opticcl.circuits._by_senders import BySenders
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.representatives import LightMove
 
 
 @register_rule("sipac")
@@ -33,7 +37,26 @@ def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
     Where parts have failed, the lines of the channel that work, shared among the transfers of a pair.
     """
     rounds = _whole_channels(fabric)
-    return around(fabric, rounds, widens=True) if fabric.conditions else rounds
+    if fabric.conditions:
+        return around(fabric, rounds, widens=True)
+    return rounds if fabric.node_of_rank is not None else BySenders(schedule.steps, rounds, _moves(fabric))
+
+
+def _moves(fabric: Fabric) -> list[list[LightMove]]:
+    """Translations of each digit of all nodes, by the least number first that a phase may have."""
+    machine = fabric.machine_as(Sipac)
+    ports, lines, levels = (np.arange(n) for n in (machine.ports_per_node, machine.num_wavelengths, len(machine.sides)))
+    nodes, found = np.arange(machine.num_nodes), []
+    for stride, side in zip(machine.strides.tolist(), machine.sides, strict=True):
+        digit = nodes // stride % side
+        found.append(
+            [
+                LightMove(nodes + ((digit + by) % side - digit) * stride, ports, lines, levels)
+                for by in range(1, side)
+                if side % by == 0
+            ]
+        )
+    return found
 
 
 def _whole_channels(fabric: Fabric) -> Rounds:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ TYPICAL = "typical"
 """The preset that has a value for every element, some of them assumed."""
 
 Which = Literal["worst", "typical"]
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +179,15 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
 
 def best_budget(
     fabric: Fabric,
-    find: Callable[[Optics], Budget],
+    find: Callable[[Optics], Found],
     preset: str | None = None,
     settings: Mapping[str, str] | None = None,
-) -> tuple[Optics, Budget, str]:
+) -> tuple[Optics, Found, str]:
     """A budget with the values of a preset: the given one, else those of the paper or, where one is missing, the typical ones.
 
     Args:
         fabric: optical.
-        find: computes the budget from values.
+        find: computes the budget, or what is wanted of it, from values.
         preset: of the values; None: chosen.
         settings: values that are changed, by name, as text.
     Returns: values, budget, and why the values are not those of the paper; "" where they are, or a preset is given.

@@ -40,7 +40,7 @@ light passes two rings fewer, so up to 2 (r - 2), on average r - 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm, prod
@@ -74,6 +74,7 @@ from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.representatives import LightMove
 from opticcl.kernels import worth_compiling
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
@@ -274,6 +275,22 @@ class Sipac(FailingFabric):
         port = circuits.port.astype(np.int64)
         yield Usage(laser, circuits.src * np.int64(self.ports_per_node) + port)
         yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
+
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """Switches of a level are identical, and so are their inputs: a translation of a node's digits keeps levels and lines.
+
+        Nothing may have failed.
+        """
+        ports, nodes = self.ports_per_node, np.arange(self.num_nodes)
+        kept = ((move.ports, ports), (move.wavelengths, self.num_wavelengths), (move.hops, ports))
+        if self.conditions or any(not np.array_equal(column, np.arange(count)) for column, count in kept):
+            return None
+        for stride, side in zip(self.strides.tolist(), self.sides, strict=True):
+            by = (move.nodes // stride - nodes // stride) % side
+            if (by != by[0]).any():
+                return None
+        image = (move.nodes[:, None] * ports + np.arange(ports)).ravel()
+        return image, image
 
     def inventory(self) -> tuple[PartKind, ...]:
         """Combs, modulators, photodiodes and fibres of every port; switches and their rings, level 0 first.
@@ -539,12 +556,27 @@ def _light(netlist: Netlist, radices: tuple[int, ...], channels: str) -> LightPa
         counts[:, kinds.index("ring_pass")] *= passed
         return counts
 
-    def counts(circuits: Circuits) -> Counts:
+    def ends(circuits: Circuits) -> tuple[IntArray, IntArray, IntArray, npt.NDArray[np.bool_]]:
+        """Level, input and output of each circuit, and whether it is of the group that led back."""
         level = circuits.hops[circuits.hop_offsets[:-1]]
         stride, side = strides[level], sides[level]
-        i, j = circuits.src // stride % side, circuits.dst // stride % side
         looped = (circuits.wavelength_lo % groups[level] == 0) & (channels == "ring")
-        return path(level, rings_passed(i, j, side, looped, channels))
+        return level, circuits.src // stride % side, circuits.dst // stride % side, looped
+
+    def counts(circuits: Circuits) -> Counts:
+        level, i, j, looped = ends(circuits)
+        return path(level, rings_passed(i, j, sides[level], looped, channels))
+
+    def of_images(circuits: Circuits, moves: Sequence[LightMove]) -> Counts:
+        by = np.gcd.reduce([sides, *(move.nodes[0] // strides % sides for move in moves)])  # inputs go on by that
+        level, i, j, looped = ends(circuits)
+        kinds = np.column_stack([level, i % by[level], (j - i) % sides[level], looped])
+        level, first, ahead, looped = np.unique(kinds, axis=0).T
+        row, i = np.nonzero(np.arange(sides.max()) < sides[level][:, None])
+        own = (i - first[row]) % by[level[row]] == 0
+        row, i = row[own], i[own]
+        level, j = level[row], (i + ahead[row]) % sides[level[row]]
+        return path(level, rings_passed(i, j, sides[level], looped[row].astype(bool), channels))
 
     longest = path(levels, np.array([crossings(*of_level) for of_level in zip(radices, groups.tolist(), strict=True)]))
     share = (sides - 1) / max(1, int((sides - 1).sum()))
@@ -552,7 +584,7 @@ def _light(netlist: Netlist, radices: tuple[int, ...], channels: str) -> LightPa
     mean = np.array([_mean_passed(radix) for radix in radices]) if channels == "ring" else sides - 1 - without
     typical = share @ path(levels, mean) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
-    return LightPath(optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical)
+    return LightPath(optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical, of_images)
 
 
 def rings_passed(i: IntArray, j: IntArray, side: IntArray, looped: npt.NDArray[np.bool_], channels: str) -> IntArray:

@@ -80,7 +80,7 @@ def write_plan_file(
 def _listed(plan: CircuitPlan) -> CircuitPlan:
     """The plan with every step by itself."""
     step = StepsOneByOne(plan.schedule)
-    return replace(plan, schedule=replace(plan.schedule, step=step, classes=()), rounds=plan.rounds, light=None)
+    return replace(plan, schedule=replace(plan.schedule, step=step, classes=()), rounds=plan.rounds)
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,30 @@ from opticcl.ir.representatives import Represented, StepImages, SymmetricRounds
 from opticcl.ir.schedule import Schedule
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["CircuitPlan", "ClassRounds", "StoredRounds", "listed_plan"]
+__all__ = ["CircuitPlan", "ClassRounds", "LoweredBy", "RoundsOfRule", "StoredRounds", "listed_plan"]
+
+
+class LoweredBy(NamedTuple):
+    """What circuits were made of.
+
+    Args:
+        fabric: that the rule is for.
+        schedule: that the rule is for.
+        rule: of circuits.
+    """
+
+    fabric: Fabric
+    schedule: Schedule
+    rule: Represented
+
+
+class RoundsOfRule(ABC):
+    """A function step index -> circuits of each round that knows the rule which makes them."""
+
+    @property
+    @abstractmethod
+    def lowered_by(self) -> LoweredBy | None:
+        """The rule; None where it gives circuits of all senders alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +60,7 @@ class StoredRounds:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassRounds:
+class ClassRounds(RoundsOfRule):
     """Circuits of a step, which by definition are those of the first step of its class.
 
     Args:
@@ -50,6 +74,11 @@ class ClassRounds:
     def __call__(self, i: int) -> tuple[Circuits, ...]:
         """Circuits of step i."""
         return self.rounds(self.first_of(i))
+
+    @property
+    def lowered_by(self) -> LoweredBy | None:
+        """The rule of the first steps; None where it gives circuits of all senders alone."""
+        return self.rounds.lowered_by if isinstance(self.rounds, RoundsOfRule) else None
 
     def first_of(self, i: int) -> int:
         """First step of the class of step i."""
@@ -65,14 +94,12 @@ class CircuitPlan:
         schedule: what it carries.
         rounds: step index -> circuits of each round; the circuits of a round stand at the same time, a step that does not
             fit takes several rounds. On packet fabrics a circuit is a route.
-        light: gives the circuits of some senders for those of all; None: all are listed.
         routed: whether circuits are the fabric's own routes, one for each transfer.
     """
 
     fabric: Fabric
     schedule: Schedule
     rounds: Callable[[int], tuple[Circuits, ...]]
-    light: Represented | None = None
     routed: bool = False
 
     def __repr__(self) -> str:
@@ -102,20 +129,32 @@ class CircuitPlan:
             src, dst = (nodes(column[first : first + ROUTES_AT_ONCE]) for column in (transfers.src, transfers.dst))
             yield Circuits.of(np.arange(first, first + len(src)), src, dst, path=self.fabric.route(src, dst))
 
+    @property
+    def _rule(self) -> Represented | None:
+        """The rule that gives circuits of some senders, where it made the circuits of this schedule on this fabric."""
+        made = self.rounds.lowered_by if isinstance(self.rounds, RoundsOfRule) else None
+        mine = made is not None and made.fabric is self.fabric and made.schedule is self.schedule
+        return made.rule if made is not None and mine else None
+
     def images(self, i: int) -> StepImages | None:
-        """Step i by the transfers of some senders, where the circuits of these are given for those of all; else None."""
-        represented = self.light is not None and self.light.represents(i)
-        return StepImages(self.schedule.steps, i) if represented else None
+        """Step i by the transfers of some senders, where it is too large to list; else None."""
+        rule = self._rule
+        return StepImages(self.schedule.steps, i) if rule is not None and rule.represents(i) else None
+
+    def by_senders(self, i: int) -> SymmetricRounds | None:
+        """Circuits of step i by those of some senders; None where the rule has none."""
+        rule = self._rule
+        return None if rule is None else rule.symmetric(i)
 
     def symmetric(self, i: int) -> SymmetricRounds | None:
-        """Circuits of step i by those of some senders, where the step is too large to list; None where the rule has none."""
-        return self.light.symmetric(i) if self.light is not None and self.light.represents(i) else None
+        """The same where step i is too large to list; else None."""
+        return None if self.images(i) is None else self.by_senders(i)
 
     @property
     def has_images(self) -> bool:
         """Whether some step is not listed."""
-        light = self.light
-        return light is not None and any(light.represents(steps.start) for steps in self.schedule.step_classes())
+        rule = self._rule
+        return rule is not None and any(rule.represents(steps.start) for steps in self.schedule.step_classes())
 
     def __eq__(self, other: object) -> bool:
         """Equal fabrics and schedules, and rounds equal by their own equality, else the circuits of every round."""
@@ -136,20 +175,24 @@ class CircuitPlan:
         rounds = self.rounds
         if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
             rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
-        return CircuitPlan, (self.fabric, self.schedule, rounds, self.light, self.routed)
+        return CircuitPlan, (self.fabric, self.schedule, rounds, self.routed)
 
 
-def listed_plan(plan: CircuitPlan) -> CircuitPlan:
-    """The plan with the listed rows alone of steps that images define: transfers and circuits of some senders.
+def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:
+    """The plan with the transfers and circuits alone of senders that define those of all, where the rule gives these.
 
     The last step is kept.
+
+    Args:
+        plan: any.
+        all_steps: whether also of steps that are not too large to list.
     """
     last: list[tuple[int, tuple[StepImages, SymmetricRounds] | None]] = []
 
     def defined(i: int) -> tuple[StepImages, SymmetricRounds] | None:
         if not last or last[0][0] != i:
-            step, rounds = plan.images(i), plan.symmetric(i)
-            last[:] = [(i, None if step is None or rounds is None else (step, rounds))]
+            rounds = plan.by_senders(i) if all_steps else plan.symmetric(i)
+            last[:] = [(i, None if rounds is None else (StepImages(plan.schedule.steps, i), rounds))]
         return last[0][1]
 
     def step(i: int) -> Transfers:
@@ -160,4 +203,4 @@ def listed_plan(plan: CircuitPlan) -> CircuitPlan:
         found = defined(i)
         return plan.rounds(i) if found is None else found[1].rounds
 
-    return replace(plan, schedule=replace(plan.schedule, step=step), rounds=rounds, light=None)
+    return replace(plan, schedule=replace(plan.schedule, step=step), rounds=rounds)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir.circuits import Circuits
+from opticcl.ir.representatives import LightMove
 
 __all__ = ["LITERAL", "Counts", "Element", "LightPath", "Limit", "Optics", "OpticsTable", "Value"]
 
@@ -182,6 +183,8 @@ class LightPath:
             (paths, elements).
         names: of these paths, for messages.
         typical: mean over all pairs of nodes that one circuit can join, (elements,).
+        of_images: circuits, moves of the machine -> what they and their images under all products of the moves pass,
+            (paths, elements); None: what they pass themselves.
     """
 
     table: OpticsTable
@@ -190,6 +193,7 @@ class LightPath:
     extremes: Counts
     names: tuple[str, ...]
     typical: Counts
+    of_images: Callable[[Circuits, Sequence[LightMove]], Counts] | None = None
 
     def __call__(self, circuits: Circuits) -> Counts:
         """How many of each element each circuit passes, (circuits, elements)."""

@@ -34,6 +34,9 @@ __all__ = [
 UNIT = -1
 """Number of the field of a chunk's unit, in place of a digit."""
 
+FEW_PLACES = 16
+"""Whose images are compared before those of all [count]."""
+
 ROWS_AT_ONCE = 1 << 16
 """Of phases that are checked together [count]."""
 
@@ -85,6 +88,29 @@ class Space:
     def places(self) -> IntArray | None:
         """Place of each rank, int64 (num_ranks,); None: the same number."""
         return None if self.order is None else np.argsort(self.order)
+
+    def shifted_pairs(self, by: IntArray) -> tuple[IntArray, IntArray]:
+        """Every rank, and the rank at the place that is ahead of its own by some digits, int (num_ranks,) each.
+
+        Args: by: in each digit, int (digits,).
+        """
+        places = np.arange(self.num_ranks)
+        ahead = np.roll(places.reshape(self.radices), tuple(-by), tuple(range(len(by)))).ravel()
+        return self.ranks(places), self.ranks(ahead)
+
+    def translation(self, images: IntArray) -> IntArray | None:
+        """By how much a permutation translates each digit, int64 (digits,); None where it is no translation.
+
+        Args: images: rank that each rank is taken to, int (num_ranks,).
+        """
+        places = np.arange(self.num_ranks)
+        moved = images if self.places is None else self.places[images[self.ranks(places)]]
+        few = np.linspace(0, self.num_ranks - 1, FEW_PLACES, dtype=np.int64)  # most are none, and a few show that
+        for some in (few, places):
+            by = (self.digits(moved[some]) - self.digits(some)) % np.array(self.radices)
+            if (by != by[0]).any():
+                return None
+        return by[0]
 
     def translations(self, moves: Sequence[bool]) -> IntArray:
         """Every translation of the digits that move, the last digit fastest, int64 (translations, digits)."""

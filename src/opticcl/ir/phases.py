@@ -304,17 +304,49 @@ class Steps:
         return total
 
     def identical_ranks(self, i: int) -> bool:
-        """Whether every rank sends and receives in step i what rank 0 does: no box is cut at the last value of a digit.
+        """Whether every rank sends and receives in step i what rank 0 does.
 
         Args: i: number of the step.
         """
         phase = self.phases[self.phase_of(i)[0]]
-        rows = phase.rows
-        if not isinstance(rows, PhaseRows) or not all(phase.moves or (False,)):
+        return all(phase.moves or (False,)) and self.whole_boxes(i)
+
+    def whole_boxes(self, i: int) -> bool:
+        """Whether every image of a row is one transfer in step i: no box is cut at the last value of a digit.
+
+        Args: i: number of the step.
+        """
+        rows = self.phases[self.phase_of(i)[0]].rows
+        if not isinstance(rows, PhaseRows):
             return False
         cut = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices))
         within = np.array([[d in one.digits for d in range(len(self.space.radices))] for one in self.parts])
         return not (cut & within[rows.part]).any()
+
+    def shifts(self, i: int) -> tuple[IntArray, IntArray] | None:
+        """By how much the receivers of a rank are ahead of it in step i; None where not all ranks do the same.
+
+        Args: i: number of the step.
+        Returns: in digits, int64 (transfers of a rank, digits), and chunks of each transfer, int64 (transfers of a rank,).
+        """
+        if not self.identical_ranks(i):
+            return None
+        first = self.sent_by(i, np.zeros(1, np.int64))
+        src, dst = (ends if self.space.places is None else self.space.places[ends] for ends in (first.src, first.dst))
+        by = (self.space.digits(dst) - self.space.digits(src)) % np.array(self.space.radices)
+        return by, first.size_chunks()
+
+    def pairs(self, i: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Senders and receivers of the transfers of step i, some at a time; no list of the step where all ranks do the same.
+
+        Args: i: number of the step.
+        """
+        shifts = self.shifts(i)
+        if shifts is None:
+            transfers = self(i)
+            yield transfers.src, transfers.dst
+        else:
+            yield from map(self.space.shifted_pairs, np.unique(shifts[0], axis=0))
 
     def transfers_of(self, number: int) -> int:
         """Transfers of all steps of a phase, without a list where it has rows [count].

@@ -19,7 +19,13 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.phases import Steps
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["LightMove", "Represented", "StepImages", "SymmetricRounds", "first_of_orbit"]
+__all__ = [
+    "LightMove",
+    "Represented",
+    "StepImages",
+    "SymmetricRounds",
+    "first_of_orbit",
+]
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ class LightMove:
         return self.nodes, self.ports, self.wavelengths, self.hops
 
     def of(self, circuits: Circuits) -> Circuits:
-        """The image of circuits of one wavelength each."""
+        """The image of circuits of one wavelength each, or of which the move keeps wavelengths."""
         return Circuits.of(
             circuits.transfer,
             self.nodes[circuits.src],
@@ -85,6 +91,7 @@ class LightMove:
             self.wavelengths[circuits.wavelength_lo],
             circuits.wavelength_n,
             (self.hops[circuits.hops], circuits.hop_offsets),
+            circuits.wavelength_step,
         )
 
 
@@ -104,15 +111,15 @@ class SymmetricRounds:
 
 
 class Represented(ABC):
-    """A rule that gives the circuits of some senders for those of all, where a step is too large to list."""
+    """A rule that gives the circuits of some senders for those of all."""
 
     @abstractmethod
     def represents(self, step: int) -> bool:
-        """Whether it does so for a step, which is then not listed."""
+        """Whether a step is not listed, since it is too large and circuits of some senders define all."""
 
     @abstractmethod
-    def symmetric(self, step: int) -> SymmetricRounds:
-        """Circuits of some senders of a step."""
+    def symmetric(self, step: int) -> SymmetricRounds | None:
+        """Circuits of some senders of a step; None where they do not define those of all."""
 
 
 def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:

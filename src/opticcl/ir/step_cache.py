@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds
+from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds, LoweredBy, RoundsOfRule
+from opticcl.ir.circuits import Circuits
 from opticcl.ir.phase_rows import StepFunction
 from opticcl.ir.phases import Steps
 from opticcl.ir.recent import RECENT, Recent
@@ -55,8 +56,8 @@ class StepCache(Recent):
             return replace(plan, rounds=ClassRounds(rounds.classes, self._cached(rounds.rounds)))
         return replace(plan, rounds=self._cached(rounds))
 
-    def _cached(self, generate: Callable[[int], T]) -> Callable[[int], T]:
-        return _Cached(self, self.number(), generate)
+    def _cached(self, generate: Callable[[int], tuple[Circuits, ...]]) -> _CachedRounds:
+        return _CachedRounds(self, self.number(), generate)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,17 @@ class _Cached(Generic[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _itself, (self.generate,)
+
+
+class _CachedRounds(_Cached[tuple[Circuits, ...]], RoundsOfRule):
+    """Rounds with a cache."""
+
+    __slots__ = ()
+
+    @property
+    def lowered_by(self) -> LoweredBy | None:
+        """The rule of the rounds; None where it gives circuits of all senders alone."""
+        return self.generate.lowered_by if isinstance(self.generate, RoundsOfRule) else None
 
 
 def _itself(generate: Callable[[int], T]) -> Callable[[int], T]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
+from math import inf
 from typing import Any, Literal
 
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.estimate.budget import TYPICAL, Budget, best_budget, budget, plan_budget
+from opticcl.estimate.budget import TYPICAL, best_budget, budget
 from opticcl.ir import CircuitPlan, Fabric
 from opticcl.ir.light import LITERAL, Optics
-from opticcl.optics.budget import round_budgets
+from opticcl.optics.budget import counts_of_rounds, least_margin_db
 from opticcl.optics.chain import ROUNDING_DB
 from opticcl.optics.values import light_path_of, optics
 
@@ -107,8 +109,14 @@ def light_of_plan(plan: CircuitPlan, preset: str | None = None) -> Light:
         plan: compiled.
         preset: values of the light budget; None: those of the paper where they suffice, else the typical ones.
     """
-    found = _budget_or_none(plan.fabric, preset, lambda values: plan_budget(plan, values))
-    return Light(None, "", "plan") if found is None else Light(found.margin_db, found.preset, "plan")
+
+    def margin_db(values: Optics) -> float:
+        path = light_path_of(plan.fabric)
+        rounds = counts_of_rounds(plan)
+        return least_margin_db(path, values, islice(rounds, 1) if path.uniform else rounds)
+
+    found = _found_or_none(plan.fabric, preset, margin_db)
+    return Light(None, "", "plan") if found is None or found[1] == inf else Light(found[1], found[0].preset, "plan")
 
 
 def light_of_machine(fabric: Fabric, preset: str | None = None) -> Light:
@@ -118,8 +126,8 @@ def light_of_machine(fabric: Fabric, preset: str | None = None) -> Light:
         fabric: the machine.
         preset: as of `light_of_plan`.
     """
-    found = _budget_or_none(fabric, preset, lambda values: budget(fabric, values))
-    return Light(None, "", "machine") if found is None else Light(found.margin_db, found.preset, "machine")
+    found = _found_or_none(fabric, preset, lambda values: budget(fabric, values).margin_db)
+    return Light(None, "", "machine") if found is None else Light(found[1], found[0].preset, "machine")
 
 
 def light_differs(fabric: Fabric, preset: str | None = None) -> bool:
@@ -147,29 +155,28 @@ def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> 
         steps: its class.
         preset: as of `light_of_plan`.
     """
-    table, dark = light_path_of(plan.fabric).table, False
+    path = light_path_of(plan.fabric)
+    rounds = list(counts_of_rounds(plan, [steps]))
+    margins = []
     for name in (LITERAL, TYPICAL) if preset is None else (preset,):
-        if name == LITERAL or name in table.presets:
+        if name == LITERAL or name in path.table.presets:
             with suppress(ParameterError):
-                rounds = round_budgets(plan, optics(table, name), [steps])
-                dark = any(bool((one.margin_db < -ROUNDING_DB).any()) for one in rounds)
-                if not dark:
-                    return False
-    return dark
+                margins.append(least_margin_db(path, optics(path.table, name), rounds))
+    return bool(margins) and max(margins) < -ROUNDING_DB
 
 
-def _budget_or_none(fabric: Fabric, preset: str | None, find: Callable[[Optics], Budget]) -> Budget | None:
-    """The budget, or None where no light goes from end to end, no circuit is used, or the preset or some values are missing.
+def _found_or_none(fabric: Fabric, preset: str | None, find: Callable[[Optics], float]) -> tuple[Optics, float] | None:
+    """Values of a preset and a margin, or None where no light goes from end to end, or the preset or some values are missing.
 
     Args:
         fabric: optical or not.
         preset: as of `light_of_plan`.
-        find: values -> budget.
+        find: values -> margin [dB].
     """
     try:
         if preset is not None and preset not in light_path_of(fabric).table.presets:
             return None
-        return best_budget(fabric, find, preset)[1]
+        return best_budget(fabric, find, preset)[:2]
     except UnsupportedError:
         return None
     except ParameterError:

@@ -18,10 +18,9 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.limits import MOST_LISTED, ROUTES_AT_ONCE
-from opticcl.ir.phase_rows import StepFunction
+from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.phase_rows import Space, StepFunction
 from opticcl.ir.phases import Steps
-from opticcl.ir.representatives import StepImages
 from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
 from opticcl.simulate._step_kernels import add_loads, busiest_ends
@@ -134,6 +133,27 @@ def circuits_at_once(fabric: Fabric) -> int:
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shifts:
+    """Pairs of a step in which all ranks do the same.
+
+    Args:
+        space: digits of the ranks.
+        by: by how much receivers are ahead of their senders, each once, ascending, int64 (shifts, digits).
+    """
+
+    space: Space
+    by: IntArray
+
+    def __len__(self) -> int:
+        return len(self.by) * self.space.num_ranks
+
+    def pairs(self) -> Pairs:
+        """The same, listed."""
+        src, dst = (np.concatenate(ends) for ends in zip(*map(self.space.shifted_pairs, self.by), strict=True))
+        return Pairs.of(src, dst, self.space.num_ranks)
+
+
 class ScheduleFacts:
     """Of the runs of a schedule on a fabric, without circuits.
 
@@ -151,8 +171,7 @@ class ScheduleFacts:
         self._schedule, self._fabric, self._distances = schedule, fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
-        self._standing: Pairs | None = None
-        self._known = True  # whether these are all that stand: those of a step that is not listed are not kept
+        self._standing: Pairs | _Shifts | None = None
         self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
         self._found: list[BusiestNode | None] = []
 
@@ -162,39 +181,10 @@ class ScheduleFacts:
         Args: number: of the run.
         """
         while len(self._found) <= number:
-            first = self._classes[len(self._found)].start
-            steps = self._schedule.steps
-            many = steps.identical_ranks(first) and steps.num_transfers(first) > MOST_LISTED
-            found = self._of_images(StepImages(steps, first)) if many else self._of_step(first)
-            self._found.append(found)
+            self._found.append(self._of_step(self._classes[len(self._found)].start))
         if len(self._found) == len(self._classes):
             self._standing = None
         return self._found[number]
-
-    def _of_images(self, step: StepImages) -> BusiestNode:
-        """Every node of a step that is not listed sends and receives what rank 0 sends."""
-        first, fabric, ends = step.first, self._fabric, self._ends(step.number)
-        far, hops = 0.0, 0
-        if self._distances and fabric.distance(first.src, first.dst) is not None:  # nodes may be as far as no other is
-            for some in step.steps.in_blocks(step.number, ROUTES_AT_ONCE):
-                apart = fabric.distance(some.src, some.dst)
-                assert apart is not None
-                far, hops = far + float(some.size_chunks() @ apart), hops + int(apart.sum())
-        partners = len(np.unique(first.dst)) if fabric.reconfiguration_s else 0
-        changes = bool(partners) and self._known and self._standing is None
-        self._known = False
-        return BusiestNode(
-            most=ends.sent,
-            messages=ends.messages,
-            chunks=float(ends.chunks_sent),
-            link_chunks=far,
-            added=ends.added,
-            sums=ends.sums,
-            partners=partners,
-            changes=changes,
-            hops=hops,
-            pair_hops=hops if partners == ends.sent else 0,
-        )
 
     def _of_step(self, step: int) -> BusiestNode | None:
         ends = self._ends(step)
@@ -209,12 +199,12 @@ class ScheduleFacts:
         )
         far, hops, partners, changes, differ = 0.0, 0, 0, False, False
         if self._distances or fabric.reconfiguration_s:
-            transfers = self._schedule.step(step)
-            apart = fabric.distance(transfers.src, transfers.dst) if self._distances else None
-            if apart is not None:
-                far, hops = float(transfers.size_chunks() @ apart), int(apart.sum())
+            many = self._schedule.steps.space.num_ranks >= RANKS_TO_LIST
+            shifts = self._schedule.steps.shifts(step) if many else None
+            if self._distances:
+                far, hops = self._links(step, shifts)
             if fabric.reconfiguration_s:
-                partners, changes, differ = self._pairs(transfers, most)
+                partners, changes, differ = self._pairs(step, shifts, most)
         return BusiestNode(
             most,
             ends.messages,
@@ -228,33 +218,72 @@ class ScheduleFacts:
             hops if differ else 0,
         )
 
-    def _pairs(self, transfers: Transfers, most: int) -> tuple[int, bool, bool]:
+    def _links(self, step: int, shifts: tuple[IntArray, IntArray] | None) -> tuple[float, int]:
+        """Links on shortest paths of all transfers, times their chunks, and once each.
+
+        Args:
+            step: its number.
+            shifts: of its transfers, and chunks of each, where all ranks do the same.
+        """
+        if shifts is None:
+            transfers = self._schedule.step(step)
+            apart = self._fabric.distance(transfers.src, transfers.dst)
+            return (0.0, 0) if apart is None else (float(transfers.size_chunks() @ apart), int(apart.sum()))
+        far, hops, space = 0.0, 0, self._schedule.steps.space
+        for by, chunks in zip(*shifts, strict=True):
+            apart = self._fabric.distance(*space.shifted_pairs(by))
+            if apart is None:
+                return 0.0, 0
+            links = int(apart.sum())
+            far, hops = far + float(chunks) * links, hops + links
+        return far, hops
+
+    def _pairs(self, step: int, shifts: tuple[IntArray, IntArray] | None, most: int) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
         step stand then.
 
         Args:
-            transfers: of the step.
+            step: its number.
+            shifts: of its transfers, where all ranks do the same.
             most: transfers of the node with most of them [count].
         """
-        pairs = Pairs.of(transfers.src, transfers.dst, self._fabric.num_nodes)
-        partners = most
-        if len(pairs) < len(transfers):
-            partners = pairs.most_received if self._splits else max(pairs.most_sent, pairs.most_received)
-        changes = self._known and (self._standing is None or not pairs.within(self._standing))
+        pairs: Pairs | _Shifts
+        if shifts is None:
+            transfers = self._schedule.step(step)
+            pairs, partners = Pairs.of(transfers.src, transfers.dst, self._fabric.num_nodes), most
+            differ = len(pairs) == len(transfers)
+            if not differ:
+                partners = pairs.most_received if self._splits else max(pairs.most_sent, pairs.most_received)
+        else:
+            pairs = _Shifts(self._schedule.steps.space, np.unique(shifts[0], axis=0))
+            partners, differ = len(pairs.by), len(pairs.by) == len(shifts[0])
+        changes = self._standing is None or not _may_be_within(pairs, self._standing)
         if changes or partners > circuits_at_once(self._fabric):
             self._standing = self._joined(pairs) if self._links_stay else pairs
-        return partners, changes, len(pairs) == len(transfers)
+        return partners, changes, differ
 
-    def _joined(self, pairs: Pairs) -> Pairs:
+    def _joined(self, pairs: Pairs | _Shifts) -> Pairs | _Shifts:
         """These and those that may stand beside them; with one port a node, others that have an end in common do not."""
-        old = self._standing
-        if old is None:
+        if self._standing is None or max(len(pairs), len(self._standing)) > MOST_LISTED:
             return pairs
+        some, old = _listed(pairs), _listed(self._standing)
         src, dst = old.src, old.dst
         if self._fabric.ports_per_node == 1:
-            free = ~(np.isin(src, pairs.src) | np.isin(dst, pairs.dst))
+            free = ~(np.isin(src, some.src) | np.isin(dst, some.dst))
             src, dst = src[free], dst[free]
-        return Pairs.of(np.concatenate([src, pairs.src]), np.concatenate([dst, pairs.dst]), pairs.num_nodes)
+        return Pairs.of(np.concatenate([src, some.src]), np.concatenate([dst, some.dst]), some.num_nodes)
+
+
+def _listed(pairs: Pairs | _Shifts) -> Pairs:
+    return pairs if isinstance(pairs, Pairs) else pairs.pairs()
+
+
+def _may_be_within(pairs: Pairs | _Shifts, others: Pairs | _Shifts) -> bool:
+    """Whether all pairs are among others, as far as that is known: of too many to list, by their shifts alone."""
+    if isinstance(pairs, _Shifts) and isinstance(others, _Shifts) and pairs.space == others.space:
+        numbers = (pairs.by @ np.array(pairs.space.strides), others.by @ np.array(pairs.space.strides))
+        return bool(np.isin(*numbers).all())
+    return max(len(pairs), len(others)) > MOST_LISTED or _listed(pairs).within(_listed(others))
 
 
 @dataclass(slots=True)
@@ -326,8 +355,12 @@ class PlanFacts:
         return first, again
 
     def _listed_plan(self) -> CircuitPlan:
-        """The plan, or its listed rows: no sender has more, or is slower, than those whose images all others are."""
-        return listed_plan(self.plan) if self.plan.has_images else self.plan
+        """The plan, or rows of some senders: no sender has more, or is slower, than those whose images all others are.
+
+        Where setting circuits takes time, those of all senders are compared.
+        """
+        fabric = self.plan.fabric
+        return listed_plan(self.plan, all_steps=not (fabric.reconfiguration_s or fabric.shortest_control_s))
 
     def transfers(self, step: int) -> Transfers:
         """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
@@ -460,8 +493,9 @@ class RunFacts:
         Args: assumed: time assumptions.
         """
         if assumed.compute not in self._summed:
-            symmetric = self._plan.images(self.steps.start)
-            of = self.transfers if symmetric is None else symmetric.received_by_first()
+            step, schedule = self.steps.start, self._plan.schedule
+            identical = schedule.steps.identical_ranks(step)
+            of = schedule.steps.received_by(step, 0) if identical else schedule.step(step)
             self._summed[assumed.compute] = summed_chunks(of, assumed)
         return self._summed[assumed.compute]
 
