@@ -10,13 +10,14 @@ import sys
 
 import polars
 import pytest
+from click import UsageError
 from tests.cli.verbs import VERBS, options_of, parse
-from typer.exceptions import TyperException
 
 from opticcl import assumptions, cli
 from opticcl.cli import _options
 from opticcl.cli._command import ALIASES, FORMER, PANELS
 from opticcl.cli._output import FileKind, Outputs
+from opticcl.cli._parameters import NUMBER, WHOLE
 from opticcl.errors import ParameterError
 
 SHORT = {
@@ -69,7 +70,7 @@ def test_options_have_one_name_in_all_verbs(verb):
             assert NAMED & {*option.opts}
         if option.name == "out":
             assert option.opts == ["--out", "-o"]
-            assert option.multiple
+            assert option.repeatable
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -93,7 +94,7 @@ def test_an_option_with_one_value_is_refused_twice(verb):
     tried = 0
     for option in options_of(verb):
         name = max(option.opts, key=len)
-        if option.multiple or option.is_flag:
+        if option.is_flag or option.repeatable:
             continue
         with pytest.raises(ParameterError) as caught:
             parse(verb, name, "1", name, "2")
@@ -106,14 +107,13 @@ def test_an_option_with_one_value_is_refused_twice(verb):
 def test_a_text_in_place_of_a_number_is_refused_by_name(verb):
     """With the option, the text and a number to give; every number is tried."""
     for option in options_of(verb):
-        kind = option.type_descriptor.annotation
-        if kind in (int, float) and not option.is_flag and not option.multiple:
+        if option.type in (WHOLE, NUMBER):
             name = max(option.opts, key=len)
-            what = "a whole number; give one such as 8" if kind is int else "a number; give one such as 0.5"
+            what = "a whole number; give one such as 8" if option.type is WHOLE else "a number; give one such as 0.5"
             with pytest.raises(ParameterError) as caught:
                 parse(verb, name, "1e3x")
             assert str(caught.value) == f"{name}: '1e3x' is not {what}"
-    assert any(option.type_descriptor.annotation is int for option in options_of("compare"))
+    assert any(option.type is WHOLE for option in options_of("compare"))
 
 
 def test_long_and_short_forms_are_one_option(opticcl):
@@ -142,7 +142,7 @@ def test_other_spellings_of_out(opticcl, tmp_path):
     for verb, option in (("simulate", "--assumptions"), ("compare", "--assumptions"), ("budget", "--optics")):
         done = opticcl(verb, "-f", "ramp", "--preset", "typical")
         assert (done.returncode, f"--preset is {option} now; write {option} NAME" in done.stderr) == (2, True)
-    with pytest.raises(TyperException, match="No such option"):
+    with pytest.raises(UsageError, match="No such option"):
         parse("list", "--html", "x.html")
 
 

@@ -1,6 +1,6 @@
 """Verbs of the program and their options, as the framework knows them."""
 
-from typer.core import TyperOption
+import click
 
 from opticcl.cli import command_group
 
@@ -10,7 +10,7 @@ VERBS = sorted(GROUP.commands)
 
 def options_of(verb):
     """Options of a verb, without --help."""
-    return [one for one in GROUP.commands[verb].params if isinstance(one, TyperOption)]
+    return [one for one in GROUP.commands[verb].params if isinstance(one, click.Option)]
 
 
 def parse(verb, *words):

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from typer.core import TyperGroup
-from typer.exceptions import Abort, Exit, TyperException
+import click
 
 from opticcl.cli._command import Verb, Verbs
+from opticcl.cli._parameters import Option
 from opticcl.errors import OpticclError
 from opticcl.interrupts import INTERRUPTED, is_interrupted
 
@@ -41,29 +39,39 @@ _MODULES = {
 
 
 @cache
-def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> TyperGroup:
+def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
     """The command line, parsed once.
 
     Args: verbs: that it knows; a process that runs one needs no other.
     """
-    app = typer.Typer(
+    group = Verbs(
         name="opticcl",
-        cls=Verbs,
+        callback=_before_a_verb,
+        params=[
+            Option(
+                ["--plugin"],
+                repeatable=True,
+                type=Path,
+                metavar="FILE.py",
+                help="Import this file, which registers fabrics and algorithms. Repeat for several, or set OPTICCL_PLUGINS.",
+            ),
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_version,
+                help="Show the version and exit.",
+            ),
+        ],
         no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # plain help takes half the time
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
         epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
     )
     for verb in verbs:
         module = importlib.import_module(f"{__name__}.{_MODULES[verb]}")
-        first_sentence = (module.run.__doc__ or "").strip().partition(".")[0] + "."
-        app.command(name=verb, cls=getattr(module, "Command", Verb), short_help=first_sentence)(module.run)
-    app.callback()(_before_a_verb)
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
+        group.add_command(getattr(module, "Command", Verb)(verb, module.run))
     return group
 
 
@@ -82,27 +90,15 @@ def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
         print(f"opticcl {version('opticcl')}")
-        raise Exit(0)
+        context.exit()
 
 
-def _before_a_verb(
-    plugin: Annotated[
-        list[Path],
-        typer.Option(
-            "--plugin",
-            metavar="FILE.py",
-            help="Import this file, which registers fabrics and algorithms. Repeat for several, or set OPTICCL_PLUGINS.",
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
+def _before_a_verb(plugin: list[Path]) -> None:
     if plugin or os.environ.get("OPTICCL_PLUGINS"):
         from opticcl.cli._plugins import load_plugins
 
@@ -134,25 +130,30 @@ def run_command() -> int:
     Returns: the exit code.
     """
     try:
-        code = command_group(_verbs_needed(sys.argv[1:]))(prog_name="opticcl", standalone_mode=False)
+        code = _invoke(sys.argv[1:])
         sys.stdout.flush()
-    except Exit as leave:
-        code = leave.exit_code
-    except (KeyboardInterrupt, Abort):
+    except KeyboardInterrupt:
         return _interrupted()
     except BrokenPipeError:  # the reader of standard output has closed it, as `head` does
         return _reader_left()
     except SystemExit as leave:
-        if isinstance(
-            leave.__context__, BrokenPipeError
-        ):  # the framework exits with 1 then, which is a negative answer here
+        if isinstance(leave.__context__, BrokenPipeError):  # rich exits with 1 then, which is a negative answer here
             return _reader_left()
         raise
     except Exception as error:
         return _refused(error)
-    if code == INTERRUPTED:  # how the framework reports Ctrl-C
-        return _interrupted()
-    return code if isinstance(code, int) else 0
+    return code
+
+
+def _invoke(words: list[str]) -> int:
+    """Run the verb of a command line; returns the exit code of its answer."""
+    group = command_group(_verbs_needed(words))
+    try:
+        with group.make_context("opticcl", words) as context:
+            group.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    return 0
 
 
 def _refused(error: Exception) -> int:
@@ -165,12 +166,10 @@ def _refused(error: Exception) -> int:
         return error.exit_code
     if is_interrupted():  # some libraries raise another exception in place of KeyboardInterrupt
         return _interrupted()
-    if isinstance(error, TyperException):
-        text = error.format_message()
-        if text.startswith("Usage:"):  # no verb is given
-            _print_error(text)
-        elif text:
-            _print_error(f"opticcl: {text} (opticcl --help lists the verbs and their options)")
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no verb is given
+        _print_error(error.format_message())
+    elif isinstance(error, click.ClickException):
+        _print_error(f"opticcl: {error.format_message()} (opticcl --help lists the verbs and their options)")
     elif isinstance(error, OSError):
         _print_error(f"opticcl: {error.strerror or error}")
     elif isinstance(error, MemoryError):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 __all__ = ["ClockOption", "parse_clock"]
 
 ClockOption = Annotated[
     str | None,
-    typer.Option("--clock", help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles."),
+    option("--clock", help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles."),
 ]
 
 

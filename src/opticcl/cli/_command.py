@@ -1,19 +1,16 @@
-"""Parsing and help of the verbs: panels of `opticcl --help`, and options that are given twice."""
+"""Parsing and help of the verbs: panels of `opticcl --help`, and other names of options."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, get_type_hints
 
-from typer.core import TyperCommand, TyperGroup, TyperOption
-from typer.exceptions import Exit
+import click
+from click.exceptions import Exit
 
+from opticcl.cli._parameters import Argument, make_parameter
 from opticcl.errors import ParameterError
-
-if TYPE_CHECKING:
-    from typer._click import Context, HelpFormatter
 
 __all__ = ["PANELS", "Verb", "Verbs"]
 
@@ -88,75 +85,33 @@ VALUES = {
 }
 """Option -> kind of its value in help texts; of other options the type of the value is shown."""
 
-_NUMBERS = {int: ("a whole number", "8"), float: ("a number", "0.5")}
-_TYPES = {str: "<text>", list[str]: "<text>", Path: "<file>"}
 
-
-class _Plain:
-    """Conversion of the texts of an option, in place of the framework's, which takes a tenth of a second to load.
+class Verb(click.Command):
+    """A verb of the program.
 
     Args:
-        of: converts a text, or a value that is converted already.
-        many: whether the option takes several.
+        name: of the verb.
+        run: executes it. Its parameters are described by their annotations, and its docstring is the help.
     """
 
-    def __init__(self, of: Callable[[Any], Any], many: bool) -> None:
-        self._of, self._many = of, many
-
-    def coerce(self, value: Any, param: object, ctx: object) -> Any:
-        """The converted value; None, or none of several, where nothing is given.
-
-        Args:
-            value: text, texts, or a default.
-            param, ctx: not used.
-        """
-        if self._many:
-            return [self._of(one) for one in value or ()]
-        return None if value is None else self._of(value)
-
-
-_PLAIN = {
-    bool: _Plain(bool, many=False),
-    str: _Plain(str, many=False),
-    int: _Plain(int, many=False),
-    float: _Plain(float, many=False),
-    Path: _Plain(Path, many=False),
-    list[str]: _Plain(str, many=True),
-    list[float]: _Plain(float, many=True),
-    list[Path]: _Plain(Path, many=True),
-}
-"""Type of an option -> its conversion; numbers are checked before (`_check_number`), switches are on or off already."""
-
-
-def _convert_plainly(parameters: Iterable[Any]) -> None:
-    """Have options of plain types converted without the framework.
-
-    Args: parameters: of a verb; changed.
-    """
-    for parameter in parameters:
-        plain = _PLAIN.get(parameter.type_descriptor.annotation)
-        if plain is not None:
-            parameter.get_runtime_param = lambda plain=plain: plain
-
-
-class Verb(TyperCommand):
-    """A verb. An option that takes one value and is given twice is refused instead of losing the first value."""
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, name: str, run: Callable[..., None]) -> None:
+        text = inspect.getdoc(run) or ""
+        parameters = list(_parameters(run))
+        callback = click.pass_context(run) if "context" in inspect.signature(run).parameters else run
+        super().__init__(name, callback=callback, params=parameters, help=text, short_help=text.partition(".")[0] + ".")
         for parameter in self.params:
-            if isinstance(parameter, TyperOption) and not parameter.is_flag and parameter.metavar is None:
-                named = next((VALUES[name] for name in parameter.opts if name in VALUES), None)
-                parameter.metavar = named or _TYPES.get(parameter.type_descriptor.annotation)
+            named = next((VALUES[flag] for flag in parameter.opts if flag in VALUES), None)
+            if named is not None and parameter.metavar in ("<text>", "<file>", "<float>", "<int>"):
+                parameter.metavar = named
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the verb.
 
         Args:
             ctx: of this call; receives the values.
             args: words as the user wrote them.
         Returns: words that no parameter takes.
-        Raises: ParameterError: a single-valued option is given twice, or an option that has another name now.
+        Raises: ParameterError: an option that has another name now.
         """
         known = {name for parameter in self.params for name in parameter.opts}
         for name in (word.partition("=")[0] for word in args):
@@ -165,19 +120,22 @@ class Verb(TyperCommand):
                 value = "FILE" if now == "--out" else "NAME"
                 raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {value}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
-        words = _with_values(words, known)
-        texts, _, given = self.make_parser(ctx).parse_args(args=list(words))
-        for parameter, count in Counter(given).items():
-            takes_one = isinstance(parameter, TyperOption) and not parameter.multiple and not _is_switch(parameter)
-            if takes_one and count > 1:
-                name = max(parameter.opts, key=len)
-                raise ParameterError(f"{self.name}: {name} is given {count} times and takes one value; give it once")
-        for parameter in set(given):
-            _check_number(parameter, texts.get(parameter.name))
-        _convert_plainly(self.get_params(ctx))
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, _with_values(words, known))
 
-    def invoke(self, ctx: Context) -> Any:
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the arguments and the options.
+
+        Args:
+            ctx: of the call for help.
+            formatter: receives the text.
+        """
+        rows = [parameter.row for parameter in self.params if isinstance(parameter, Argument)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
+    def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; its files appear when it has ended, all of them or, where it is refused, none.
 
         Args: ctx: of this call, with the values.
@@ -193,26 +151,15 @@ class Verb(TyperCommand):
         raise ended
 
 
-def _check_number(parameter: object, text: object) -> None:
-    """Refuse a text that is no number where an option takes one.
-
-    Raises: ParameterError: with the option and the text.
-    """
-    if not isinstance(parameter, TyperOption):
-        return
-    annotation = parameter.type_descriptor.annotation
-    kind = float if annotation == list[float] else annotation
-    form, example = _NUMBERS.get(kind, ("", ""))
-    if not form or not isinstance(text, (str, list)):
-        return
-    from opticcl.units import number_of, whole_of
-
-    for one in [text] if isinstance(text, str) else text:
-        try:
-            whole_of(one) if kind is int else number_of(one)
-        except ValueError as error:
-            name = max(parameter.opts, key=len)
-            raise ParameterError(f"{name}: {one!r} {error}; give one such as {example}") from None
+def _parameters(run: Callable[..., None]) -> Iterator[click.Parameter]:
+    """Parameters of a verb."""
+    hints = get_type_hints(run, include_extras=True)
+    for one in inspect.signature(run).parameters.values():
+        if hints[one.name] is not click.Context:
+            hint, described = hints[one.name].__origin__, hints[one.name].__metadata__[0]
+            yield make_parameter(
+                one.name, hint, described, **({} if one.default is one.empty else {"default": one.default})
+            )
 
 
 def _with_values(words: list[str], known: set[str]) -> list[str]:
@@ -239,26 +186,10 @@ def _without_alias(word: str) -> str:
     return ALIASES[name] + equals + value
 
 
-def _is_switch(option: TyperOption) -> bool:
-    """Whether it is on or absent, so that giving it twice loses nothing."""
-    return option.is_flag and not option.secondary_opts
-
-
-class Verbs(TyperGroup):
+class Verbs(click.Group):
     """All verbs, in the panels of `opticcl --help`."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the words up to the verb.
-
-        Args:
-            ctx: of this call; receives the values.
-            args: words as the user wrote them.
-        Returns: the words from the verb on.
-        """
-        _convert_plainly(self.get_params(ctx))
-        return super().parse_args(ctx, args)
-
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one section a panel.
 
         Args:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any
 
-import typer
+import click
 
 from opticcl.cli._command import Verb
+from opticcl.cli._parameters import Option
 from opticcl.registry import convert_value
 from opticcl.units import format_quantity
 
@@ -70,7 +71,7 @@ def generated_command(sources: Callable[[], Sequence[OptionSource]]) -> type[Ver
     return GeneratedVerb
 
 
-def given_options(context: typer.Context) -> dict[str, Any]:
+def given_options(context: click.Context) -> dict[str, Any]:
     """Values of the generated options on the command line, converted, by the names of the fields."""
     return dict(context.meta.get(_KEY, {}))
 
@@ -85,7 +86,7 @@ class _Option(typing.NamedTuple):
     text: str
 
 
-def _parameters(sources: Sequence[OptionSource]) -> list[Any]:
+def _parameters(sources: Sequence[OptionSource]) -> list[click.Parameter]:
     """Parameters of the command-line framework."""
     found: dict[str, _Option] = {}
     for source in sources:
@@ -96,32 +97,28 @@ def _parameters(sources: Sequence[OptionSource]) -> list[Any]:
             known = found.setdefault(one.name, _Option(flag, hints[one.name], [], [], texts[one.name]))
             known.owners.append(source.owner)
             known.defaults.append(None if one.default is MISSING else one.default)
-    signature = inspect.Signature([_parameter(name, option) for name, option in found.items()])
-
-    def verb(**values: Any) -> None:
-        """Never called: only its parameters are used."""
-
-    verb.__signature__ = signature  # type: ignore[attr-defined]
-    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
-    app = typer.Typer(add_completion=False)
-    app.command()(verb)
-    return list(typer.main.get_command(app).params)
+    return [_parameter(name, option) for name, option in found.items()]
 
 
-def _parameter(name: str, option: _Option) -> inspect.Parameter:
+def _parameter(name: str, option: _Option) -> click.Parameter:
     """An optional parameter whose value goes to `given_options`."""
 
-    def keep(context: typer.Context, value: Any) -> None:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta.setdefault(_KEY, {})[name] = convert_value(value, option.hint, option.flag)
 
     boolean = option.hint is bool
     flag = f"{option.flag}/{option.flag.replace('--', '--no-', 1)}" if boolean else option.flag
-    info = typer.Option(
-        flag, help=_help(option), callback=keep, expose_value=False, metavar=None if boolean else _metavar(option.hint)
+    return Option(
+        [name, flag],
+        repeatable=False,
+        is_flag=boolean or None,
+        default=None,
+        help=_help(option),
+        callback=keep,
+        expose_value=False,
+        metavar=None if boolean else _metavar(option.hint),
     )
-    annotation: Any = Annotated[bool | None if boolean else str | None, info]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _help(option: _Option) -> str:

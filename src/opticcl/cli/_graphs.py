@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from opticcl.cli._options import make_fabric, parse_nodes, refuse_options
 from opticcl.errors import ParameterError
@@ -44,7 +44,7 @@ def read_graph(file: Path) -> DependencyGraph:
 
 def graph_on_fabric(
     verb: str,
-    context: typer.Context,
+    context: click.Context,
     file: Path,
     fabric: str | None,
     nodes: int | None,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
+from opticcl.cli._parameters import argument, option
 from opticcl.errors import FabricError, ParameterError
 
 if TYPE_CHECKING:
@@ -26,46 +27,46 @@ DEFAULT_SET = "common"
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(help="A plan file (.parquet, .csv, .json) or MSCCL XML of any origin, instead of --fabric."),
+    argument(help="A plan file (.parquet, .csv, .json) or MSCCL XML of any origin, instead of --fabric."),
 ]
 _FABRIC = "A fabric, name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8."
-FabricOption = Annotated[str, typer.Option("--fabric", "-f", help=_FABRIC)]
-FabricOrFileOption = Annotated[str | None, typer.Option("--fabric", "-f", help=_FABRIC)]
+FabricOption = Annotated[str, option("--fabric", "-f", help=_FABRIC)]
+FabricOrFileOption = Annotated[str | None, option("--fabric", "-f", help=_FABRIC)]
 FabricsOption = Annotated[
     list[str],
-    typer.Option("--fabric", "-f", help="A fabric, name:key=value,...; default: every fabric. Repeat for several."),
+    option("--fabric", "-f", help="A fabric, name:key=value,...; default: every fabric. Repeat for several."),
 ]
-NodesOption = Annotated[int | None, typer.Option("--nodes", "-n", help="Number of nodes; scales the fabric to them.")]
+NodesOption = Annotated[int | None, option("--nodes", "-n", help="Number of nodes; scales the fabric to them.")]
 NodeRateOption = Annotated[
     str | None,
-    typer.Option("--node-rate", help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper."),
+    option("--node-rate", help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper."),
 ]
 EqualOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--equal",
         help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W); --node-rate X is rate=X.",
     ),
 ]
 CollectiveOption = Annotated[
-    str, typer.Option("--collective", "-c", help="all_reduce, all_gather, all_to_all, ...; see opticcl list.")
+    str, option("--collective", "-c", help="all_reduce, all_gather, all_to_all, ...; see opticcl list.")
 ]
 AlgorithmOption = Annotated[
     str,
-    typer.Option("--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest whose light closes."),
+    option("--algorithm", "-a", help="An algorithm, name:key=value,...; auto: the fastest whose light closes."),
 ]
-RootOption = Annotated[int, typer.Option("--root", help="Root rank of a broadcast, scatter, reduce or gather.")]
+RootOption = Annotated[int, option("--root", help="Root rank of a broadcast, scatter, reduce or gather.")]
 JobOption = Annotated[
     str | None,
-    typer.Option("--job", help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes."),
+    option("--job", help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes."),
 ]
 StartOption = Annotated[
-    Path | None, typer.Option("--start", metavar="PLAN", help="A plan file whose last circuits stand at the start.")
+    Path | None, option("--start", metavar="PLAN", help="A plan file whose last circuits stand at the start.")
 ]
-SizeOption = Annotated[str, typer.Option("--size", "-s", help="Size of the whole message, such as 100MB.")]
+SizeOption = Annotated[str, option("--size", "-s", help="Size of the whole message, such as 100MB.")]
 WorkloadsOption = Annotated[
     list[str],
-    typer.Option(
+    option(
         "--workload",
         "-w",
         help="A trace (.et, .json, .log, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces of several ranks: a "
@@ -74,7 +75,7 @@ WorkloadsOption = Annotated[
 ]
 EngineOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--engine",
         help="closed_form: formulas; flow: transfers share links fairly; packet: cells wait in queues. With options: "
         "packet:cell_bytes=9kB,queue=input.",
@@ -84,11 +85,11 @@ LARGE = 256
 """Nodes from which several processes are used unless `--jobs` says otherwise [count]."""
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", help="Processes; default: one a core. The result is the same with any number."),
+    option("--jobs", help="Processes; default: one a core. The result is the same with any number."),
 ]
 AssumptionsOption = Annotated[
     str,
-    typer.Option(
+    option(
         "--assumptions",
         help="Named set of time assumptions, which chooses and charges: common, published (what each paper prints), or the "
         "rules of one paper: ramp, sipac, wrht, oddl, lumorph.",
@@ -96,7 +97,7 @@ AssumptionsOption = Annotated[
 ]
 AssumeOption = Annotated[
     list[str],
-    typer.Option(
+    option(
         "--assume",
         metavar="KEY=VALUE",
         help="One assumption of the set, such as endpoint=2.7us or compute=none. Repeat for several.",
@@ -104,7 +105,7 @@ AssumeOption = Annotated[
 ]
 OpticsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--optics",
         help="Losses and gains with which the light of a plan that auto chooses must close: literal (those of the paper), "
         "typical, ...; default: literal where the paper prints all that are needed, else typical.",
@@ -112,17 +113,17 @@ OpticsOption = Annotated[
 ]
 IgnoreLightOption = Annotated[
     bool,
-    typer.Option("--ignore-light", help="Choose and rank plans without regard to whether their light budget closes."),
+    option("--ignore-light", help="Choose and rank plans without regard to whether their light budget closes."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output and nothing else.")]
+JsonOption = Annotated[bool, option("--json", help="Print one JSON value on standard output and nothing else.")]
 SampleOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--sample",
         help="Follow only this number of chunks, drawn by --seed. The others get no verdict, and the exit code is 1.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of every random choice.")]
+SeedOption = Annotated[int, option("--seed", help="Seed of every random choice.")]
 
 
 def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
@@ -261,7 +262,7 @@ def make_plan(
 _PLAN_OPTIONS = ("nodes", "node_rate", "collective", "algorithm", "size", "root", "job", "optics", "ignore_light")
 
 
-def refuse_beside_file(verb: str, context: typer.Context, file: Path | None, fabric: str | None) -> None:
+def refuse_beside_file(verb: str, context: click.Context, file: Path | None, fabric: str | None) -> None:
     """Refuse options that contradict a plan file: a plan comes from a file or from options.
 
     Args:
@@ -277,7 +278,7 @@ def refuse_beside_file(verb: str, context: typer.Context, file: Path | None, fab
         refuse_options(verb, context, file, _PLAN_OPTIONS)
 
 
-def refuse_options(verb: str, context: typer.Context, file: Path, names: Sequence[str]) -> None:
+def refuse_options(verb: str, context: click.Context, file: Path, names: Sequence[str]) -> None:
     """Refuse options whose values a file determines.
 
     Args:
@@ -293,7 +294,7 @@ def refuse_options(verb: str, context: typer.Context, file: Path, names: Sequenc
             raise ParameterError(f"{verb}: {option} is part of {file}; leave {option} out")
 
 
-def is_given(context: typer.Context, name: str) -> bool:
+def is_given(context: click.Context, name: str) -> bool:
     """Whether an option is on the command line, by the name of its parameter."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

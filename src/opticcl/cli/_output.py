@@ -12,9 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-from typer.models import OptionInfo
-
+from opticcl.cli._parameters import Described, option
 from opticcl.errors import OutputError, printable
 
 if TYPE_CHECKING:
@@ -71,15 +69,14 @@ ARRAYS = FileKind("arrays", (".npy",))
 TIMELINE = FileKind("timeline", (".json",))
 
 
-def out_option(*kinds: FileKind | str) -> OptionInfo:
+def out_option(*kinds: FileKind | str) -> Described:
     """The option `-o/--out FILE` of a verb that writes these kinds of file.
 
     Args: kinds: of file, or their description where the suffixes are registered.
     """
     known = ", ".join(map(str, kinds))
     text = f"Write this file; its suffix selects what is written: {known}. Repeat for several."
-    option: OptionInfo = typer.Option("--out", "-o", metavar="FILE", help=text)
-    return option
+    return option("--out", "-o", metavar="FILE", help=text)
 
 
 class Outputs:
@@ -104,9 +101,9 @@ class Outputs:
         taken = {} if read is None else {os.path.realpath(read): "the input file"}
         for path in out:
             _check(path, "--out", suffixes, taken)
-        for option, (other, kind) in (named or {}).items():
+        for flag, (other, kind) in (named or {}).items():
             if other is not None:
-                _check(other, option, kind.suffixes, taken, kind.folder)
+                _check(other, flag, kind.suffixes, taken, kind.folder)
         self._paths = tuple(out)
         self.lines: list[str] = []
 

@@ -7,10 +7,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric
 from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
@@ -32,7 +33,7 @@ def run(
     nodes: NodesOption = None,
     preset: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--optics",
             help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
             "paper prints all values that are needed, else typical.",
@@ -40,21 +41,17 @@ def run(
     ] = None,
     change: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--set", metavar="NAME=VALUE", help="Change a value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several."
         ),
     ] = [],  # noqa: B006 (the framework copies it)
-    which: Annotated[
-        Which, typer.Option("--path", help="The path with the largest loss, or the mean path.")
-    ] = Which.worst,
+    which: Annotated[Which, option("--path", help="The path with the largest loss, or the mean path.")] = Which.worst,
     algorithm: Annotated[
         str | None,
-        typer.Option(
-            "--algorithm", "-a", help="Instead of --path: the worst path among the circuits of this algorithm."
-        ),
+        option("--algorithm", "-a", help="Instead of --path: the worst path among the circuits of this algorithm."),
     ] = None,
     collective: Annotated[
-        str | None, typer.Option("--collective", "-c", help="With --algorithm: its collective; default: all_reduce.")
+        str | None, option("--collective", "-c", help="With --algorithm: its collective; default: all_reduce.")
     ] = None,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
@@ -88,7 +85,7 @@ def run(
         for limit in limited:
             print(f"  {limit.text}")
         outputs.print_lines()
-    raise typer.Exit(0 if found.closes else 1)
+    raise click.exceptions.Exit(0 if found.closes else 1)
 
 
 def _budget(machine: Fabric, which: Which, algorithm: str | None, collective: str | None) -> Callable[[Optics], Budget]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._memory import keep_freed_memory
@@ -42,6 +42,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
@@ -57,7 +58,7 @@ def run(
     collective: CollectiveOption = "all_reduce",
     algorithm: Annotated[
         str,
-        typer.Option(
+        option(
             "--algorithm",
             "-a",
             help="An algorithm for every fabric; auto: the fastest of each fabric; main: the fastest and that of the "
@@ -68,7 +69,7 @@ def run(
     ignore_light: IgnoreLightOption = False,
     size: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--size", "-s", help="Size of the whole message, such as 100MB. Repeat for several messages in sequence."
         ),
     ] = [],  # noqa: B006
@@ -78,7 +79,7 @@ def run(
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Halve and double every assumption; list the swaps of rank.")
+        bool, option("--sensitivity", help="Halve and double every assumption; list the swaps of rank.")
     ] = False,
     root: RootOption = 0,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, TABLE, RECORD)] = [],  # noqa: B006
@@ -138,7 +139,7 @@ def run(
         swaps = [sensitivity_table(found)] if sensitivity else []
         print_table(*found.notes, comparison_table(found), *map(str, found.left_out), *swaps)
         outputs.print_lines()
-    raise typer.Exit(0 if found.ok else 1)
+    raise click.exceptions.Exit(0 if found.ok else 1)
 
 
 def _division(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from opticcl.cli._options import (
     DEFAULT_SET,
     AlgorithmOption,
@@ -37,6 +35,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def run(
     ] = [],  # noqa: B006
     node: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--node",
             help="Print the instructions of these nodes for each step, such as 3,7-9; with --out DIR/, write the tables of "
             "their devices alone.",
@@ -75,17 +74,15 @@ def run(
     ] = None,
     device: Annotated[
         list[str],
-        typer.Option("--device", help="With --out DIR/: write the tables of these devices alone, such as tx_gate."),
+        option("--device", help="With --out DIR/: write the tables of these devices alone, such as tx_gate."),
     ] = [],  # noqa: B006
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", metavar="FILE", help="Write the devices over time for Perfetto: .json."),
+        option("--trace", metavar="FILE", help="Write the devices over time for Perfetto: .json."),
     ] = None,
     listed: Annotated[
         bool,
-        typer.Option(
-            "--listed", help="List every step in a plan file, for programs that know no phases, or to edit it."
-        ),
+        option("--listed", help="List every step in a plan file, for programs that know no phases, or to edit it."),
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import (
     AlgorithmOption,
@@ -22,6 +22,7 @@ from opticcl.cli._options import (
     make_plan,
 )
 from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -51,42 +52,36 @@ def run(
     ignore_light: IgnoreLightOption = False,
     size: SizeOption = "100MB",
     job: JobOption = None,
-    loss: Annotated[float, typer.Option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
-    duplicate: Annotated[float, typer.Option("--duplicate", help="Share of control messages that arrive twice.")] = 0.0,
+    loss: Annotated[float, option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
+    duplicate: Annotated[float, option("--duplicate", help="Share of control messages that arrive twice.")] = 0.0,
     jitter: Annotated[
         str,
-        typer.Option(
+        option(
             "--jitter", help="Largest extra delay of a message, such as 20us; with --processes a thousand times this."
         ),
     ] = "0s",
     seed: SeedOption = 0,
     from_rest: Annotated[
         bool,
-        typer.Option(
-            "--from-rest", help="No collective ran before: the first step does not wait for the end of another."
-        ),
+        option("--from-rest", help="No collective ran before: the first step does not wait for the end of another."),
     ] = False,
     memory: Annotated[
         str | None,
-        typer.Option(
-            "--memory", help="Memory bandwidth for reductions, such as 1.5TB/s; default: reductions take no time."
-        ),
+        option("--memory", help="Memory bandwidth for reductions, such as 1.5TB/s; default: reductions take no time."),
     ] = None,
-    overlap: Annotated[
-        float, typer.Option("--overlap", help="Share of the reductions that overlaps control, 0 to 1.")
-    ] = 1.0,
+    overlap: Annotated[float, option("--overlap", help="Share of the reductions that overlaps control, 0 to 1.")] = 1.0,
     exchange: Annotated[
         int | None,
-        typer.Option("--exchange", help="Number of the exchange that the picture shows; default: the first."),
+        option("--exchange", help="Number of the exchange that the picture shows; default: the first."),
     ] = None,
     explore: Annotated[
         bool,
-        typer.Option("--explore", help="Visit every state of the protocol, on at most 4 nodes with a faulty network."),
+        option("--explore", help="Visit every state of the protocol, on at most 4 nodes with a faulty network."),
     ] = False,
     processes: Annotated[
-        bool, typer.Option("--processes", help="Run the protocol over UDP, one process per node, on random integers.")
+        bool, option("--processes", help="Run the protocol over UDP, one process per node, on random integers.")
     ] = False,
-    timeout: Annotated[str, typer.Option("--timeout", help="Time after which a process ends with an error.")] = "10s",
+    timeout: Annotated[str, option("--timeout", help="Time after which a process ends with an error.")] = "10s",
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,
 ) -> None:
@@ -129,7 +124,7 @@ def run(
     else:
         print_table(*report.blocks())
         outputs.print_lines()
-    raise typer.Exit(0 if report.ok else 1)
+    raise click.exceptions.Exit(0 if report.ok else 1)
 
 
 def _simulate(

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
 from opticcl.cli._options import FabricOrFileOption, JobOption, NodeRateOption, NodesOption, SizeOption, refuse_options
 from opticcl.cli._output import FileKind, Outputs, ProgressLine, out_option
+from opticcl.cli._parameters import argument
 from opticcl.errors import ParameterError
 
 
 def run(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A plan file, MSCCL XML or TE-CCL JSON.")],
+    context: click.Context,
+    file: Annotated[Path, argument(help="A plan file, MSCCL XML or TE-CCL JSON.")],
     out: Annotated[list[Path], out_option("the same in another format; see opticcl list formats")] = [],  # noqa: B006
     fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,

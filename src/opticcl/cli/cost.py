@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from opticcl.cli._options import (
     DEFAULT_SET,
     AssumeOption,
@@ -25,6 +23,7 @@ from opticcl.cli._options import (
     make_fabrics,
 )
 from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 
@@ -45,10 +44,10 @@ def run(
     fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
     nodes: NodesOption = None,
     node_rate: NodeRateOption = None,
-    prices: Annotated[str, typer.Option("--prices", help="Price list: default, ramp_hpc or ramp_dcn.")] = "default",
+    prices: Annotated[str, option("--prices", help="Price list: default, ramp_hpc or ramp_dcn.")] = "default",
     change: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--set",
             metavar="NAME=VALUE",
             help="Change a price or power: wss.usd=300, transceiver.w=5. Repeat for several.",
@@ -56,7 +55,7 @@ def run(
     ] = [],  # noqa: B006
     collective: Annotated[
         str | None,
-        typer.Option("--collective", "-c", help="Compute the energy of this collective too, by the fastest algorithm."),
+        option("--collective", "-c", help="Compute the energy of this collective too, by the fastest algorithm."),
     ] = None,
     size: SizeOption = "100MB",
     optics: OpticsOption = None,

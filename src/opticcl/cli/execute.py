@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import (
     DEFAULT_SET,
@@ -26,6 +26,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, out_option, print_json
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 
@@ -37,7 +38,7 @@ class DataTransport(StrEnum):
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     file: FileArgument = None,
     fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
@@ -48,20 +49,20 @@ def run(
     message: SizeOption = "1MB",
     root: RootOption = 0,
     job: JobOption = None,
-    dtype: Annotated[str, typer.Option("--dtype", help="Type of the random data: int64, float32, ...")] = "int64",
+    dtype: Annotated[str, option("--dtype", help="Type of the random data: int64, float32, ...")] = "int64",
     seed: SeedOption = 0,
     data: Annotated[
-        Path | None, typer.Option("--input", help="A .npy file with one row for each rank, instead of random data.")
+        Path | None, option("--input", help="A .npy file with one row for each rank, instead of random data.")
     ] = None,
     transport: Annotated[
         DataTransport,
-        typer.Option(
+        option(
             "--transport", help="memory: arrays of this process; light: through the optical elements of the machine."
         ),
     ] = DataTransport.memory,
     set_device: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--set-device",
             metavar="GROUP:DEVICE=STATE",
             help="With --transport light: a device that is set in another way than the plan needs, such as tx_gate:17=0; "
@@ -121,4 +122,4 @@ def run(
     else:
         print("\n".join(report.lines()))
         outputs.print_lines()
-    raise typer.Exit(0 if report.ok else 1)
+    raise click.exceptions.Exit(0 if report.ok else 1)

@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import JsonOption
+from opticcl.cli._parameters import argument, option
 from opticcl.errors import ParameterError
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     file: Annotated[
         list[Path] | None,
-        typer.Argument(help="Plan files (.parquet, .csv, .json) and studies (.toml) to open.", show_default=False),
+        argument(help="Plan files (.parquet, .csv, .json) and studies (.toml) to open."),
     ] = None,
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0: any that is free.")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", help="Processes that answer questions.")] = 2,
-    time_limit: Annotated[str, typer.Option("--time-limit", help="Of one question.")] = "120s",
-    show: Annotated[bool, typer.Option("--open", help="Open the address in the browser of this machine.")] = False,
+    port: Annotated[int, option("--port", help="Port to listen on; 0: any that is free.")] = 0,
+    jobs: Annotated[int, option("--jobs", help="Processes that answer questions.")] = 2,
+    time_limit: Annotated[str, option("--time-limit", help="Of one question.")] = "120s",
+    show: Annotated[bool, option("--open", help="Open the address in the browser of this machine.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Comparisons, plans and their light in a browser, on this machine alone. Ctrl-C ends it."""

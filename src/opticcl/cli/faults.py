@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+import click
 
 from opticcl.cli._options import (
     DEFAULT_SET,
@@ -37,6 +37,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import option
 from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
 from opticcl.errors import ParameterError
 from opticcl.files import as_written
@@ -60,35 +61,31 @@ def run(
     nodes: NodesOption = None,
     fail: Annotated[
         list[str],
-        typer.Option(
-            "--fail", help="Parts that fail together, such as switch:3+comb_laser:5. Repeat for further rows."
-        ),
+        option("--fail", help="Parts that fail together, such as switch:3+comb_laser:5. Repeat for further rows."),
     ] = [],  # noqa: B006 (the framework copies it)
-    sweep: Annotated[bool, typer.Option("--sweep", help="Every part, one of each class of equal parts.")] = False,
-    pairs: Annotated[int | None, typer.Option("--pairs", help="That many pairs of parts, chosen at random.")] = None,
+    sweep: Annotated[bool, option("--sweep", help="Every part, one of each class of equal parts.")] = False,
+    pairs: Annotated[int | None, option("--pairs", help="That many pairs of parts, chosen at random.")] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(
-            "--replay", metavar="FILE", help="Fault events of servers (.json) to replay on a job with spares."
-        ),
+        option("--replay", metavar="FILE", help="Fault events of servers (.json) to replay on a job with spares."),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option("--ranks", help="Servers of the job of --replay; default: all nodes but the spares.")
+        int | None, option("--ranks", help="Servers of the job of --replay; default: all nodes but the spares.")
     ] = None,
     spares: Annotated[
         int | None,
-        typer.Option("--spares", help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."),
+        option("--spares", help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."),
     ] = None,
     streamed: Annotated[
         bool,
-        typer.Option(
+        option(
             "--streamed",
             help="Pieces are forwarded while further ones arrive; all times are those of the device engine.",
         ),
     ] = False,
     recover: Annotated[
         list[str],
-        typer.Option("--recover", help="A time or share of the recovery, such as restart=600 or communication=0.5."),
+        option("--recover", help="A time or share of the recovery, such as restart=600 or communication=0.5."),
     ] = [],  # noqa: B006
     seed: SeedOption = 0,
     collective: CollectiveOption = "all_reduce",
@@ -144,7 +141,7 @@ def run(
     report = _answered(healthy, failures, sweep, pairs, seed, outputs, json)
     if json:
         print_json(report.record())
-    raise typer.Exit(0 if report.ok else 1)
+    raise click.exceptions.Exit(0 if report.ok else 1)
 
 
 def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import (
     DEFAULT_SET,
@@ -26,6 +26,7 @@ from opticcl.cli._options import (
     make_fabric,
 )
 from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -41,24 +42,20 @@ if TYPE_CHECKING:
 def run(
     fabric: Annotated[
         str | None,
-        typer.Option(
-            "--fabric", "-f", help="The machine, such as oddl:shape=8x8; default: the machine of the state file."
-        ),
+        option("--fabric", "-f", help="The machine, such as oddl:shape=8x8; default: the machine of the state file."),
     ] = None,
     nodes: NodesOption = None,
     place: Annotated[
-        list[str], typer.Option("--place", help="Place a job: its number of nodes, or name=nodes. Repeat for several.")
+        list[str], option("--place", help="Place a job: its number of nodes, or name=nodes. Repeat for several.")
     ] = [],  # noqa: B006 (the framework copies it)
     free: Annotated[
         list[str],
-        typer.Option("--free", help="End the job of this name before new jobs are placed. Repeat for several."),
+        option("--free", help="End the job of this name before new jobs are placed. Repeat for several."),
     ] = [],  # noqa: B006
-    state: Annotated[
-        Path | None, typer.Option("--state", help="File in which the jobs are kept between calls.")
-    ] = None,
+    state: Annotated[Path | None, option("--state", help="File in which the jobs are kept between calls.")] = None,
     arrivals: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--arrivals",
             help="Jobs over time: a list (.csv: time_s,name,nodes,duration_s) or poisson:load=0.85,count=300,mean=3600s,"
             "smallest=2,largest=64.",
@@ -66,7 +63,7 @@ def run(
     ] = None,
     policy: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--policy",
             help="How nodes are chosen: first, best, buddy, any (light goes around other jobs), exact (up to 64 nodes). With "
             "--arrivals, repeat for several.",
@@ -74,7 +71,7 @@ def run(
     ] = ["first"],  # noqa: B006
     communication: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--communication",
             help="Share of a job's duration that its collective takes alone, for --arrivals; default: 0.3.",
         ),
@@ -109,7 +106,7 @@ def run(
         work = JobWork(collective, size, algorithm, assumed, communication, optics, ignore_light)
         over_time = _over_time(make_fabric(fabric, nodes, None), arrivals, policy, seed, work)
         _print_over_time(over_time, outputs, json)
-        raise typer.Exit(0 if over_time.ok else 1)
+        raise click.exceptions.Exit(0 if over_time.ok else 1)
     if communication is not None or len(policy) > 1:
         raise ParameterError("jobs: --communication and several policies belong to --arrivals; leave them out")
     if state is not None and canonical(policy[0]) == "any":
@@ -134,7 +131,7 @@ def run(
     else:
         print_table(*([jobs_table(report)] if report.jobs else []), *report.lines())
         outputs.print_lines()
-    raise typer.Exit(0 if report.ok else 1)
+    raise click.exceptions.Exit(0 if report.ok else 1)
 
 
 @dataclass(frozen=True, slots=True)

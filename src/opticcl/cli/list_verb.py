@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from opticcl.cli._options import JsonOption
 from opticcl.cli._output import print_json, print_table
+from opticcl.cli._parameters import argument
 
 
 def run(
     name: Annotated[
         str | None,
-        typer.Argument(help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."),
+        argument(help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."),
     ] = None,
     json: JsonOption = False,
 ) -> None:

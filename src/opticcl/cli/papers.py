@@ -6,34 +6,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import JsonOption
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import argument, option
 from opticcl.errors import ParameterError
 
 
 def run(
-    paper: Annotated[str | None, typer.Argument(help="One paper; default: all of them.")] = None,
+    paper: Annotated[str | None, argument(help="One paper; default: all of them.")] = None,
     verdict: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--verdict",
             help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
         ),
     ] = [],  # noqa: B006 (the framework copies it)
     claim: Annotated[
         list[str],
-        typer.Option(
-            "--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."
-        ),
+        option("--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", help="Processes; default: 1, whose rows share plans. The result is the same with any number."
-        ),
+        option("--jobs", help="Processes; default: 1, whose rows share plans. The result is the same with any number."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -56,7 +53,7 @@ def run(
     else:
         print_table(ClaimsList(rows))
         outputs.print_lines()
-    raise typer.Exit(0 if all(row.ok for row in rows) else 1)
+    raise click.exceptions.Exit(0 if all(row.ok for row in rows) else 1)
 
 
 def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[str]) -> None:

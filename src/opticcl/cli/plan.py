@@ -7,8 +7,6 @@ from math import inf
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from opticcl.cli._options import (
     DEFAULT_SET,
     AssumeOption,
@@ -29,6 +27,7 @@ from opticcl.cli._options import (
     parse_nodes,
 )
 from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 PLAN_FILE = FileKind("plan file", (".parquet", ".csv"))
@@ -49,23 +48,21 @@ def run(
     start: StartOption = None,
     time_limit: Annotated[
         str | None,
-        typer.Option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),
+        option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),
     ] = None,
     overlap: Annotated[
         bool,
-        typer.Option(
-            "--overlap", help="On an ocs: some switches change while others send; timed by the device engine."
-        ),
+        option("--overlap", help="On an ocs: some switches change while others send; timed by the device engine."),
     ] = False,
     streamed: Annotated[
         bool,
-        typer.Option(
+        option(
             "--streamed", help="Cut the message: pieces are forwarded while further ones arrive; by the device engine."
         ),
     ] = False,
     imported: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--import",
             metavar="FILE",
             help="A published case for an ocs: a schedule of Harvest (.json), or a matrix of SWOT (.toml).",

@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from opticcl.cli._options import (
     DEFAULT_SET,
@@ -30,6 +30,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json
+from opticcl.cli._parameters import option
 from opticcl.errors import OpticclError, ParameterError, VerificationError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ PLAN_S = 300.0
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     file: FileArgument = None,
     fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
@@ -69,28 +70,28 @@ def run(
     optics: OpticsOption = None,
     ignore_light: IgnoreLightOption = False,
     message: Annotated[
-        list[str], typer.Option("--size", "-s", help="Size of the whole message, such as 1MB. Repeat for several.")
+        list[str], option("--size", "-s", help="Size of the whole message, such as 1MB. Repeat for several.")
     ] = ["1MB"],  # noqa: B006 (the framework copies it)
     root: RootOption = 0,
     job: JobOption = None,
-    dtype: Annotated[str, typer.Option(help="Type of the elements: int32, float32, ...")] = "float32",
-    repeat: Annotated[int, typer.Option(help="Timed repetitions; the median counts.")] = 5,
+    dtype: Annotated[str, option(help="Type of the elements: int32, float32, ...")] = "float32",
+    repeat: Annotated[int, option(help="Timed repetitions; the median counts.")] = 5,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Time the MPI library's own collective too; columns as in nccl-tests.")
+        bool, option("--compare", help="Time the MPI library's own collective too; columns as in nccl-tests.")
     ] = False,
     seed: SeedOption = 0,
     time_limit: Annotated[
         str,
-        typer.Option(
+        option(
             "--time-limit",
             help="Longest duration of a step, and with 10 s more of the start of MPI; then all processes end.",
         ),
     ] = "300s",
     pace: Annotated[
         float | None,
-        typer.Option("--pace", help="Delay deliveries to this multiple of the time of the circuits, such as 1000."),
+        option("--pace", help="Delay deliveries to this multiple of the time of the circuits, such as 1000."),
     ] = None,
-    mode: Annotated[PaceMode, typer.Option("--mode", help="With --pace: when a step begins.")] = PaceMode.barrier,
+    mode: Annotated[PaceMode, option("--mode", help="With --pace: when a step begins.")] = PaceMode.barrier,
     out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
 ) -> None:
@@ -106,7 +107,7 @@ def run(
         mpi = load_mpi()
     except OpticclError:
         if _rank_of_launcher():
-            raise typer.Exit(2) from None
+            raise click.exceptions.Exit(2) from None
         raise
     comm = mpi.COMM_WORLD
     try:
@@ -165,9 +166,9 @@ def run(
             _print(found, summary, _library(mpi), compare, json)
     except OpticclError as error:  # the same on all ranks
         if comm.rank:
-            raise typer.Exit(error.exit_code) from None
+            raise click.exceptions.Exit(error.exit_code) from None
         raise
-    except typer.Exit:
+    except click.exceptions.Exit:
         raise
     except BaseException as error:
         print(f"opticcl: rank {comm.rank} of {comm.size}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -175,7 +176,7 @@ def run(
         raise
     finally:
         limits.end()
-    raise typer.Exit(1 if wrong else 0)
+    raise click.exceptions.Exit(1 if wrong else 0)
 
 
 class _StartLimits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._generated import OptionSource, flag_of, generated_command, given_options
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
@@ -32,6 +32,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ Command = generated_command(_engine_options)
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     file: FileArgument = None,
     fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
@@ -72,17 +73,17 @@ def run(
     start: StartOption = None,
     links: Annotated[
         Path | None,
-        typer.Option("--links", metavar="FILE", help="Write the load of each link or port: .csv, .parquet, .json."),
+        option("--links", metavar="FILE", help="Write the load of each link or port: .csv, .parquet, .json."),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--trace", metavar="FILE", help="flow, packet: write the timeline of the transfers for Perfetto: .json."
         ),
     ] = None,
     programme: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--programme",
             metavar="FILE",
             help="Write the times of circuits, data, control, devices, for `verify --time`: .parquet, .json, .csv (a folder).",

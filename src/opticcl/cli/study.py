@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from opticcl.cli._options import JobsOption, JsonOption
 from opticcl.cli._output import (
@@ -23,6 +23,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import argument, option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.registry import nearest
@@ -48,53 +49,51 @@ FORMS = f"query FILE.toml SQL, or {', '.join(ANSWERS)} FILE.toml"
 def run(
     name: Annotated[
         str | None,
-        typer.Argument(
+        argument(
             help=f"FILE.toml: a design space; {FORMS}: of its results; or a study, name:key=value,...: {NAMES}; "
             "default: list them."
         ),
     ] = None,
-    study: Annotated[
-        str | None, typer.Argument(metavar="FILE.toml", help="Design space of a query or an answer.")
-    ] = None,
+    study: Annotated[str | None, argument(metavar="FILE.toml", help="Design space of a query or an answer.")] = None,
     sql: Annotated[
-        str | None, typer.Argument(metavar="SQL", help="Query on its table `results`: SELECT ... FROM results ...")
+        str | None, argument(metavar="SQL", help="Query on its table `results`: SELECT ... FROM results ...")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option("--folder", metavar="FOLDER", help="Ledger, results and answers; default: FILE.study here."),
+        option("--folder", metavar="FOLDER", help="Ledger, results and answers; default: FILE.study here."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count the points of a design space and estimate the time; write nothing.")
+        bool, option("--dry-run", help="Count the points of a design space and estimate the time; write nothing.")
     ] = False,
     where: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--where", metavar="AXIS=VALUE", help="Of an answer: one value of an axis: nodes=64. Repeat for several."
         ),
     ] = [],  # noqa: B006 (the framework copies it)
     x: Annotated[
-        str | None, typer.Option("--x", metavar="AXIS", help="Of a map: columns; of lines: the axis; default: size.")
+        str | None, option("--x", metavar="AXIS", help="Of a map: columns; of lines: the axis; default: size.")
     ] = None,
     y: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--y",
             metavar="AXIS|COLUMN",
             help="Of a map: rows; default: nodes. Of lines: what was measured; default: total_s.",
         ),
     ] = None,
     over: Annotated[
-        str | None, typer.Option("--over", metavar="AXIS", help="Of a breakeven: the axis; default: size.")
+        str | None, option("--over", metavar="AXIS", help="Of a breakeven: the axis; default: size.")
     ] = None,
     between: Annotated[
         list[str],
-        typer.Option("--between", metavar="FABRIC", help="Of a breakeven or lines: these alone. Repeat for several."),
+        option("--between", metavar="FABRIC", help="Of a breakeven or lines: these alone. Repeat for several."),
     ] = [],  # noqa: B006
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     jobs: JobsOption = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--scheduler",
             metavar="ADDRESS",
             help="Compute the points of a design space on the workers of this dask scheduler: tcp://HOST:8786.",
@@ -102,11 +101,11 @@ def run(
     ] = None,
     slurm: Annotated[
         int | None,
-        typer.Option("--slurm", metavar="JOBS", help="Compute them in this number of jobs of SLURM (dask-jobqueue)."),
+        option("--slurm", metavar="JOBS", help="Compute them in this number of jobs of SLURM (dask-jobqueue)."),
     ] = None,
     slurm_set: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--slurm-set",
             metavar="KEY=VALUE",
             help="Of a job of SLURM: cores, memory, walltime, queue, account, interface, local_directory, log_directory; "
@@ -126,17 +125,17 @@ def run(
         _run_space(Path(name), folder, _Where(jobs, scheduler, slurm, tuple(slurm_set)), dry_run, out, json)
         return
     of_cluster: dict[str, object] = {"--scheduler": scheduler, "--slurm": slurm, "--slurm-set": slurm_set}
-    for option, given_value in of_cluster.items():
+    for flag, given_value in of_cluster.items():
         if given_value:
-            raise ParameterError(f"study: {option} is of a run of a design space; give FILE.toml, or leave it out")
+            raise ParameterError(f"study: {flag} is of a run of a design space; give FILE.toml, or leave it out")
     if name == "query" or name in ANSWERS:
         given = {"where": where, "x": x, "y": y, "over": over, "between": between}
         _of_results(name, study, sql, folder, {key: value for key, value in given.items() if value}, out, json)
         return
     _refuse_second(study, name)
-    for option, value in (("--folder", folder), ("--dry-run", dry_run), ("--where", where), ("--jobs", jobs)):
+    for flag, value in (("--folder", folder), ("--dry-run", dry_run), ("--where", where), ("--jobs", jobs)):
         if value:
-            raise ParameterError(f"study: {option} is of a design space; give FILE.toml, or leave it out")
+            raise ParameterError(f"study: {flag} is of a design space; give FILE.toml, or leave it out")
     if name is None:
         outputs = Outputs(out, RECORD)  # a list of names is neither drawn nor a table
         questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
@@ -259,7 +258,7 @@ def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, ou
         for file in written:
             print(f"answer: {printable(str(file))}")
         outputs.print_lines()
-    raise typer.Exit(0 if found.ok else 1)
+    raise click.exceptions.Exit(0 if found.ok else 1)
 
 
 def _write_answers(space: DesignSpace, folder: Path) -> list[str]:

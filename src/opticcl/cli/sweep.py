@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import (
     DEFAULT_SET,
@@ -29,6 +29,7 @@ from opticcl.cli._options import (
     make_fabrics,
 )
 from opticcl.cli._output import RECORD, TABLE, Outputs, ProgressLine, out_option, print_json, print_table
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 
@@ -41,9 +42,9 @@ def run(
     algorithm: AlgorithmOption = "auto",
     optics: OpticsOption = None,
     ignore_light: IgnoreLightOption = False,
-    smallest: Annotated[str, typer.Option("--from", help="Smallest message.")] = "1KB",
-    largest: Annotated[str, typer.Option("--to", help="Largest message.")] = "1GB",
-    factor: Annotated[float, typer.Option("--factor", help="Ratio of each size to the previous one.")] = 4.0,
+    smallest: Annotated[str, option("--from", help="Smallest message.")] = "1KB",
+    largest: Annotated[str, option("--to", help="Largest message.")] = "1GB",
+    factor: Annotated[float, option("--factor", help="Ratio of each size to the previous one.")] = 4.0,
     engine: EngineOption = "closed_form",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
@@ -83,4 +84,4 @@ def run(
         not_tried = not_tried_line(found.not_tried)
         print_table(sweep_table(found), *remarks, *filter(None, [not_tried]), *map(str, found.left_out))
         outputs.print_lines()
-    raise typer.Exit(0 if found.ok else 1)
+    raise click.exceptions.Exit(0 if found.ok else 1)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import (
     CollectiveOption,
@@ -22,6 +22,7 @@ from opticcl.cli._options import (
     parse_nodes,
 )
 from opticcl.cli._output import PLAN, Outputs, ProgressLine, out_option, print_json
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 
@@ -34,31 +35,31 @@ class Method(StrEnum):
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     fabric: FabricOption,
     nodes: NodesOption = None,
     collective: CollectiveOption = "all_reduce",
     file: Annotated[
         Path | None,
-        typer.Option("--file", help="A custom collective (.toml, .json), see docs/synthesis.md."),
+        option("--file", help="A custom collective (.toml, .json), see docs/synthesis.md."),
     ] = None,
     chunks: Annotated[
-        int, typer.Option("--chunks", help="Chunks of each rank's block, or of the message if ranks have no blocks.")
+        int, option("--chunks", help="Chunks of each rank's block, or of the message if ranks have no blocks.")
     ] = 1,
     root: RootOption = 0,
     job: JobOption = None,
     time_limit: Annotated[
-        str, typer.Option("--time-limit", help="Time after which the best schedule so far is returned.")
+        str, option("--time-limit", help="Time after which the best schedule so far is returned.")
     ] = "30s",
     seed: SeedOption = 0,
     method: Annotated[
         Method,
-        typer.Option(
+        option(
             "--method",
             help="auto: with a solver if one is installed; constructed: without one; solver: refused without one.",
         ),
     ] = Method.auto,
-    routes: Annotated[int, typer.Option("--routes", help="Paths available to each pair of nodes, 1 to 8.")] = 2,
+    routes: Annotated[int, option("--routes", help="Paths available to each pair of nodes, 1 to 8.")] = 2,
     size: SizeOption = "100MB",
     out: Annotated[list[Path], out_option(PLAN)] = [],  # noqa: B006 (the framework copies it)
     json: JsonOption = False,

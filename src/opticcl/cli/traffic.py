@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from opticcl.cli._options import FabricOption, JsonOption, NodesOption, SeedOption, make_fabric
 from opticcl.cli._output import (
@@ -19,6 +19,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def run(
     nodes: NodesOption = None,
     load: Annotated[
         list[float],
-        typer.Option("--load", help="Load of the busiest port, such as 0.9; 1 fills it. Repeat for several."),
+        option("--load", help="Load of the busiest port, such as 0.9; 1 fills it. Repeat for several."),
     ] = [0.9],  # noqa: B006 (the framework copies it)
     flows: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--flows",
             help="Sizes of the flows: cell, uniform, university, private_enterprise, commercial_cloud, social_media_cloud. "
             "Repeat for several.",
@@ -47,48 +48,48 @@ def run(
     ] = ["cell"],  # noqa: B006
     gaps: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--gaps",
             help="Gaps: poisson, uniform, weibull, lognormal, two_modes, four_modes; default: those of the flows.",
         ),
     ] = None,
     skew: Annotated[
         list[float],
-        typer.Option(
+        option(
             "--skew",
             help="Weight of a fifth of the nodes over that of the others; default: that of the flows. Repeat for several.",
         ),
     ] = [],  # noqa: B006
     placement: Annotated[
-        str, typer.Option("--placement", help="Hot nodes: spread over the machine, or group: side by side.")
+        str, option("--placement", help="Hot nodes: spread over the machine, or group: side by side.")
     ] = "spread",
     between_racks: Annotated[
         float | None,
-        typer.Option(
+        option(
             "--between-racks",
             help="Share of the flows that leaves its rack, 0 to 1; 1: any node. Default: that of the flows.",
         ),
     ] = None,
     scheduler: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--scheduler",
             help="native, native:iterations=2, rack, cyclic, cyclic:hops=2, or reference (small machines). Repeat for several.",
         ),
     ] = ["native"],  # noqa: B006
     slots: Annotated[
         int | None,
-        typer.Option("--slots", help="Length of a run; default: 10,000, or 20 times the longest flow if that is more."),
+        option("--slots", help="Length of a run; default: 10,000, or 20 times the longest flow if that is more."),
     ] = None,
     seed: SeedOption = 0,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check every slot of every epoch by the law of light; takes longer.")
+        bool, option("--verify", help="Check every slot of every epoch by the law of light; takes longer.")
     ] = False,
     beside: Annotated[
-        Path | None, typer.Option("--beside", help="A plan file of the same machine that runs beside the traffic.")
+        Path | None, option("--beside", help="A plan file of the same machine that runs beside the traffic.")
     ] = None,
     reserve: Annotated[
-        str | None, typer.Option("--reserve", help="Cells of that plan: slots=3 (of an epoch; default) or planes=2.")
+        str | None, option("--reserve", help="Cells of that plan: slots=3 (of an epoch; default) or planes=2.")
     ] = None,
     out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
     json: JsonOption = False,
@@ -112,7 +113,7 @@ def run(
     else:
         print_table(traffic_table(report), *report.lines())
         outputs.print_lines()
-    raise typer.Exit(0 if report.ok else 1)
+    raise click.exceptions.Exit(0 if report.ok else 1)
 
 
 def _setups(

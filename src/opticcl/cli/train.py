@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+import click
 
 from opticcl.cli._clock import ClockOption, parse_clock
 from opticcl.cli._generated import OptionSource, generated_command, given_options
@@ -43,6 +43,7 @@ from opticcl.cli._output import (
     print_json,
     print_table,
 )
+from opticcl.cli._parameters import option
 from opticcl.errors import ParameterError
 from opticcl.registry import convert_value
 
@@ -65,10 +66,10 @@ Command = generated_command(_runtime_options)
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     model: Annotated[
         str | None,
-        typer.Option("--model", "-m", help="A model, name:key=value,..., or a .toml file; see opticcl list."),
+        option("--model", "-m", help="A model, name:key=value,..., or a .toml file; see opticcl list."),
     ] = None,
     workload: WorkloadsOption = [],  # noqa: B006
     nodes: NodesOption = None,
@@ -77,118 +78,106 @@ def run(
     equal: EqualOption = None,
     algorithm: Annotated[
         str,
-        typer.Option(
+        option(
             "--algorithm", "-a", help="Used for each collective that it supports; auto: the fastest for each message."
         ),
     ] = "auto",
     optics: OpticsOption = None,
     ignore_light: IgnoreLightOption = False,
     batch: Annotated[
-        int | None, typer.Option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
+        int | None, option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
     ] = None,
     local_batch: Annotated[
         int | None,
-        typer.Option("--local-batch", help="Samples of each copy of the model, instead of --batch; default: 16."),
+        option("--local-batch", help="Samples of each copy of the model, instead of --batch; default: 16."),
     ] = None,
     data: Annotated[
-        int | None, typer.Option("--data", help="Copies of the model; default: as the other degrees permit.")
+        int | None, option("--data", help="Copies of the model; default: as the other degrees permit.")
     ] = None,
-    tensor: Annotated[
-        int | None, typer.Option("--tensor", help="Devices that share each layer, as in Megatron.")
-    ] = None,
-    pipeline: Annotated[int | None, typer.Option("--pipeline", help="Stages of consecutive layers.")] = None,
-    expert: Annotated[
-        int | None, typer.Option("--expert", help="Devices that share experts or embedding tables.")
-    ] = None,
-    context_parallel: Annotated[
-        int | None, typer.Option("--context", help="Devices that share a sample's tokens.")
-    ] = None,
+    tensor: Annotated[int | None, option("--tensor", help="Devices that share each layer, as in Megatron.")] = None,
+    pipeline: Annotated[int | None, option("--pipeline", help="Stages of consecutive layers.")] = None,
+    expert: Annotated[int | None, option("--expert", help="Devices that share experts or embedding tables.")] = None,
+    context_parallel: Annotated[int | None, option("--context", help="Devices that share a sample's tokens.")] = None,
     sequence_parallel: Annotated[
         bool | None,
-        typer.Option("--sequence-parallel", help="Tensor-parallel devices divide the tokens between layers."),
+        option("--sequence-parallel", help="Tensor-parallel devices divide the tokens between layers."),
     ] = None,
     zero: Annotated[
         int | None,
-        typer.Option("--zero", help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."),
+        option("--zero", help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."),
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option("--schedule", help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
+        str | None, option("--schedule", help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
     ] = None,
     virtual_stages: Annotated[
-        int | None, typer.Option("--virtual-stages", help="Of the interleaved schedule, on each device; 2 if left out.")
+        int | None, option("--virtual-stages", help="Of the interleaved schedule, on each device; 2 if left out.")
     ] = None,
     activations: Annotated[
-        str | None, typer.Option("--activations", help="kept, recomputed or offloaded; kept if left out.")
+        str | None, option("--activations", help="kept, recomputed or offloaded; kept if left out.")
     ] = None,
     micro_batches: Annotated[
-        int | None, typer.Option("--micro-batches", help="Parts of the samples of each copy that pass the pipeline.")
+        int | None, option("--micro-batches", help="Parts of the samples of each copy that pass the pipeline.")
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--device",
             help="Device, such as a100, h100 or a100:memory=80GB; times computation that a trace records without duration.",
         ),
     ] = None,
     precision: Annotated[
-        str | None, typer.Option("--precision", help="Data type of the computation: fp32, tf32, fp16 or bf16.")
+        str | None, option("--precision", help="Data type of the computation: fp32, tf32, fp16 or bf16.")
     ] = None,
     efficiency: Annotated[
         float | None,
-        typer.Option("--efficiency", help="Share of the device's peak rate that layers reach, such as 0.4."),
+        option("--efficiency", help="Share of the device's peak rate that layers reach, such as 0.4."),
     ] = None,
     times: Annotated[
-        str | None, typer.Option("--times", help="File of measured times of the layers, instead of --device.")
+        str | None, option("--times", help="File of measured times of the layers, instead of --device.")
     ] = None,
     compute_scale: Annotated[
         float,
-        typer.Option("--compute-scale", help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."),
+        option("--compute-scale", help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."),
     ] = 1.0,
     clock: ClockOption = None,
     recorded_on: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--recorded-on",
             help="Model of the network on which the trace was recorded, such as ideal:rate=100Gb/s, to compare with it.",
         ),
     ] = None,
     groups: Annotated[
         str,
-        typer.Option(
-            "--groups", help="scaled: a process group has a fabric of its size; machine: its nodes of the machine."
-        ),
+        option("--groups", help="scaled: a process group has a fabric of its size; machine: its nodes of the machine."),
     ] = "scaled",
     straggler: Annotated[
         list[str],
-        typer.Option(
-            "--straggler", help="Factor on the computation time of a device, such as 3=1.2. Repeat for several."
-        ),
+        option("--straggler", help="Factor on the computation time of a device, such as 3=1.2. Repeat for several."),
     ] = [],  # noqa: B006
     together: Annotated[
         bool,
-        typer.Option(
+        option(
             "--together",
             help="Also plan the messages together: circuits stand from one to the next, or change while the job computes.",
         ),
     ] = False,
-    samples: Annotated[int | None, typer.Option("--samples", help="Samples of an epoch.")] = None,
-    epochs: Annotated[float | None, typer.Option("--epochs", help="Epochs of the training; needs --samples.")] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", help="Iterations of the training, instead of --epochs.")
-    ] = None,
+    samples: Annotated[int | None, option("--samples", help="Samples of an epoch.")] = None,
+    epochs: Annotated[float | None, option("--epochs", help="Epochs of the training; needs --samples.")] = None,
+    steps: Annotated[int | None, option("--steps", help="Iterations of the training, instead of --epochs.")] = None,
     engine: EngineOption = "closed_form",
     assumptions: AssumptionsOption = DEFAULT_SET,
     assume: AssumeOption = [],  # noqa: B006
     faults: Annotated[
         Path | None,
-        typer.Option("--faults", metavar="FILE", help="Fault events (.json) to replay: samples a day on every fabric."),
+        option("--faults", metavar="FILE", help="Fault events (.json) to replay: samples a day on every fabric."),
     ] = None,
     spares: Annotated[
         int | None,
-        typer.Option("--spares", help="Devices kept as spares in a second replay of --faults; default: one of 25."),
+        option("--spares", help="Devices kept as spares in a second replay of --faults; default: one of 25."),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
+        Path | None, option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
     ] = None,
     out: Annotated[list[Path], out_option(PAGE, PICTURE, RECORD)] = [],  # noqa: B006
     jobs: JobsOption = None,
@@ -276,7 +265,7 @@ def run(
 
             print_table(training_faults_table(under_faults), *under_faults.lines())
         outputs.print_lines()
-    raise typer.Exit(0 if all(row.verified for row in found.rows) else 1)
+    raise click.exceptions.Exit(0 if all(row.verified for row in found.rows) else 1)
 
 
 def _record(found: TrainingResult, under_faults: TrainingFaults | None) -> dict[str, Any]:

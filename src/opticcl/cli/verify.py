@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
-import typer
+import click
 
 from opticcl.cli._graphs import is_graph_file, read_graph
 from opticcl.cli._options import (
@@ -30,6 +30,7 @@ from opticcl.cli._options import (
     refuse_beside_file,
 )
 from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json
+from opticcl.cli._parameters import option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.units import quantity
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    context: typer.Context,
+    context: click.Context,
     file: FileArgument = None,
     fabric: FabricOrFileOption = None,
     nodes: NodesOption = None,
@@ -62,20 +63,20 @@ def run(
     sample: SampleOption = None,
     all_chunks: Annotated[
         bool,
-        typer.Option("--all-chunks", help="Does nothing: all chunks of a plan are judged. Kept for one version."),
+        option("--all-chunks", help="Does nothing: all chunks of a plan are judged. Kept for one version."),
     ] = False,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Does nothing: data of a plan are counted exactly. Kept for one version."),
+        option("--exact", help="Does nothing: data of a plan are counted exactly. Kept for one version."),
     ] = False,
     seed: SeedOption = 0,
     budget: Annotated[
         str | None,
-        typer.Option("--budget", help="Verify the light budget too, with this preset: literal, typical, ..."),
+        option("--budget", help="Verify the light budget too, with this preset: literal, typical, ..."),
     ] = None,
     change: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--set",
             metavar="NAME=VALUE",
             help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
@@ -83,7 +84,7 @@ def run(
     ] = [],  # noqa: B006 (the framework copies it)
     emulate: Annotated[
         str,
-        typer.Option(
+        option(
             "--emulate",
             help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
             "means always.",
@@ -91,7 +92,7 @@ def run(
     ] = "auto",
     isolation: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--isolation",
             metavar="NAME=DB",
             help="With --emulate: light leaks in these elements too, by group or kind, as in cross=25dB. Repeat for several.",
@@ -99,7 +100,7 @@ def run(
     ] = [],  # noqa: B006
     time: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--time",
             metavar="FILE",
             help="Verify this programme by the laws of time, in place of data and light: .parquet, .json, .csv.",
@@ -107,7 +108,7 @@ def run(
     ] = None,
     start: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--start",
             metavar="PLAN",
             help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
@@ -115,7 +116,7 @@ def run(
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--tables",
             metavar="DIR",
             help="Verify device tables alone, in place of a plan: light and data of the devices that they set; with --budget "
@@ -191,10 +192,10 @@ def _verify_graph(
     """
     from opticcl.verify.dependencies import verify_graph
 
-    for option, given in (("--sample", sample is not None), ("--budget", budget is not None), ("--set", bool(change))):
+    for flag, given in (("--sample", sample is not None), ("--budget", budget is not None), ("--set", bool(change))):
         if given:
             raise ParameterError(
-                f"verify: {option}: every chunk of {file} is verified, and it has no light; leave {option} out"
+                f"verify: {flag}: every chunk of {file} is verified, and it has no light; leave {flag} out"
             )
     graph = read_graph(file)
     with ProgressLine() as progress:
@@ -228,7 +229,7 @@ def _verify_times(plan: Plan, file: Path, start: Path | None, outputs: Outputs, 
 
 
 def _verify_tables(
-    context: typer.Context, path: Path, budget: str | None, change: list[str], outputs: Outputs, json: bool
+    context: click.Context, path: Path, budget: str | None, change: list[str], outputs: Outputs, json: bool
 ) -> NoReturn:
     """Verify a directory of device tables.
 
@@ -274,7 +275,7 @@ def _leave_with(about: object, verdict: Verdict | TimeVerdict | TableVerdict, ou
         print(about)
         print(verdict)
         outputs.print_lines()
-    raise typer.Exit(0 if verdict.ok else 1)
+    raise click.exceptions.Exit(0 if verdict.ok else 1)
 
 
 def _values(fabric: Fabric, preset: str | None, change: list[str]) -> Optics | None:

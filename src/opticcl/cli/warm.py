@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from opticcl.cli._options import JsonOption
 from opticcl.cli._output import ProgressLine, print_json
+from opticcl.cli._parameters import option
 
 
 def run(
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also those of the flow and packet engines, routes, failed parts, and execution."),
+        option("--all", help="Also those of the flow and packet engines, routes, failed parts, and execution."),
     ] = False,
     json: JsonOption = False,
 ) -> None:

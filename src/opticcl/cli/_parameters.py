@@ -1,0 +1,204 @@
+"""Options and arguments of the verbs: how they are described, and how their texts become values."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opticcl.errors import ParameterError
+from opticcl.units import number_of, whole_of
+
+__all__ = [
+    "NUMBER",
+    "WHOLE",
+    "Argument",
+    "Described",
+    "Option",
+    "argument",
+    "long_flag",
+    "make_parameter",
+    "option",
+    "value_type",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What the command line shows of a value that a user gives.
+
+    Args:
+        flags: names of the option; empty: that of the parameter.
+        help: text of the help.
+        metavar: placeholder of the value in the help; empty: that of its type.
+        positional: whether it is an argument, which has no name on the command line.
+    """
+
+    flags: tuple[str, ...]
+    help: str
+    metavar: str = ""
+    positional: bool = False
+
+
+def option(*flags: str, help: str, metavar: str = "") -> Described:
+    """Describe an option.
+
+    Args: flags, help, metavar: of `Described`.
+    """
+    return Described(flags, help, metavar)
+
+
+def argument(*, help: str, metavar: str = "") -> Described:
+    """Describe an argument.
+
+    Args: help, metavar: of `Described`.
+    """
+    return Described((), help, metavar, positional=True)
+
+
+class Argument(click.Argument):
+    """An argument that the help explains.
+
+    Args:
+        name: of the parameter.
+        about: text of the help.
+        placeholder: of the value.
+        metavar: name in the help; empty: that of the parameter.
+        settings: of `click.Argument`.
+    """
+
+    def __init__(self, name: str, about: str, placeholder: str, metavar: str = "", **settings: Any) -> None:
+        super().__init__([name], **settings)
+        shown = metavar or name
+        self.metavar = (shown if self.required else f"[{shown}]") + "..." * (self.nargs != 1)
+        self.row = (
+            f"{shown}{'...' * (self.nargs != 1)} {placeholder}",
+            about + "  [required]" * self.required,
+        )
+        """Both columns of the help."""
+
+
+class Option(click.Option):
+    """An option that takes a value. A second value is refused, where it takes one, instead of losing the first.
+
+    Args:
+        declared: name of the parameter and flags.
+        repeatable: whether it takes several values.
+        settings: of `click.Option`; `default` is one value where it takes one.
+    """
+
+    def __init__(self, declared: Sequence[str], *, repeatable: bool, **settings: Any) -> None:
+        if not repeatable and settings.get("default") is not None:
+            settings["default"] = (settings["default"],)
+        super().__init__(declared, multiple=True, show_default=True, **settings)
+        self.repeatable = repeatable
+
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """The values, or the one value; None if it is not given.
+
+        Args:
+            ctx: of the call.
+            value: texts.
+        Raises: ParameterError: there are several, and it takes one.
+        """
+        if not self.repeatable and value is not None and len(value) > 1:
+            raise ParameterError(
+                f"{ctx.command.name}: {long_flag(self)} is given {len(value)} times and takes one value; give it once"
+            )
+        values = super().type_cast_value(ctx, value)
+        return list(values) if self.repeatable else next(iter(values), None)
+
+
+class _Number(click.ParamType[Any]):
+    """A number that is written in the digits 0 to 9.
+
+    Args:
+        read: converts a text; its ValueError says what is wrong.
+        example: of such a number, for messages.
+    """
+
+    name = "number"
+
+    def __init__(self, read: Callable[[str], float], example: str) -> None:
+        self._read, self._example = read, example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number that a text writes; a default is one already.
+
+        Raises: ParameterError: it writes none; with the option, the text and an example.
+        """
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            assert param is not None
+            raise ParameterError(f"{long_flag(param)}: {value!r} {error}; give one such as {self._example}") from None
+
+
+WHOLE = _Number(whole_of, "8")
+NUMBER = _Number(number_of, "0.5")
+
+_TYPES = {
+    int: (WHOLE, "<int>"),
+    float: (NUMBER, "<float>"),
+    str: (click.STRING, "<text>"),
+    Path: (Path, "<file>"),
+}
+"""Type of a value -> the framework's and a placeholder."""
+
+
+def long_flag(parameter: click.Parameter) -> str:
+    """The longest name of an option."""
+    return max(parameter.opts, key=len)
+
+
+def value_type(hint: Any) -> tuple[Any, bool]:
+    """The type of one value of an annotation, and whether it takes several.
+
+    >>> value_type(int | None), value_type(list[str])
+    ((<class 'int'>, False), (<class 'str'>, True))
+    """
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        (hint,) = (one for one in typing.get_args(hint) if one is not type(None))
+    if typing.get_origin(hint) is list:
+        return typing.get_args(hint)[0], True
+    return hint, False
+
+
+def make_parameter(name: str, hint: Any, described: Described, **default: Any) -> click.Parameter:
+    """A parameter of the framework.
+
+    Args:
+        name: of the value.
+        hint: its annotation: int, float, str, bool, Path or an enumeration, or a list of these; or None.
+        described: its description.
+        default: `default` where it has one; otherwise it is required.
+    """
+    kind, many = value_type(hint)
+    if described.positional:
+        settings = {"required": not default, "nargs": -1 if many else 1}
+        type, placeholder = (Path, "<path>") if kind is Path else _TYPES[kind]
+        return Argument(name, described.help, placeholder, described.metavar, type=type, **settings)
+    declared = [name, *(described.flags or ["--" + name.replace("_", "-")])]
+    if kind is bool:
+        return click.Option(declared, is_flag=True, help=described.help, **default)
+    if issubclass(kind, StrEnum):
+        type, placeholder = click.Choice(kind), f"<{'|'.join(kind)}>"
+    else:
+        type, placeholder = _TYPES[kind]
+    return Option(
+        declared,
+        repeatable=many,
+        type=type,
+        required=not default,
+        metavar=described.metavar or placeholder,
+        help=described.help,
+        **default,
+    )
