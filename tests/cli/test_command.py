@@ -14,10 +14,10 @@ from click import UsageError
 from tests.cli.verbs import VERBS, options_of, parse
 
 from opticcl import assumptions, cli
-from opticcl.cli import _options
 from opticcl.cli._command import ALIASES, FORMER, PANELS
 from opticcl.cli._output import FileKind, Outputs
 from opticcl.cli._parameters import NUMBER, WHOLE
+from opticcl.cli._request import DEFAULT_SET
 from opticcl.errors import ParameterError
 
 SHORT = {
@@ -124,7 +124,7 @@ def test_long_and_short_forms_are_one_option(opticcl):
     assert parse("list", "ideal", "--json", "--json").params["json"] is True
     with pytest.raises(ParameterError, match="--overlap is given 2 times"):
         parse("train", "--model", "lenet", "--overlap", "--no-overlap")
-    assert parse("compare", "-f", "a", "-f", "b", "-o", "c.svg", "-o", "d.json").params["fabric"] == ["a", "b"]
+    assert parse("compare", "-f", "a", "-f", "b", "-o", "c.svg", "-o", "d.json").params["fabrics"] == ("a", "b")
 
 
 def test_other_spellings_of_out(opticcl, tmp_path):
@@ -265,7 +265,7 @@ def test_values_of_assume_are_given_once(opticcl):
 
 def test_the_default_assumptions_are_those_of_the_library():
     """The command line names them without an import that help would wait for."""
-    assert _options.DEFAULT_SET == assumptions.DEFAULT_SET
+    assert DEFAULT_SET == assumptions.DEFAULT_SET
 
 
 def test_garbage_is_looked_for_often_once_modules_are_read(monkeypatch):

@@ -71,7 +71,7 @@ def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
     )
     for verb in verbs:
         module = importlib.import_module(f"{__name__}.{_MODULES[verb]}")
-        group.add_command(getattr(module, "Command", Verb)(verb, module.run))
+        group.add_command(Verb(verb, module.run))
     return group
 
 
@@ -98,7 +98,7 @@ def _print_version(context: click.Context, parameter: click.Parameter, wanted: b
         context.exit()
 
 
-def _before_a_verb(plugin: list[Path]) -> None:
+def _before_a_verb(plugin: tuple[Path, ...]) -> None:
     if plugin or os.environ.get("OPTICCL_PLUGINS"):
         from opticcl.cli._plugins import load_plugins
 
@@ -150,10 +150,9 @@ def _invoke(words: list[str]) -> int:
     group = command_group(_verbs_needed(words))
     try:
         with group.make_context("opticcl", words) as context:
-            group.invoke(context)
+            return group.invoke(context) or 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    return 0
 
 
 def _refused(error: Exception) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any, get_type_hints
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 import click
-from click.exceptions import Exit
+from click.core import ParameterSource
 
-from opticcl.cli._parameters import Argument, make_parameter
+from opticcl.cli._parameters import Argument
+from opticcl.cli._request import VerbRequest, parameters_of
 from opticcl.errors import ParameterError
 
 __all__ = ["PANELS", "Verb", "Verbs"]
@@ -43,66 +45,39 @@ FORMER = {"--output": ("--out",), "--picture": ("--out",), "--preset": ("--assum
 """Option of an earlier version -> the options that replace it, in the verbs that have them."""
 
 
-VALUES = {
-    "--fabric": "<fabric>",
-    "--recorded-on": "<fabric>",
-    "--algorithm": "<algorithm>",
-    "--collective": "<collective>",
-    "--size": "<size>",
-    "--from": "<size>",
-    "--to": "<size>",
-    "--node-rate": "<rate>",
-    "--memory": "<rate>",
-    "--clock": "<frequency>",
-    "--time-limit": "<time>",
-    "--timeout": "<time>",
-    "--jitter": "<time>",
-    "--job": "<nodes>",
-    "--place": "<nodes>",
-    "--free": "<job>",
-    "--engine": "<engine>",
-    "--equal": "<what>=<value>",
-    "--assumptions": "<name>",
-    "--optics": "<preset>",
-    "--budget": "<preset>",
-    "--prices": "<price list>",
-    "--verdict": "<verdict>",
-    "--model": "<model>",
-    "--workload": "<trace>",
-    "--device": "<device>",
-    "--precision": "<precision>",
-    "--dtype": "<type>",
-    "--groups": "<scaled|machine>",
-    "--emulate": "<auto|always|never>",
-    "--straggler": "<device>=<factor>",
-    "--times": "<file>",
-    "--load": "<share>",
-    "--skew": "<factor>",
-    "--flows": "<sizes>",
-    "--gaps": "<gaps>",
-    "--scheduler": "<scheduler>",
-    "--reserve": "<what>=<count>",
-}
-"""Option -> kind of its value in help texts; of other options the type of the value is shown."""
-
-
 class Verb(click.Command):
     """A verb of the program.
 
     Args:
         name: of the verb.
-        run: executes it. Its parameters are described by their annotations, and its docstring is the help.
+        run: executes it and returns the exit code. Its docstring is the help, and the annotation of its parameter `request`
+            the class whose fields are the options.
     """
 
-    def __init__(self, name: str, run: Callable[..., None]) -> None:
+    def __init__(self, name: str, run: Callable[[Any], int]) -> None:
+        self._run = run
+        self._request: type[VerbRequest] = inspect.signature(run, eval_str=True).parameters["request"].annotation
         text = inspect.getdoc(run) or ""
-        parameters = list(_parameters(run))
-        callback = click.pass_context(run) if "context" in inspect.signature(run).parameters else run
-        super().__init__(name, callback=callback, params=parameters, help=text, short_help=text.partition(".")[0] + ".")
-        for parameter in self.params:
-            named = next((VALUES[flag] for flag in parameter.opts if flag in VALUES), None)
-            if named is not None and parameter.metavar in ("<text>", "<file>", "<float>", "<int>"):
-                parameter.metavar = named
+        short = text.partition(".")[0] + "."
+        super().__init__(name, params=parameters_of(self._request), help=text, short_help=short)
+
+    @cached_property
+    def generated(self) -> list[click.Parameter]:
+        """Options that are generated from other classes, which are imported now."""
+        sources = self._request.sources()
+        if not sources:
+            return []
+        from opticcl.cli._generated import generated_options
+
+        return generated_options(sources)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All parameters, `--help` last.
+
+        Args: ctx: of the call.
+        """
+        *own, help_option = super().get_params(ctx)
+        return [*own, *self.generated, help_option]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words after the verb.
@@ -135,31 +110,30 @@ class Verb(click.Command):
                 formatter.write_dl(rows)
         super().format_options(ctx, formatter)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def request(self, ctx: click.Context) -> VerbRequest:
+        """The values of a call.
+
+        Args: ctx: of the call, with the values.
+        """
+        values = {one.name: ctx.params[one.name] for one in self.params}
+        generated = {one.name: ctx.params[one.name] for one in self.generated if ctx.params[one.name] is not None}
+        given = frozenset(name for name in values if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE)
+        return self._request(verb=str(self.name), given=given, generated=generated, **values)
+
+    def invoke(self, ctx: click.Context) -> int:
         """Run the verb; its files appear when it has ended, all of them or, where it is refused, none.
 
         Args: ctx: of this call, with the values.
+        Returns: the exit code.
         """
         from opticcl.files import all_or_none
 
-        ended: Exception | None = None
         with all_or_none():
             try:
-                return super().invoke(ctx)
-            except (Exit, BrokenPipeError) as leave:  # its answer is complete, or its reader has left
-                ended = leave
-        raise ended
-
-
-def _parameters(run: Callable[..., None]) -> Iterator[click.Parameter]:
-    """Parameters of a verb."""
-    hints = get_type_hints(run, include_extras=True)
-    for one in inspect.signature(run).parameters.values():
-        if hints[one.name] is not click.Context:
-            hint, described = hints[one.name].__origin__, hints[one.name].__metadata__[0]
-            yield make_parameter(
-                one.name, hint, described, **({} if one.default is one.empty else {"default": one.default})
-            )
+                return self._run(self.request(ctx))
+            except BrokenPipeError as error:  # its reader has left, and its files are complete
+                left = error
+        raise left
 
 
 def _with_values(words: list[str], known: set[str]) -> list[str]:

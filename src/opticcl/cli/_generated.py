@@ -1,6 +1,6 @@
 """Options of a verb that are generated from dataclasses: names and types of their fields, defaults, and their docstrings.
 
-The dataclasses are imported when a verb's own options are needed, so that `opticcl --help` stays fast and engines of plugins
+The dataclasses are imported when options of their verb are needed, so that `opticcl --help` stays fast and engines of plugins
 have options too.
 """
 
@@ -10,20 +10,18 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any
 
 import click
 
-from opticcl.cli._command import Verb
 from opticcl.cli._parameters import Option
 from opticcl.registry import convert_value
 from opticcl.units import format_quantity
 
-__all__ = ["OptionSource", "flag_of", "generated_command", "given_options"]
+__all__ = ["OptionSource", "flag_of", "generated_options"]
 
-_KEY = "opticcl.generated_options"
 _UNIT_ENDS = ("_bits_per_s", "_bytes_per_s", "_bytes", "_s")
 _METAVARS = {"bytes": "<size>", "bit/s": "<rate>", "byte/s": "<rate>", "s": "<time>", "dB": "<dB>", "shape": "<shape>"}
 
@@ -53,29 +51,6 @@ def flag_of(name: str) -> str:
     return "--" + name.removesuffix(end).replace("_", "-")
 
 
-def generated_command(sources: Callable[[], Sequence[OptionSource]]) -> type[Verb]:
-    """Class of a verb that has generated options besides its own; `given_options` returns their values.
-
-    Args: sources: called once the options are needed.
-    """
-
-    class GeneratedVerb(Verb):
-        _generated: list[Any] | None = None
-
-        def get_params(self, ctx: Any) -> list[Any]:
-            if self._generated is None:
-                self._generated = _parameters(sources())
-            *own, help_option = super().get_params(ctx)
-            return [*own, *self._generated, help_option]
-
-    return GeneratedVerb
-
-
-def given_options(context: click.Context) -> dict[str, Any]:
-    """Values of the generated options on the command line, converted, by the names of the fields."""
-    return dict(context.meta.get(_KEY, {}))
-
-
 class _Option(typing.NamedTuple):
     """One generated option: fields of one name in one or more sources."""
 
@@ -86,8 +61,11 @@ class _Option(typing.NamedTuple):
     text: str
 
 
-def _parameters(sources: Sequence[OptionSource]) -> list[click.Parameter]:
-    """Parameters of the command-line framework."""
+def generated_options(sources: Sequence[OptionSource]) -> list[click.Parameter]:
+    """Optional options for the fields of classes; their values are converted to the types of the fields.
+
+    Args: sources: the classes. Fields of one name are one option.
+    """
     found: dict[str, _Option] = {}
     for source in sources:
         hints = typing.get_type_hints(source.options, include_extras=True)
@@ -101,12 +79,6 @@ def _parameters(sources: Sequence[OptionSource]) -> list[click.Parameter]:
 
 
 def _parameter(name: str, option: _Option) -> click.Parameter:
-    """An optional parameter whose value goes to `given_options`."""
-
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value is not None:
-            context.meta.setdefault(_KEY, {})[name] = convert_value(value, option.hint, option.flag)
-
     boolean = option.hint is bool
     flag = f"{option.flag}/{option.flag.replace('--', '--no-', 1)}" if boolean else option.flag
     return Option(
@@ -115,8 +87,9 @@ def _parameter(name: str, option: _Option) -> click.Parameter:
         is_flag=boolean or None,
         default=None,
         help=_help(option),
-        callback=keep,
-        expose_value=False,
+        callback=lambda context, parameter, value: (
+            None if value is None else convert_value(value, option.hint, option.flag)
+        ),
         metavar=None if boolean else _metavar(option.hint),
     )
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from opticcl.cli._options import make_fabric, parse_nodes, refuse_options
+from opticcl.cli._request import PlanRequest
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -42,24 +40,10 @@ def read_graph(file: Path) -> DependencyGraph:
     return graph
 
 
-def graph_on_fabric(
-    verb: str,
-    context: click.Context,
-    file: Path,
-    fabric: str | None,
-    nodes: int | None,
-    node_rate: str | None,
-    size: str,
-    job: str | None,
-) -> Plan:
-    """The plan of a graph on the fabric that the options describe.
+def graph_on_fabric(request: PlanRequest) -> Plan:
+    """The plan of the graph in a file on the fabric that the options describe.
 
-    Args:
-        verb: for messages.
-        context: of the verb, to see which options were given.
-        file: that holds the graph.
-        fabric: text of --fabric.
-        nodes, node_rate, size, job: of the options of those names.
+    Args: request: of the verb.
     Raises: ParameterError: no fabric, or an option that the file answers; VerificationError: the graph is wrong;
         UnsupportedError: the fabric cannot carry it.
     """
@@ -67,9 +51,12 @@ def graph_on_fabric(
     from opticcl.plans.graph_schedule import plan_of_graph
     from opticcl.units import message_size
 
-    if fabric is None:
-        raise ParameterError(f"{verb}: {file} has no fabric; give --fabric, such as --fabric ideal:nodes=8")
-    refuse_options(verb, context, file, ("collective", "algorithm", "root"))
-    graph = read_graph(file)
-    machine = make_fabric(fabric, nodes, node_rate)
-    return plan_of_graph(graph, machine if job is None else part_of(machine, parse_nodes(job)), message_size(size))
+    assert request.file is not None
+    if request.fabric is None:
+        raise ParameterError(
+            f"{request.verb}: {request.file} has no fabric; give --fabric, such as --fabric ideal:nodes=8"
+        )
+    request.refuse_of_file("collective", "algorithm", "root")
+    graph = read_graph(request.file)
+    machine, ranks = request.machine(), request.ranks()
+    return plan_of_graph(graph, machine if ranks is None else part_of(machine, ranks), message_size(request.size))

@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opticcl.cli._parameters import Described, option
 from opticcl.errors import OutputError, printable
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ __all__ = [
     "Outputs",
     "ProgressLine",
     "check_folder",
-    "out_option",
     "output_width",
     "print_json",
     "print_table",
@@ -67,16 +65,6 @@ TABLE = FileKind("rows", (".csv", ".parquet"))
 PLAN = FileKind("plan file", (".parquet", ".csv", ".json"))
 ARRAYS = FileKind("arrays", (".npy",))
 TIMELINE = FileKind("timeline", (".json",))
-
-
-def out_option(*kinds: FileKind | str) -> Described:
-    """The option `-o/--out FILE` of a verb that writes these kinds of file.
-
-    Args: kinds: of file, or their description where the suffixes are registered.
-    """
-    known = ", ".join(map(str, kinds))
-    text = f"Write this file; its suffix selects what is written: {known}. Repeat for several."
-    return option("--out", "-o", metavar="FILE", help=text)
 
 
 class Outputs:

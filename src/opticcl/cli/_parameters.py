@@ -6,9 +6,8 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -21,11 +20,7 @@ __all__ = [
     "Argument",
     "Described",
     "Option",
-    "argument",
-    "long_flag",
     "make_parameter",
-    "option",
-    "value_type",
 ]
 
 
@@ -34,32 +29,14 @@ class Described:
     """What the command line shows of a value that a user gives.
 
     Args:
-        flags: names of the option; empty: that of the parameter.
+        flags: names of the option; an argument has none.
         help: text of the help.
         metavar: placeholder of the value in the help; empty: that of its type.
-        positional: whether it is an argument, which has no name on the command line.
     """
 
     flags: tuple[str, ...]
     help: str
     metavar: str = ""
-    positional: bool = False
-
-
-def option(*flags: str, help: str, metavar: str = "") -> Described:
-    """Describe an option.
-
-    Args: flags, help, metavar: of `Described`.
-    """
-    return Described(flags, help, metavar)
-
-
-def argument(*, help: str, metavar: str = "") -> Described:
-    """Describe an argument.
-
-    Args: help, metavar: of `Described`.
-    """
-    return Described((), help, metavar, positional=True)
 
 
 class Argument(click.Argument):
@@ -109,10 +86,10 @@ class Option(click.Option):
         """
         if not self.repeatable and value is not None and len(value) > 1:
             raise ParameterError(
-                f"{ctx.command.name}: {long_flag(self)} is given {len(value)} times and takes one value; give it once"
+                f"{ctx.command.name}: {_long_flag(self)} is given {len(value)} times and takes one value; give it once"
             )
         values = super().type_cast_value(ctx, value)
-        return list(values) if self.repeatable else next(iter(values), None)
+        return values if self.repeatable else next(iter(values), None)
 
 
 class _Number(click.ParamType[Any]):
@@ -139,7 +116,7 @@ class _Number(click.ParamType[Any]):
             return self._read(value)
         except ValueError as error:
             assert param is not None
-            raise ParameterError(f"{long_flag(param)}: {value!r} {error}; give one such as {self._example}") from None
+            raise ParameterError(f"{_long_flag(param)}: {value!r} {error}; give one such as {self._example}") from None
 
 
 WHOLE = _Number(whole_of, "8")
@@ -154,20 +131,20 @@ _TYPES = {
 """Type of a value -> the framework's and a placeholder."""
 
 
-def long_flag(parameter: click.Parameter) -> str:
+def _long_flag(parameter: click.Parameter) -> str:
     """The longest name of an option."""
     return max(parameter.opts, key=len)
 
 
-def value_type(hint: Any) -> tuple[Any, bool]:
+def _value_type(hint: Any) -> tuple[Any, bool]:
     """The type of one value of an annotation, and whether it takes several.
 
-    >>> value_type(int | None), value_type(list[str])
+    >>> _value_type(int | None), _value_type(tuple[str, ...])
     ((<class 'int'>, False), (<class 'str'>, True))
     """
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         (hint,) = (one for one in typing.get_args(hint) if one is not type(None))
-    if typing.get_origin(hint) is list:
+    if typing.get_origin(hint) is tuple:
         return typing.get_args(hint)[0], True
     return hint, False
 
@@ -177,20 +154,21 @@ def make_parameter(name: str, hint: Any, described: Described, **default: Any) -
 
     Args:
         name: of the value.
-        hint: its annotation: int, float, str, bool, Path or an enumeration, or a list of these; or None.
+        hint: its annotation: bool, int, float, str, Path or a Literal of texts; a tuple of any number of them; or None.
         described: its description.
         default: `default` where it has one; otherwise it is required.
     """
-    kind, many = value_type(hint)
-    if described.positional:
+    kind, many = _value_type(hint)
+    if not described.flags:
         settings = {"required": not default, "nargs": -1 if many else 1}
         type, placeholder = (Path, "<path>") if kind is Path else _TYPES[kind]
         return Argument(name, described.help, placeholder, described.metavar, type=type, **settings)
-    declared = [name, *(described.flags or ["--" + name.replace("_", "-")])]
+    declared = [name, *described.flags]
     if kind is bool:
         return click.Option(declared, is_flag=True, help=described.help, **default)
-    if issubclass(kind, StrEnum):
-        type, placeholder = click.Choice(kind), f"<{'|'.join(kind)}>"
+    if typing.get_origin(kind) is Literal:
+        choices = typing.get_args(kind)
+        type, placeholder = click.Choice(choices), f"<{'|'.join(choices)}>"
     else:
         type, placeholder = _TYPES[kind]
     return Option(

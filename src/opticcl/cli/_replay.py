@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,7 @@ class ReplayJob:
     seed: int
 
 
-def split_assumed(recover: list[str], assume: list[str]) -> tuple[RecoveryTimes, list[str]]:
+def split_assumed(recover: Sequence[str], assume: Sequence[str]) -> tuple[RecoveryTimes, list[str]]:
     """Recovery times of `--recover` and among the values of `--assume`, and the other values of `--assume`.
 
     Args: recover, assume: "restart=30min", "weak=0.5"; in `assume` also assumptions on times.

@@ -26,14 +26,14 @@ def check_spares(spares: int, devices: int) -> None:
 
 
 def training_faults(
-    found: TrainingResult, trace: FaultTrace, spares: int, assumed: Assumptions, progress: ProgressLine
+    trace: FaultTrace, spares: int, found: TrainingResult, assumed: Assumptions, progress: ProgressLine
 ) -> TrainingFaults:
     """Replay the faults on every machine of a comparison.
 
     Args:
-        found: the comparison.
         trace: recorded faults.
         spares: devices that are kept as spares in the second replay [count].
+        found: the comparison.
         assumed: time assumptions.
         progress: called with (what, done, total).
     """

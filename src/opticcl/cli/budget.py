@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Literal
 
-import click
-
-from opticcl.cli._options import FabricOption, JsonOption, NodesOption, make_fabric
-from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json, print_table
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, Outputs, print_json, print_table
+from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 
@@ -21,41 +18,46 @@ if TYPE_CHECKING:
     from opticcl.ir.light import Optics
 
 
-class Which(StrEnum):
-    """Which path of a fabric."""
+@dataclass(frozen=True, kw_only=True)
+class BudgetRequest(FabricRequest):
+    """What `opticcl budget` is asked: values of its options."""
 
-    worst = "worst"
-    typical = "typical"
+    OPTIONS = "fabric nodes * json"
+
+    preset: str | None = option(
+        "--optics",
+        metavar="<preset>",
+        default=None,
+        help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
+        "paper prints all values that are needed, else typical.",
+    )
+    change: tuple[str, ...] = option(
+        "--set",
+        metavar="NAME=VALUE",
+        default=(),
+        help="Change a value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several.",
+    )
+    path: Literal["worst", "typical"] = option(
+        "--path", default="worst", help="The path with the largest loss, or the mean path."
+    )
+    of_algorithm: str | None = option(
+        "--algorithm",
+        "-a",
+        metavar="<algorithm>",
+        default=None,
+        help="Instead of --path: the worst path among the circuits of this algorithm.",
+    )
+    of_collective: str | None = option(
+        "--collective",
+        "-c",
+        metavar="<collective>",
+        default=None,
+        help="With --algorithm: its collective; default: all_reduce.",
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    preset: Annotated[
-        str | None,
-        option(
-            "--optics",
-            help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
-            "paper prints all values that are needed, else typical.",
-        ),
-    ] = None,
-    change: Annotated[
-        list[str],
-        option(
-            "--set", metavar="NAME=VALUE", help="Change a value: fibre.loss=0.3dB/km, launch=10dBm. Repeat for several."
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    which: Annotated[Which, option("--path", help="The path with the largest loss, or the mean path.")] = Which.worst,
-    algorithm: Annotated[
-        str | None,
-        option("--algorithm", "-a", help="Instead of --path: the worst path among the circuits of this algorithm."),
-    ] = None,
-    collective: Annotated[
-        str | None, option("--collective", "-c", help="With --algorithm: its collective; default: all_reduce.")
-    ] = None,
-    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+def run(request: BudgetRequest) -> int:
     """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
     from opticcl.estimate.budget import best_budget
     from opticcl.estimate.limits import limits
@@ -68,15 +70,15 @@ def run(
         waterfall_label,
     )
 
-    outputs = Outputs(out, PICTURE, RECORD)
-    machine = make_fabric(fabric, nodes, None)
-    find = _budget(machine, which, algorithm, collective)
-    values, found, note = best_budget(machine, find, preset, parse_settings(change))
+    outputs = Outputs(request.out, PICTURE, RECORD)
+    machine = request.machine()
+    find = _budget(request, machine)
+    values, found, note = best_budget(machine, find, request.preset, parse_settings(request.change))
     limited = limits(machine, values)
     record = {**found.record(), "limits": {limit.name: limit.value for limit in limited}}
     outputs.write_pictures(lambda: waterfall_figure(found), waterfall_label(found))
     outputs.write_record(lambda: record)
-    if json:
+    if request.json:
         print_json(record)
     else:
         print_table(budget_title(found), *filter(None, [note]))
@@ -85,20 +87,20 @@ def run(
         for limit in limited:
             print(f"  {limit.text}")
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if found.closes else 1)
+    return 0 if found.closes else 1
 
 
-def _budget(machine: Fabric, which: Which, algorithm: str | None, collective: str | None) -> Callable[[Optics], Budget]:
+def _budget(request: BudgetRequest, machine: Fabric) -> Callable[[Optics], Budget]:
     """A function that computes the budget of the path that the options select, from values."""
     from opticcl.estimate.budget import budget, plan_budget
 
-    if algorithm is None:
-        if collective is not None:
+    if request.of_algorithm is None:
+        if request.of_collective is not None:
             raise ParameterError("budget: --collective belongs to an algorithm; give --algorithm auto too")
-        return lambda values: budget(machine, values, which.value)
-    if which is not Which.worst:
+        return lambda values: budget(machine, values, request.path)
+    if request.path != "worst":
         raise ParameterError("budget: --path typical is a path of the fabric; leave it or --algorithm out")
     from opticcl.plans.plan import compile
 
-    plan = compile(machine, collective or "all_reduce", "1MB", algorithm=algorithm)
+    plan = compile(machine, request.of_collective or "all_reduce", "1MB", algorithm=request.of_algorithm)
     return lambda values: plan_budget(plan.circuits, values)

@@ -2,135 +2,113 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AlgorithmOption,
-    AssumeOption,
-    AssumptionsOption,
-    CollectiveOption,
-    FabricOption,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodeRateOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SizeOption,
-    StartOption,
-    make_assumptions,
-    make_plan,
-    parse_nodes,
-)
-from opticcl.cli._output import (
-    PICTURE,
-    FileKind,
-    Outputs,
-    ProgressLine,
-    check_folder,
-    out_option,
-    print_json,
-    print_table,
-)
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, FileKind, Outputs, ProgressLine, check_folder, print_json, print_table
+from opticcl.cli._request import FabricRequest, option, out_option, parse_nodes
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
+    from opticcl.plans.plan import Plan
     from opticcl.plans.tables import TableMaker
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    node_rate: NodeRateOption = None,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    size: SizeOption = "100MB",
-    root: RootOption = 0,
-    job: JobOption = None,
-    assumptions: AssumptionsOption = DEFAULT_SET,
-    assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
-    start: StartOption = None,
-    out: Annotated[
-        list[Path],
-        out_option(
-            "the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)",
-            "DIR/: device tables",
-            "devices over time (.svg, .png)",
-        ),
-    ] = [],  # noqa: B006
-    node: Annotated[
-        str | None,
-        option(
-            "--node",
-            help="Print the instructions of these nodes for each step, such as 3,7-9; with --out DIR/, write the tables of "
-            "their devices alone.",
-        ),
-    ] = None,
-    device: Annotated[
-        list[str],
-        option("--device", help="With --out DIR/: write the tables of these devices alone, such as tx_gate."),
-    ] = [],  # noqa: B006
-    trace: Annotated[
-        Path | None,
-        option("--trace", metavar="FILE", help="Write the devices over time for Perfetto: .json."),
-    ] = None,
-    listed: Annotated[
-        bool,
-        option("--listed", help="List every step in a plan file, for programs that know no phases, or to edit it."),
-    ] = False,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CompileRequest(FabricRequest):
+    """What `opticcl compile` is asked: values of its options."""
+
+    OPTIONS = """fabric nodes node_rate collective algorithm optics ignore_light size root job
+        assumptions assume start * json"""
+
+    out: tuple[Path, ...] = out_option(
+        "the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)",
+        "DIR/: device tables",
+        "devices over time (.svg, .png)",
+    )
+    node: str | None = option(
+        "--node",
+        default=None,
+        help="Print the instructions of these nodes for each step, such as 3,7-9; with --out DIR/, write the tables of "
+        "their devices alone.",
+    )
+    device: tuple[str, ...] = option(
+        "--device",
+        metavar="<device>",
+        default=(),
+        help="With --out DIR/: write the tables of these devices alone, such as tx_gate.",
+    )
+    trace: Path | None = option(
+        "--trace", metavar="FILE", default=None, help="Write the devices over time for Perfetto: .json."
+    )
+    listed: bool = option(
+        "--listed",
+        default=False,
+        help="List every step in a plan file, for programs that know no phases, or to edit it.",
+    )
+
+
+def run(request: CompileRequest) -> int:
     """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
     from opticcl.formats import plan_suffixes
 
-    folders = [path for path in out if not path.suffix]
-    plan_file = FileKind("plan file", plan_suffixes() if out else ())
-    named = {"--trace": (trace, FileKind("trace", (".json",)))}
-    outputs = Outputs([path for path in out if path.suffix], plan_file, PICTURE, named=named)
-    times = bool(outputs.of(PICTURE) or trace)
-    if device and not (folders or times):
+    folders = [path for path in request.out if not path.suffix]
+    plan_file = FileKind("plan file", plan_suffixes() if request.out else ())
+    named = {"--trace": (request.trace, FileKind("trace", (".json",)))}
+    outputs = Outputs([path for path in request.out if path.suffix], plan_file, PICTURE, named=named)
+    times = bool(outputs.of(PICTURE) or request.trace)
+    if request.device and not (folders or times):
         raise ParameterError("compile: --device is for tables, pictures and traces of devices; give --out DIR/ too")
     for folder in folders:
         check_folder(folder)
-    of_nodes = None if node is None else parse_nodes(node, "--node")
-    assumed = make_assumptions(assumptions, assume, start)
-    plan = make_plan(fabric, nodes, node_rate, collective, algorithm, size, root, job, assumed, optics, ignore_light)
+    of_nodes = None if request.node is None else parse_nodes(request.node, "--node")
+    assumed = request.assumed()
+    plan = request.compiled(assumed)
     with ProgressLine() as progress:
-        outputs.lines += [plan.export(path, listed=listed, progress=progress) for path in outputs.of(plan_file)]
+        outputs.lines += [plan.export(path, listed=request.listed, progress=progress) for path in outputs.of(plan_file)]
         if folders or times:
             from opticcl.plans.tables import TableMaker, wanted_part
 
-            maker = TableMaker(plan, assumed, wanted_part(of_nodes, device))
+            maker = TableMaker(plan, assumed, wanted_part(of_nodes, request.device))
             for folder in folders:
                 settings, data = maker.write(folder, progress)
                 outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")
             if times:
-                _write_times(maker, trace, outputs)
+                _write_times(maker, request.trace, outputs)
     if of_nodes is not None and not (folders or times):
-        from opticcl.formats.device_tables import instructions_of_node
-        from opticcl.report.plan import instructions_table
-
-        times_of = None if plan.fabric.is_packet_switched else plan.programme("closed_form", assumptions=assumed)
-        rows = [
-            ({"node": one} if len(of_nodes) > 1 else {}) | row
-            for one in of_nodes
-            for row in instructions_of_node(plan.circuits, plan.size_bytes, one, programme=times_of)
-        ]
-        print_json(rows) if json else print_table(str(plan), instructions_table(rows))
+        _print_instructions(plan, of_nodes, assumed, request.json)
     else:
         from opticcl.plans.summary import summarize
         from opticcl.report.plan import summary_table
 
         summary = summarize(plan)
-        print_json(summary.record()) if json else print_table(str(plan), summary_table(summary))
-    if not json:
+        print_json(summary.record()) if request.json else print_table(str(plan), summary_table(summary))
+    if not request.json:
         outputs.print_lines()
+    return 0
+
+
+def _print_instructions(plan: Plan, nodes: list[int], assumed: Assumptions, json: bool) -> None:
+    """Print what some nodes do in each step.
+
+    Args:
+        plan: that they execute.
+        nodes: their numbers.
+        assumed: time assumptions.
+        json: whether to print JSON.
+    """
+    from opticcl.formats.device_tables import instructions_of_node
+    from opticcl.report.plan import instructions_table
+
+    times_of = None if plan.fabric.is_packet_switched else plan.programme("closed_form", assumptions=assumed)
+    rows = [
+        ({"node": one} if len(nodes) > 1 else {}) | row
+        for one in nodes
+        for row in instructions_of_node(plan.circuits, plan.size_bytes, one, programme=times_of)
+    ]
+    print_json(rows) if json else print_table(str(plan), instructions_table(rows))
 
 
 def _write_times(maker: TableMaker, trace: Path | None, outputs: Outputs) -> None:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import click
-
-from opticcl.cli._options import (
-    AlgorithmOption,
-    CollectiveOption,
-    FabricOption,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodesOption,
-    OpticsOption,
-    SeedOption,
-    SizeOption,
-    make_plan,
-)
-from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, out_option, print_json, print_table
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.operations.oddl_control.simulation import Channel
     from opticcl.operations.oddl_control.state_space import Exploration
     from opticcl.plans.plan import Plan
-    from opticcl.report.control_plane import ProcessesReport, SimulatedControl
+    from opticcl.report.control_plane import ControlReport, ProcessesReport, SimulatedControl
 
 MOST_EXPLORED = 4
 """Largest machine whose states are all visited [nodes]."""
@@ -43,88 +28,110 @@ MAX_ELEMENTS = 1 << 17
 """Integers of each rank in real processes [count]."""
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    size: SizeOption = "100MB",
-    job: JobOption = None,
-    loss: Annotated[float, option("--loss", help="Share of control messages that are lost, such as 0.2.")] = 0.0,
-    duplicate: Annotated[float, option("--duplicate", help="Share of control messages that arrive twice.")] = 0.0,
-    jitter: Annotated[
-        str,
-        option(
-            "--jitter", help="Largest extra delay of a message, such as 20us; with --processes a thousand times this."
-        ),
-    ] = "0s",
-    seed: SeedOption = 0,
-    from_rest: Annotated[
-        bool,
-        option("--from-rest", help="No collective ran before: the first step does not wait for the end of another."),
-    ] = False,
-    memory: Annotated[
-        str | None,
-        option("--memory", help="Memory bandwidth for reductions, such as 1.5TB/s; default: reductions take no time."),
-    ] = None,
-    overlap: Annotated[float, option("--overlap", help="Share of the reductions that overlaps control, 0 to 1.")] = 1.0,
-    exchange: Annotated[
-        int | None,
-        option("--exchange", help="Number of the exchange that the picture shows; default: the first."),
-    ] = None,
-    explore: Annotated[
-        bool,
-        option("--explore", help="Visit every state of the protocol, on at most 4 nodes with a faulty network."),
-    ] = False,
-    processes: Annotated[
-        bool, option("--processes", help="Run the protocol over UDP, one process per node, on random integers.")
-    ] = False,
-    timeout: Annotated[str, option("--timeout", help="Time after which a process ends with an error.")] = "10s",
-    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006 (the framework copies it)
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ControlRequest(FabricRequest):
+    """What `opticcl control` is asked: values of its options."""
+
+    OPTIONS = "fabric nodes collective algorithm optics ignore_light size job loss duplicate jitter seed * json"
+
+    loss: float = option("--loss", default=0.0, help="Share of control messages that are lost, such as 0.2.")
+    duplicate: float = option("--duplicate", default=0.0, help="Share of control messages that arrive twice.")
+    jitter: str = option(
+        "--jitter",
+        metavar="<time>",
+        default="0s",
+        help="Largest extra delay of a message, such as 20us; with --processes a thousand times this.",
+    )
+    from_rest: bool = option(
+        "--from-rest",
+        default=False,
+        help="No collective ran before: the first step does not wait for the end of another.",
+    )
+    memory: str | None = option(
+        "--memory",
+        metavar="<rate>",
+        default=None,
+        help="Memory bandwidth for reductions, such as 1.5TB/s; default: reductions take no time.",
+    )
+    overlap: float = option("--overlap", default=1.0, help="Share of the reductions that overlaps control, 0 to 1.")
+    exchange: int | None = option(
+        "--exchange", default=None, help="Number of the exchange that the picture shows; default: the first."
+    )
+    explore: bool = option(
+        "--explore", default=False, help="Visit every state of the protocol, on at most 4 nodes with a faulty network."
+    )
+    processes: bool = option(
+        "--processes", default=False, help="Run the protocol over UDP, one process per node, on random integers."
+    )
+    timeout: str = option(
+        "--timeout", metavar="<time>", default="10s", help="Time after which a process ends with an error."
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, RECORD)
+
+    def channel(self) -> Channel:
+        """Faults of the control network.
+
+        Raises: ParameterError, UnitError: wrong values.
+        """
+        from opticcl.operations.oddl_control.simulation import Channel
+        from opticcl.units import quantity
+
+        jitter_s = quantity(self.jitter, "s", "--jitter")
+        return Channel(loss=self.loss, duplicate=self.duplicate, jitter=jitter_s, seed=self.seed)
+
+
+def run(request: ControlRequest) -> int:
     """Control plane of a plan: messages and time. Exit code 1 if the protocol or a process fails."""
     from opticcl.report.control import control_figure, control_label
-    from opticcl.report.control_plane import ControlReport
 
-    outputs = Outputs(out, PICTURE, RECORD)
-    draws = bool(outputs.of(PICTURE))
-    if exchange is not None and not draws:
+    outputs = Outputs(request.out, PICTURE, RECORD)
+    if request.exchange is not None and not outputs.of(PICTURE):
         raise ParameterError("control: --exchange selects what the picture shows; give --out FILE.svg too")
-    plan = make_plan(
-        fabric, nodes, None, collective, algorithm, size, job=job, optics=optics, ignore_light=ignore_light
-    )
-    from opticcl.fabrics.oddl import Oddl
-    from opticcl.operations.oddl_control.simulation import Channel
-    from opticcl.units import quantity
-
-    channel = Channel(loss=loss, duplicate=duplicate, jitter=quantity(jitter, "s", "--jitter"), seed=seed)
-    rate = None if memory is None else quantity(memory, "byte/s", "--memory")
-    timeout_s = quantity(timeout, "s", "--timeout")
-    report = ControlReport(plan, plan.fabric.control_plane(), plan.simulate().totals()["control_s"])
-    if isinstance(plan.fabric.machine, Oddl):
-        if explore and plan.fabric.num_nodes > MOST_EXPLORED:
-            raise ParameterError(
-                f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
-            )
-        report = replace(report, simulated=_simulate(plan, channel, not from_rest, rate, overlap))
-    elif any((draws, explore, processes, memory, from_rest, loss, duplicate, channel.jitter)):
-        raise ParameterError(f"control: {plan.fabric.name} has no control units; only oddl has them")
-    if explore:
-        report = replace(report, explored=_explore(plan))
-    if processes:
-        report = replace(report, processes=_run_processes(plan, channel, timeout_s))
-    number = exchange or 0
+    plan, number = request.compiled(), request.exchange or 0
+    channel = request.channel()
+    report = _report(request, plan, channel, draws=bool(outputs.of(PICTURE)))
     outputs.write_pictures(lambda: control_figure(plan, number, channel), control_label(plan, number))
     outputs.write_record(report.record)
-    if json:
+    if request.json:
         print_json(report.record())
     else:
         print_table(*report.blocks())
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if report.ok else 1)
+    return 0 if report.ok else 1
+
+
+def _report(request: ControlRequest, plan: Plan, channel: Channel, *, draws: bool) -> ControlReport:
+    """The control plane of a plan, simulated, explored and run as the options say.
+
+    Args:
+        request: of the call.
+        plan: whose control plane it is.
+        channel: faults of the control network.
+        draws: whether a picture is drawn.
+    """
+    from opticcl.fabrics.oddl import Oddl
+    from opticcl.report.control_plane import ControlReport
+    from opticcl.units import quantity
+
+    rate = None if request.memory is None else quantity(request.memory, "byte/s", "--memory")
+    timeout_s = quantity(request.timeout, "s", "--timeout")
+    report = ControlReport(plan, plan.fabric.control_plane(), plan.simulate().totals()["control_s"])
+    if isinstance(plan.fabric.machine, Oddl):
+        if request.explore and plan.fabric.num_nodes > MOST_EXPLORED:
+            raise ParameterError(
+                f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
+            )
+        simulated = _simulate(plan, channel, not request.from_rest, rate, request.overlap)
+        report = replace(report, simulated=simulated)
+    elif any((draws, request.explore, request.processes, request.memory, request.from_rest)) or any(
+        (channel.loss, channel.duplicate, channel.jitter)
+    ):
+        raise ParameterError(f"control: {plan.fabric.name} has no control units; only oddl has them")
+    if request.explore:
+        report = replace(report, explored=_explore(plan))
+    if request.processes:
+        report = replace(report, processes=_run_processes(plan, channel, timeout_s))
+    return report
 
 
 def _simulate(

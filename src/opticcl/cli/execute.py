@@ -2,104 +2,70 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
-import click
-
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AlgorithmOption,
-    CollectiveOption,
-    FabricOrFileOption,
-    FileArgument,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SeedOption,
-    SizeOption,
-    make_plan,
-    refuse_beside_file,
-)
-from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, out_option, print_json
-from opticcl.cli._parameters import option
+from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, print_json
+from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import ParameterError
 
 
-class DataTransport(StrEnum):
-    """What carries data between ranks."""
+@dataclass(frozen=True, kw_only=True)
+class ExecuteRequest(PlanRequest):
+    """What `opticcl execute` is asked: values of its options."""
 
-    memory = "memory"
-    light = "light"
+    OPTIONS = """file fabric nodes collective algorithm optics ignore_light size root job dtype seed * json"""
+
+    size: str = shared_option(PlanRequest, "size", default="1MB")
+    dtype: str = option(
+        "--dtype", metavar="<type>", default="int64", help="Type of the random data: int64, float32, ..."
+    )
+    input: Path | None = option(
+        "--input", default=None, help="A .npy file with one row for each rank, instead of random data."
+    )
+    transport: Literal["memory", "light"] = option(
+        "--transport",
+        default="memory",
+        help="memory: arrays of this process; light: through the optical elements of the machine.",
+    )
+    set_device: tuple[str, ...] = option(
+        "--set-device",
+        metavar="GROUP:DEVICE=STATE",
+        default=(),
+        help="With --transport light: a device that is set in another way than the plan needs, such as tx_gate:17=0; "
+        "opticcl netlist shows groups and states. Repeat for several.",
+    )
+    out: tuple[Path, ...] = out_option(ARRAYS, RECORD)
 
 
-def run(
-    context: click.Context,
-    file: FileArgument = None,
-    fabric: FabricOrFileOption = None,
-    nodes: NodesOption = None,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    message: SizeOption = "1MB",
-    root: RootOption = 0,
-    job: JobOption = None,
-    dtype: Annotated[str, option("--dtype", help="Type of the random data: int64, float32, ...")] = "int64",
-    seed: SeedOption = 0,
-    data: Annotated[
-        Path | None, option("--input", help="A .npy file with one row for each rank, instead of random data.")
-    ] = None,
-    transport: Annotated[
-        DataTransport,
-        option(
-            "--transport", help="memory: arrays of this process; light: through the optical elements of the machine."
-        ),
-    ] = DataTransport.memory,
-    set_device: Annotated[
-        list[str],
-        option(
-            "--set-device",
-            metavar="GROUP:DEVICE=STATE",
-            help="With --transport light: a device that is set in another way than the plan needs, such as tx_gate:17=0; "
-            "opticcl netlist shows groups and states. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    out: Annotated[list[Path], out_option(ARRAYS, RECORD)] = [],  # noqa: B006 (the framework copies it)
-    json: JsonOption = False,
-) -> None:
+def run(request: ExecuteRequest) -> int:
     """Execute a plan on real data and compare with NumPy. Exit code 1 if they differ, or light does not arrive.
 
     A plan file runs on a message of any size, so it may be combined with --size. A message is rounded up until every chunk
     holds an element.
     """
     from opticcl.execute import execute, reference
-    from opticcl.plans.plan import load
     from opticcl.report.execution import ExecutionReport
     from opticcl.units import message_size
 
-    refuse_beside_file("execute", context, file, fabric)
-    outputs = Outputs(out, ARRAYS, RECORD, read=file)
-    if set_device and transport is not DataTransport.light:
+    request.refuse_beside_file(any_size=True)
+    outputs = Outputs(request.out, ARRAYS, RECORD, read=request.file)
+    if request.set_device and request.transport != "light":
         raise ParameterError("execute: --set-device changes optical elements; give --transport light too")
-    made_from = (str(fabric), nodes, None, collective, algorithm, message, root, job, DEFAULT_SET, optics, ignore_light)
-    plan = load(file) if file is not None else make_plan(*made_from)
+    plan = request.plan()
     wanted = plan.schedule.collective
-    asked_bytes = 0 if wanted.name == "barrier" else message_size(message)
+    asked_bytes = 0 if wanted.name == "barrier" else message_size(request.size)
     with ProgressLine() as progress:
-        if data is None:
-            arrays = reference.random_arrays(wanted, asked_bytes, dtype, seed, progress)
+        if request.input is None:
+            arrays = reference.random_arrays(wanted, asked_bytes, request.dtype, request.seed, progress)
         else:
-            arrays = reference.load_arrays(data)
+            arrays = reference.load_arrays(request.input)
         light = None
-        if transport is DataTransport.light:
+        if request.transport == "light":
             from opticcl.execute.light import execute_by_light
 
-            results, light = execute_by_light(plan.circuits, arrays, changes=set_device, progress=progress)
+            results, light = execute_by_light(plan.circuits, arrays, changes=request.set_device, progress=progress)
         else:
             results = execute(plan.schedule, arrays, progress=progress)
         expected = reference.expected_results(wanted, arrays, progress)
@@ -112,14 +78,14 @@ def run(
         dtype=str(holders[0].dtype),
         shape=holders[0].shape,
         size_bytes=reference.message_bytes(wanted, arrays),
-        asked_bytes=asked_bytes if data is None else None,
+        asked_bytes=asked_bytes if request.input is None else None,
         light=light,
     )
     outputs.write(ARRAYS, lambda path: reference.save_arrays(path, results))
     outputs.write_record(report.record)
-    if json:
+    if request.json:
         print_json(report.record())
     else:
         print("\n".join(report.lines()))
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if report.ok else 1)
+    return 0 if report.ok else 1

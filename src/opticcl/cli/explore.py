@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import click
-
-from opticcl.cli._options import JsonOption
-from opticcl.cli._parameters import argument, option
+from opticcl.cli._request import VerbRequest, argument, option
 from opticcl.errors import ParameterError
 
 
-def run(
-    context: click.Context,
-    file: Annotated[
-        list[Path] | None,
-        argument(help="Plan files (.parquet, .csv, .json) and studies (.toml) to open."),
-    ] = None,
-    port: Annotated[int, option("--port", help="Port to listen on; 0: any that is free.")] = 0,
-    jobs: Annotated[int, option("--jobs", help="Processes that answer questions.")] = 2,
-    time_limit: Annotated[str, option("--time-limit", help="Of one question.")] = "120s",
-    show: Annotated[bool, option("--open", help="Open the address in the browser of this machine.")] = False,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExploreRequest(VerbRequest):
+    """What `opticcl explore` is asked: values of its options."""
+
+    file: tuple[Path, ...] = argument(
+        default=(), help="Plan files (.parquet, .csv, .json) and studies (.toml) to open."
+    )
+    port: int = option("--port", default=0, help="Port to listen on; 0: any that is free.")
+    jobs: int = option("--jobs", default=2, help="Processes that answer questions.")
+    time_limit: str = option("--time-limit", metavar="<time>", default="120s", help="Of one question.")
+    show: bool = option("--open", default=False, help="Open the address in the browser of this machine.")
+
+
+def run(request: ExploreRequest) -> int:
     """Comparisons, plans and their light in a browser, on this machine alone. Ctrl-C ends it."""
     from opticcl.cli._explorer import answer, prepare
     from opticcl.cli._output import print_json
@@ -31,14 +31,14 @@ def run(
     from opticcl.explorer.serve import serve
     from opticcl.units import quantity
 
-    limit_s = quantity(time_limit, "s", "--time-limit")
-    if not 0 <= port < 1 << 16:
-        raise ParameterError(f"--port: {port} is no port; try 8080, or leave --port out")
-    if not 1 <= jobs <= 64:
-        raise ParameterError(f"--jobs: {jobs} processes; between 1 and 64")
+    limit_s = quantity(request.time_limit, "s", "--time-limit")
+    if not 0 <= request.port < 1 << 16:
+        raise ParameterError(f"--port: {request.port} is no port; try 8080, or leave --port out")
+    if not 1 <= request.jobs <= 64:
+        raise ParameterError(f"--jobs: {request.jobs} processes; between 1 and 64")
     if not limit_s > 0:
-        raise ParameterError(f"--time-limit: {time_limit!r} is not positive; try 120s")
-    for path in file or ():
+        raise ParameterError(f"--time-limit: {request.time_limit!r} is not positive; try 120s")
+    for path in request.file:
         if not path.is_file():
             raise ParameterError(f"explore: {path}: there is no such file")
         if path.suffix.lower() not in (".parquet", ".csv", ".json", ".toml"):
@@ -47,18 +47,22 @@ def run(
             )
 
     def ready(address: str) -> None:
-        if json:
+        if request.json:
             print_json({"address": address, "port": int(address.split(":")[2].partition("/")[0])})
         else:
             print(f"explore: {address}", "Ctrl-C ends it.", sep="\n")
-        import sys
-
         sys.stdout.flush()
-        if show:
+        if request.show:
             import webbrowser
 
             webbrowser.open(address)
 
     serve(
-        answer, prepare=prepare, port=port, limits=Limits(workers=jobs, time_s=limit_s), paths=file or (), ready=ready
+        answer,
+        prepare=prepare,
+        port=request.port,
+        limits=Limits(workers=request.jobs, time_s=limit_s),
+        paths=request.file,
+        ready=ready,
     )
+    return 0

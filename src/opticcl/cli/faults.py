@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AlgorithmOption,
-    AssumeOption,
-    AssumptionsOption,
-    CollectiveOption,
-    FabricOption,
-    IgnoreLightOption,
-    JsonOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SeedOption,
-    SizeOption,
-    make_assumptions,
-    make_fabric,
-)
-from opticcl.cli._output import (
-    PICTURE,
-    RECORD,
-    TABLE,
-    Outputs,
-    ProgressLine,
-    out_option,
-    output_width,
-    print_json,
-    print_table,
-)
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, output_width, print_json, print_table
 from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
+from opticcl.cli._request import FabricRequest, make_assumptions, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.files import as_written
 
@@ -56,92 +28,107 @@ SEARCHED_ONCE = """plans as built are from one search on the machine as built, t
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    fail: Annotated[
-        list[str],
-        option("--fail", help="Parts that fail together, such as switch:3+comb_laser:5. Repeat for further rows."),
-    ] = [],  # noqa: B006 (the framework copies it)
-    sweep: Annotated[bool, option("--sweep", help="Every part, one of each class of equal parts.")] = False,
-    pairs: Annotated[int | None, option("--pairs", help="That many pairs of parts, chosen at random.")] = None,
-    replay: Annotated[
-        Path | None,
-        option("--replay", metavar="FILE", help="Fault events of servers (.json) to replay on a job with spares."),
-    ] = None,
-    ranks: Annotated[
-        int | None, option("--ranks", help="Servers of the job of --replay; default: all nodes but the spares.")
-    ] = None,
-    spares: Annotated[
-        int | None,
-        option("--spares", help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."),
-    ] = None,
-    streamed: Annotated[
-        bool,
-        option(
-            "--streamed",
-            help="Pieces are forwarded while further ones arrive; all times are those of the device engine.",
-        ),
-    ] = False,
-    recover: Annotated[
-        list[str],
-        option("--recover", help="A time or share of the recovery, such as restart=600 or communication=0.5."),
-    ] = [],  # noqa: B006
-    seed: SeedOption = 0,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    root: RootOption = 0,
-    size: SizeOption = "100MB",
-    assumptions: AssumptionsOption = DEFAULT_SET,
-    assume: AssumeOption = [],  # noqa: B006
-    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FaultsRequest(FabricRequest):
+    """What `opticcl faults` is asked: values of its options."""
+
+    OPTIONS = """fabric nodes * seed collective algorithm optics ignore_light root size assumptions assume
+        out json"""
+
+    fail: tuple[str, ...] = option(
+        "--fail", default=(), help="Parts that fail together, such as switch:3+comb_laser:5. Repeat for further rows."
+    )
+    sweep: bool = option("--sweep", default=False, help="Every part, one of each class of equal parts.")
+    pairs: int | None = option("--pairs", default=None, help="That many pairs of parts, chosen at random.")
+    replay: Path | None = option(
+        "--replay", metavar="FILE", default=None, help="Fault events of servers (.json) to replay on a job with spares."
+    )
+    servers: int | None = option(
+        "--ranks", default=None, help="Servers of the job of --replay; default: all nodes but the spares."
+    )
+    spares: int | None = option(
+        "--spares", default=None, help="Spare servers of --replay; default: 16, or an eighth of fewer nodes."
+    )
+    streamed: bool = option(
+        "--streamed",
+        default=False,
+        help="Pieces are forwarded while further ones arrive; all times are those of the device engine.",
+    )
+    recover: tuple[str, ...] = option(
+        "--recover", default=(), help="A time or share of the recovery, such as restart=600 or communication=0.5."
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
+
+
+def run(request: FaultsRequest) -> int:
     """What a collective costs where parts have failed, beside a restart. Exit code 1 if a part has no plan."""
-    from opticcl.collective import Request, collective_name
+    from opticcl.collective import collective_name
+
+    outputs = Outputs(request.out, PICTURE, TABLE, RECORD)
+    name = collective_name(request.collective)
+    if name not in COLLECTIVES:
+        raise ParameterError(f"faults: collective={request.collective}; it does {', '.join(COLLECTIVES)}")
+    if request.replay is not None:
+        _replay(request, request.replay, name, outputs)
+        return 0
+    if request.servers is not None or request.spares is not None:
+        raise ParameterError("faults: --ranks and --spares belong to a replay; give --replay trace.json too")
+    if not request.fail and not request.sweep and request.pairs is None:
+        raise ParameterError(
+            "faults: nothing fails; give --fail comb_laser:5, --sweep, --pairs 100 or --replay trace.json"
+        )
+    if request.pairs is not None and not 0 < request.pairs <= 1_000_000:
+        raise ParameterError(f"--pairs: {request.pairs} is not 1 to 1,000,000; try 100")
+    report = _report(request, name, outputs)
+    if request.json:
+        print_json(report.record())
+    return 0 if report.ok else 1
+
+
+def _replay(request: FaultsRequest, path: Path, name: str, outputs: Outputs) -> None:
+    """Replay a trace of faults.
+
+    Args:
+        request: of the call.
+        path: of the trace.
+        name: of the collective.
+        outputs: files to write.
+    """
+    if request.fail or request.sweep or request.pairs is not None or request.root or request.streamed:
+        raise ParameterError(
+            "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs, --root and --streamed"
+        )
+    job = ReplayJob(request.servers, request.spares, name, request.size, request.algorithm, request.seed)
+    times, others = split_assumed(request.recover, request.assume)
+    assumed = make_assumptions(request.assumptions, others)
+    print_replay(request.machine(), path, job, assumed, times, outputs, request.json)
+
+
+def _report(request: FaultsRequest, name: str, outputs: Outputs) -> FaultsReport:
+    """Answers for the parts that the options name.
+
+    Args:
+        request: of the call.
+        name: of the collective.
+        outputs: files to write.
+    """
+    from opticcl.collective import Request
     from opticcl.operations.faults.answers import Healthy
     from opticcl.plans.light import light_rule
     from opticcl.units import message_size
 
-    outputs = Outputs(out, PICTURE, TABLE, RECORD)
-    name = collective_name(collective)
-    if name not in COLLECTIVES:
-        raise ParameterError(f"faults: collective={collective}; it does {', '.join(COLLECTIVES)}")
-    if replay is not None:
-        if fail or sweep or pairs is not None or root or streamed:
-            raise ParameterError(
-                "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs, --root and --streamed"
-            )
-        job = ReplayJob(ranks, spares, name, size, algorithm, seed)
-        times, others = split_assumed(recover, assume)
-        print_replay(
-            make_fabric(fabric, nodes, None), replay, job, make_assumptions(assumptions, others), times, outputs, json
-        )
-        return
-    if ranks is not None or spares is not None:
-        raise ParameterError("faults: --ranks and --spares belong to a replay; give --replay trace.json too")
-    if not fail and not sweep and pairs is None:
-        raise ParameterError(
-            "faults: nothing fails; give --fail comb_laser:5, --sweep, --pairs 100 or --replay trace.json"
-        )
-    if pairs is not None and not 0 < pairs <= 1_000_000:
-        raise ParameterError(f"--pairs: {pairs} is not 1 to 1,000,000; try 100")
-    machine = make_fabric(fabric, nodes, None)
+    machine = request.machine()
     if len(machine.inventory()) < 2:
         raise ParameterError(
             f"faults: the parts of {machine.name} are unknown; try ramp, sipac, terarack, oddl or lightpath"
         )
-    given = [_conditions(text, machine) for text in fail]
-    assumed = make_assumptions(assumptions, assume)
-    wanted, size_bytes, rule = Request(name, root), message_size(size), light_rule([machine], optics, ignore_light)
-    healthy = Healthy(machine, wanted, size_bytes, algorithm, assumed, _recovery(recover), streamed, rule)
-    failures = [_Failure(parts, 1, search=True) for parts in given]
-    report = _answered(healthy, failures, sweep, pairs, seed, outputs, json)
-    if json:
-        print_json(report.record())
-    raise click.exceptions.Exit(0 if report.ok else 1)
+    given = [_conditions(text, machine) for text in request.fail]
+    assumed = request.assumed()
+    wanted, size_bytes = Request(name, request.root), message_size(request.size)
+    rule = light_rule([machine], request.optics, request.ignore_light)
+    recovery = _recovery(request.recover)
+    healthy = Healthy(machine, wanted, size_bytes, request.algorithm, assumed, recovery, request.streamed, rule)
+    return _answered(request, healthy, [_Failure(parts, 1, search=True) for parts in given], outputs)
 
 
 def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:
@@ -156,7 +143,7 @@ def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:
     return found
 
 
-def _recovery(given: list[str]) -> dict[str, float]:
+def _recovery(given: Sequence[str]) -> dict[str, float]:
     """Times and share of the recovery, some of them replaced.
 
     Raises: ParameterError: an unknown name, or no such number.
@@ -184,25 +171,14 @@ class _Failure(NamedTuple):
     search: bool = False
 
 
-def _answered(
-    healthy: Healthy,
-    given: list[_Failure],
-    sweep: bool,
-    pairs: int | None,
-    seed: int,
-    outputs: Outputs,
-    json: bool,
-) -> FaultsReport:
+def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure], outputs: Outputs) -> FaultsReport:
     """All answers; each is printed as it comes, and the files keep those so far.
 
     Args:
+        request: of the call.
         healthy: the collective where nothing has failed.
         given: parts of each `--fail`.
-        sweep: whether every part is tried.
-        pairs: pairs of parts to try, or None.
-        seed: of the pairs.
         outputs: files to write.
-        json: whether standard output is for one JSON value.
     Raises: InterruptedStudyError: by the user, after the first row.
     """
     from opticcl.errors import InterruptedStudyError
@@ -211,14 +187,14 @@ def _answered(
     from opticcl.report.faults import FaultsReport, fault_cells, fault_columns, faults_figure, faults_label
     from opticcl.report.kit.columns import RowByRow
 
-    report = FaultsReport(healthy, [], limits_of(healthy.fabric) if sweep else [])
+    report = FaultsReport(healthy, [], limits_of(healthy.fabric) if request.sweep else [])
     kept_at = time.monotonic()
     with ProgressLine() as progress:
         progress("find equal parts")
         failures = list(given)
-        if sweep:
+        if request.sweep:
             failures += [_Failure((each.condition,), each.equal_parts) for each in classes_to_try(healthy)]
-        failures += [_Failure(both, 1) for both in pairs_of_parts(healthy.fabric, pairs or 0, seed)]
+        failures += [_Failure(both, 1) for both in pairs_of_parts(healthy.fabric, request.pairs or 0, request.seed)]
         labels = ["+".join(map(str, failure.parts)) for failure in failures]
         table = RowByRow(fault_columns(labels, healthy.other.name), output_width())
         try:
@@ -226,7 +202,7 @@ def _answered(
                 progress("answer failures", number, len(failures))
                 row = answer(healthy, failure.parts, failure.equal_parts, search=failure.search)
                 report = replace(report, rows=[*report.rows, row], to_try=len(failures))
-                if not json:
+                if not request.json:
                     progress.close()
                     print(*([] if number else [table.heading()]), table.row(fault_cells(row)), sep="\n", flush=True)
                 if time.monotonic() - kept_at > KEPT_AFTER_S:
@@ -236,7 +212,7 @@ def _answered(
             if not report.rows:
                 raise
             kept = _keep(outputs, report)
-            if json:
+            if request.json:
                 print_json(report.record())
             elif isinstance(stopped, KeyboardInterrupt):
                 print(*report.lines(), sep="\n")
@@ -250,7 +226,7 @@ def _answered(
         report = replace(report, notes=[*report.notes, SEARCHED_ONCE])
     outputs.write_pictures(lambda: faults_figure(report), faults_label(report))
     _keep(outputs, report)
-    if not json:
+    if not request.json:
         print_table("", *filter(None, (*report.lines(), table.dropped())))
         outputs.print_lines()
     return report

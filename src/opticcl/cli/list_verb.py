@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
-from opticcl.cli._options import JsonOption
 from opticcl.cli._output import print_json, print_table
-from opticcl.cli._parameters import argument
+from opticcl.cli._request import VerbRequest, argument
 
 
-def run(
-    name: Annotated[
-        str | None,
-        argument(help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ListRequest(VerbRequest):
+    """What `opticcl list` is asked: values of its options."""
+
+    name: str | None = argument(
+        default=None, help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."
+    )
+
+
+def run(request: ListRequest) -> int:
     """Fabrics, algorithms, collectives, models, presets, devices."""
     from opticcl.report.catalogue import catalogue, catalogue_tables
 
-    found = catalogue(name)
-    if json:
+    found = catalogue(request.name)
+    if request.json:
         print_json(found)
     else:
         print_table(*catalogue_tables(found))
+    return 0

@@ -3,57 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import click
-
-from opticcl.cli._options import JsonOption
-from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json, print_table
-from opticcl.cli._parameters import argument, option
+from opticcl.cli._output import RECORD, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import VerbRequest, argument, option, out_option
 from opticcl.errors import ParameterError
 
 
-def run(
-    paper: Annotated[str | None, argument(help="One paper; default: all of them.")] = None,
-    verdict: Annotated[
-        list[str],
-        option(
-            "--verdict",
-            help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    claim: Annotated[
-        list[str],
-        option("--claim", help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."),
-    ] = [],  # noqa: B006
-    out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
-    jobs: Annotated[
-        int | None,
-        option("--jobs", help="Processes; default: 1, whose rows share plans. The result is the same with any number."),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PapersRequest(VerbRequest):
+    """What `opticcl papers` is asked: values of its options."""
+
+    paper: str | None = argument(default=None, help="One paper; default: all of them.")
+    verdict: tuple[str, ...] = option(
+        "--verdict",
+        metavar="<verdict>",
+        default=(),
+        help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
+    )
+    claim: tuple[str, ...] = option(
+        "--claim", default=(), help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."
+    )
+    out: tuple[Path, ...] = out_option(RECORD)
+    jobs: int | None = option(
+        "--jobs",
+        default=None,
+        help="Processes; default: 1, whose rows share plans. The result is the same with any number.",
+    )
+
+
+def run(request: PapersRequest) -> int:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
     from opticcl.papers import check_paper, claim_ids, paper_names
     from opticcl.processes import number_of_jobs
     from opticcl.report.claims import ClaimsList
 
-    outputs, wanted = Outputs(out, RECORD), _verdicts(verdict)
-    processes = number_of_jobs(jobs, large=False)
+    outputs, wanted = Outputs(request.out, RECORD), _verdicts(request.verdict)
+    processes = number_of_jobs(request.jobs, large=False)
     with ProgressLine() as progress:
-        names = paper_names() if paper is None else (paper,)
-        ids = {name: claim_ids(name, claim or ("*",)) for name in names}
-        _some_match(claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)])
+        names = paper_names() if request.paper is None else (request.paper,)
+        ids = {name: claim_ids(name, request.claim or ("*",)) for name in names}
+        _some_match(
+            request.claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)]
+        )
         rows = [row for name in names for row in check_paper(name, wanted, progress, ids[name], processes)]
     record = [row.record() for row in rows]
     outputs.write_record(lambda: record)
-    if json:
+    if request.json:
         print_json(record)
     else:
         print_table(ClaimsList(rows))
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if all(row.ok for row in rows) else 1)
+    return 0 if all(row.ok for row in rows) else 1
 
 
 def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[str]) -> None:

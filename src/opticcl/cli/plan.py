@@ -2,137 +2,141 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AssumeOption,
-    AssumptionsOption,
-    CollectiveOption,
-    FabricOption,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodeRateOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SizeOption,
-    StartOption,
-    make_assumptions,
-    make_fabric,
-    parse_nodes,
-)
-from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, out_option, print_json, print_table
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import FabricRequest, make_assumptions, option, out_option
 from opticcl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
+    from opticcl.ir import Fabric
+    from opticcl.plans.planner import Planned
 
 PLAN_FILE = FileKind("plan file", (".parquet", ".csv"))
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    node_rate: NodeRateOption = None,
-    collective: CollectiveOption = "all_reduce",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    size: SizeOption = "100MB",
-    root: RootOption = 0,
-    job: JobOption = None,
-    assumptions: AssumptionsOption = DEFAULT_SET,
-    assume: AssumeOption = [],  # noqa: B006 (the framework copies it)
-    start: StartOption = None,
-    time_limit: Annotated[
-        str | None,
-        option("--time-limit", metavar="TIME", help="Return the best plan so far after this time, such as 10s."),
-    ] = None,
-    overlap: Annotated[
-        bool,
-        option("--overlap", help="On an ocs: some switches change while others send; timed by the device engine."),
-    ] = False,
-    streamed: Annotated[
-        bool,
-        option(
-            "--streamed", help="Cut the message: pieces are forwarded while further ones arrive; by the device engine."
-        ),
-    ] = False,
-    imported: Annotated[
-        Path | None,
-        option(
-            "--import",
-            metavar="FILE",
-            help="A published case for an ocs: a schedule of Harvest (.json), or a matrix of SWOT (.toml).",
-        ),
-    ] = None,
-    out: Annotated[list[Path], out_option(PICTURE, PLAN_FILE, RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class PlannerRequest(FabricRequest):
+    """What `opticcl plan` is asked: values of its options."""
+
+    OPTIONS = """fabric nodes node_rate collective optics ignore_light size root job
+        assumptions assume start * json"""
+
+    time_limit: str | None = option(
+        "--time-limit", metavar="TIME", default=None, help="Return the best plan so far after this time, such as 10s."
+    )
+    overlap: bool = option(
+        "--overlap",
+        default=False,
+        help="On an ocs: some switches change while others send; timed by the device engine.",
+    )
+    streamed: bool = option(
+        "--streamed",
+        default=False,
+        help="Cut the message: pieces are forwarded while further ones arrive; by the device engine.",
+    )
+    imported: Path | None = option(
+        "--import",
+        metavar="FILE",
+        default=None,
+        help="A published case for an ocs: a schedule of Harvest (.json), or a matrix of SWOT (.toml).",
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, PLAN_FILE, RECORD)
+
+
+def run(request: PlannerRequest) -> int:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
+    from opticcl.report.planned import plan_figure, plan_label, plan_tables
+    from opticcl.units import quantity
+
+    outputs = Outputs(request.out, PICTURE, PLAN_FILE, RECORD, read=request.start)
+    assumed = make_assumptions(request.assumptions, request.assume)
+    limit_s = inf if request.time_limit is None else quantity(request.time_limit, "s", "--time-limit")
+    where = request.machine()
+    _refuse_contradictions(request)
+    if request.imported is not None and request.imported.suffix.lower() == ".toml":
+        return _solve_matrix(request.imported, request.json, bool(request.out))
+    with ProgressLine() as progress:
+        found = _planned(request, where, assumed, limit_s, progress)
+        outputs.write_pictures(lambda: plan_figure(found), plan_label(found))
+        outputs.lines += [found.plan.export(path, progress=progress) for path in outputs.of(PLAN_FILE)]
+        outputs.write_record(found.record)
+    if request.json:
+        print_json(found.record())
+        return 0
+    print_table(*plan_tables(found))
+    outputs.print_lines()
+    return 0
+
+
+def _refuse_contradictions(request: PlannerRequest) -> None:
+    """Refuse options that belong to other ways of planning.
+
+    Raises: ParameterError: two of them contradict each other.
+    """
+    part = request.start is not None or request.job is not None
+    if request.overlap and (part or request.root):
+        raise ParameterError("plan: --overlap plans a whole ocs from its start; leave --start, --job and --root out")
+    if request.imported is not None and (request.overlap or part or request.root):
+        raise ParameterError(
+            "plan: --import reads a case of a whole ocs; leave --overlap, --start, --job and --root out"
+        )
+    if request.streamed and (request.overlap or request.imported is not None or part):
+        raise ParameterError(
+            "plan: --streamed plans a whole fabric from its start; leave --overlap, --import, --start, --job out"
+        )
+
+
+def _planned(
+    request: PlannerRequest, where: Fabric, assumed: Assumptions, limit_s: float, progress: ProgressLine
+) -> Planned:
+    """The plan, made in the way that the options select.
+
+    Args:
+        request: of the call.
+        where: the fabric.
+        assumed: time assumptions.
+        limit_s: time after which the best plan so far is returned [s].
+        progress: called with (what, done, total).
+    """
     from opticcl.plans.light import light_rule
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
     from opticcl.plans.published import as_ocs, plan_published
     from opticcl.plans.streams import plan_streamed
     from opticcl.plans.switch_plans import plan_overlapped
-    from opticcl.report.planned import plan_figure, plan_label, plan_tables
-    from opticcl.units import quantity
 
-    outputs = Outputs(out, PICTURE, PLAN_FILE, RECORD, read=start)
-    assumed = make_assumptions(assumptions, assume)
-    limit_s = inf if time_limit is None else quantity(time_limit, "s", "--time-limit")
-    where = make_fabric(fabric, nodes, node_rate)
-    if overlap and (start is not None or job is not None or root):
-        raise ParameterError("plan: --overlap plans a whole ocs from its start; leave --start, --job and --root out")
-    if imported is not None and (overlap or start is not None or job is not None or root):
-        raise ParameterError(
-            "plan: --import reads a case of a whole ocs; leave --overlap, --start, --job and --root out"
+    collective, size, root = request.collective, request.size, request.root
+    if request.imported is not None:
+        return plan_published(
+            as_ocs(where), collective, size, request.imported, assumptions=assumed, time_limit_s=limit_s
         )
-    if streamed and (overlap or imported is not None or start is not None or job is not None):
-        raise ParameterError(
-            "plan: --streamed plans a whole fabric from its start; leave --overlap, --import, --start, --job out"
+    if request.overlap:
+        return plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
+    if request.streamed:
+        return plan_streamed(
+            where, collective, size, root=root, assumptions=assumed, time_limit_s=limit_s, progress=progress
         )
-    if imported is not None and imported.suffix.lower() == ".toml":
-        _solve_matrix(imported, json, bool(out))
-        return
-    with ProgressLine() as progress:
-        found = (
-            plan_published(as_ocs(where), collective, size, imported, assumptions=assumed, time_limit_s=limit_s)
-            if imported is not None
-            else plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
-            if overlap
-            else plan_streamed(
-                where, collective, size, root=root, assumptions=assumed, time_limit_s=limit_s, progress=progress
-            )
-            if streamed
-            else plan_collective(
-                where,
-                collective,
-                size,
-                root=root,
-                nodes=None if job is None else parse_nodes(job),
-                assumptions=assumed,
-                start=None if start is None else read(start),
-                time_limit_s=limit_s,
-                rule=light_rule([where], optics, ignore_light),
-                progress=progress,
-            )
-        )
-        outputs.write_pictures(lambda: plan_figure(found), plan_label(found))
-        outputs.lines += [found.plan.export(path, progress=progress) for path in outputs.of(PLAN_FILE)]
-        outputs.write_record(found.record)
-    if json:
-        print_json(found.record())
-        return
-    print_table(*plan_tables(found))
-    outputs.print_lines()
+    return plan_collective(
+        where,
+        collective,
+        size,
+        root=root,
+        nodes=request.ranks(),
+        assumptions=assumed,
+        start=None if request.start is None else read(request.start),
+        time_limit_s=limit_s,
+        rule=light_rule([where], request.optics, request.ignore_light),
+        progress=progress,
+    )
 
 
-def _solve_matrix(path: Path, json: bool, writes: bool) -> None:
-    """Print every case of a matrix of SWOT."""
+def _solve_matrix(path: Path, json: bool, writes: bool) -> int:
+    """Print every case of a matrix of SWOT; returns the exit code."""
     from opticcl.plans.published import cases, solved
     from opticcl.report.planned import matrix_table
 
@@ -157,5 +161,6 @@ def _solve_matrix(path: Path, json: bool, writes: bool) -> None:
                 for case, one in zip(listed, found, strict=True)
             ]
         )
-        return
+        return 0
     print_table(matrix_table(listed, found))
+    return 0

@@ -6,31 +6,12 @@ import os
 import re
 import sys
 from contextlib import suppress
-from dataclasses import replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AlgorithmOption,
-    CollectiveOption,
-    FabricOrFileOption,
-    FileArgument,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SeedOption,
-    make_plan,
-    refuse_beside_file,
-)
-from opticcl.cli._output import PICTURE, RECORD, Outputs, out_option, print_json
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, Outputs, print_json
+from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import OpticclError, ParameterError, VerificationError
 
 if TYPE_CHECKING:
@@ -38,13 +19,6 @@ if TYPE_CHECKING:
     from opticcl.execute.paced import PacedRun
     from opticcl.execute.ranks import RankSchedule
     from opticcl.plans.plan import Plan
-
-
-class PaceMode(StrEnum):
-    """When a step of a paced run begins: after the last rank, or after this rank has ended the step before."""
-
-    barrier = "barrier"
-    asynchronous = "asynchronous"
 
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -60,115 +34,64 @@ PLAN_S = 300.0
 """Until rank 0 has made the plan, unless `--time-limit` is longer [s]."""
 
 
-def run(
-    context: click.Context,
-    file: FileArgument = None,
-    fabric: FabricOrFileOption = None,
-    nodes: NodesOption = None,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    message: Annotated[
-        list[str], option("--size", "-s", help="Size of the whole message, such as 1MB. Repeat for several.")
-    ] = ["1MB"],  # noqa: B006 (the framework copies it)
-    root: RootOption = 0,
-    job: JobOption = None,
-    dtype: Annotated[str, option(help="Type of the elements: int32, float32, ...")] = "float32",
-    repeat: Annotated[int, option(help="Timed repetitions; the median counts.")] = 5,
-    compare: Annotated[
-        bool, option("--compare", help="Time the MPI library's own collective too; columns as in nccl-tests.")
-    ] = False,
-    seed: SeedOption = 0,
-    time_limit: Annotated[
-        str,
-        option(
-            "--time-limit",
-            help="Longest duration of a step, and with 10 s more of the start of MPI; then all processes end.",
-        ),
-    ] = "300s",
-    pace: Annotated[
-        float | None,
-        option("--pace", help="Delay deliveries to this multiple of the time of the circuits, such as 1000."),
-    ] = None,
-    mode: Annotated[PaceMode, option("--mode", help="With --pace: when a step begins.")] = PaceMode.barrier,
-    out: Annotated[list[Path], out_option(PICTURE, RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class RunRequest(PlanRequest):
+    """What `opticcl run` is asked: values of its options."""
+
+    OPTIONS = """file fabric nodes collective algorithm optics ignore_light sizes root job
+        dtype repeat compare seed * json"""
+
+    sizes: tuple[str, ...] = option(
+        "--size",
+        "-s",
+        metavar="<size>",
+        default=("1MB",),
+        help="Size of the whole message, such as 1MB. Repeat for several.",
+    )
+    dtype: str = option(
+        "--dtype", metavar="<type>", default="float32", help="Type of the elements: int32, float32, ..."
+    )
+    repeat: int = option("--repeat", default=5, help="Timed repetitions; the median counts.")
+    compare: bool = option(
+        "--compare", default=False, help="Time the MPI library's own collective too; columns as in nccl-tests."
+    )
+    time_limit: str = option(
+        "--time-limit",
+        metavar="<time>",
+        default="300s",
+        help="Longest duration of a step, and with 10 s more of the start of MPI; then all processes end.",
+    )
+    pace: float | None = option(
+        "--pace", default=None, help="Delay deliveries to this multiple of the time of the circuits, such as 1000."
+    )
+    mode: Literal["barrier", "asynchronous"] = option(
+        "--mode", default="barrier", help="With --pace: when a step begins."
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, RECORD)
+
+
+def run(request: RunRequest) -> int:
     """Run a plan under mpiexec, one process per rank, and compare with NumPy.
 
     Start it as mpiexec -n 8 opticcl run plan.parquet. Rank 0 reads and verifies the plan and sends every rank its schedule.
     Exit code 1 if a result is wrong.
     """
-    from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
+    from opticcl.execute.mpi import load_mpi
 
-    limits = _StartLimits(time_limit)
+    limits = _StartLimits(request.time_limit)
     try:
         mpi = load_mpi()
     except OpticclError:
         if _rank_of_launcher():
-            raise click.exceptions.Exit(2) from None
+            return 2
         raise
     comm = mpi.COMM_WORLD
     try:
         limits.started(comm)
-        sizes, kind, limit_s = _numbers(message, dtype, repeat, seed, time_limit)
-        outputs = Outputs(out, PICTURE, RECORD, read=file)
-        if pace is None and (out or mode is not PaceMode.barrier):
-            raise ParameterError("run: --out and --mode are for --pace; give --pace 1000, or leave them out")
-        made: list[Plan] = []  # on rank 0
-
-        def plan() -> tuple[dict[str, Any], list[RankSchedule]]:
-            from opticcl.plans.plan import load
-            from opticcl.plans.rank_plans import rejection
-
-            refuse_beside_file("run", context, file, fabric)
-            try:
-                if file is not None:
-                    made.append(load(file))
-                else:
-                    given = str(fabric), nodes, None, collective, algorithm, message[-1], root, job, DEFAULT_SET
-                    made.append(make_plan(*given, optics, ignore_light))
-                    made[0].verify().raise_if_bad()
-            except VerificationError as error:
-                raise rejection(error, str(file or made[0])) from None
-            return _cut(made[0], comm.size)
-
-        summary, schedule = from_rank_0(comm, plan)
-        limits.end()
-        of_collective = {"root": summary["root"], "shift": summary["shift"]}
-        if pace is not None:
-            from opticcl.execute.paced import run_paced
-
-            def simulated(size_bytes: int) -> dict[str, float]:
-                return replace(made[0], size_bytes=size_bytes).simulate().totals()
-
-            circuits = made[0].circuits if made else None
-            paced = [
-                run_paced(
-                    comm, schedule, circuits, simulated, size, kind, pace, mode.value, limit_s, seed, **of_collective
-                )
-                for size in sizes
-            ]
-            wrong = sum(run.wrong for run in paced)
-        else:
-            from opticcl.execute.measure import MeasuredRun
-
-            transport = MpiTransport(comm.Dup(), limit_s)
-            transport.label = schedule.collective
-            runner = MeasuredRun(comm, schedule, transport.run, **of_collective)
-            found = [runner.measure(size, kind, repeat, seed, compare) for size in sizes]
-            transport.close()
-            wrong = sum(m.wrong for m in found)
-        if comm.rank == 0 and pace is not None:
-            _print_paced(paced, summary["plan"], outputs, json)
-        elif comm.rank == 0:
-            _print(found, summary, _library(mpi), compare, json)
+        return 1 if _run_ranks(request, mpi, limits) else 0
     except OpticclError as error:  # the same on all ranks
         if comm.rank:
-            raise click.exceptions.Exit(error.exit_code) from None
-        raise
-    except click.exceptions.Exit:
+            return error.exit_code
         raise
     except BaseException as error:
         print(f"opticcl: rank {comm.rank} of {comm.size}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -176,7 +99,73 @@ def run(
         raise
     finally:
         limits.end()
-    raise click.exceptions.Exit(1 if wrong else 0)
+
+
+def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> int:
+    """Make the plan on rank 0, run it on all ranks and print the answer on rank 0.
+
+    Args:
+        request: of the call.
+        mpi: the library.
+        limits: of the time until the plan is there.
+    Returns: elements that are wrong, on all ranks [count].
+    """
+    from opticcl.execute.mpi import from_rank_0
+
+    comm = mpi.COMM_WORLD
+    sizes, kind, limit_s = _numbers(request)
+    outputs = Outputs(request.out, PICTURE, RECORD, read=request.file)
+    if request.pace is None and (request.out or request.mode != "barrier"):
+        raise ParameterError("run: --out and --mode are for --pace; give --pace 1000, or leave them out")
+    made: list[Plan] = []  # on rank 0
+
+    def plan() -> tuple[dict[str, Any], list[RankSchedule]]:
+        made.append(_right_plan(request))
+        return _cut(made[0], comm.size)
+
+    summary, schedule = from_rank_0(comm, plan)
+    limits.end()
+    of_collective = {"root": summary["root"], "shift": summary["shift"]}
+    if request.pace is None:
+        from opticcl.execute.measure import MeasuredRun
+        from opticcl.execute.mpi import MpiTransport
+
+        transport = MpiTransport(comm.Dup(), limit_s)
+        transport.label = schedule.collective
+        runner = MeasuredRun(comm, schedule, transport.run, **of_collective)
+        found = [runner.measure(size, kind, request.repeat, request.seed, request.compare) for size in sizes]
+        transport.close()
+        if comm.rank == 0:
+            _print(found, summary, _library(mpi), request.compare, request.json)
+        return sum(one.wrong for one in found)
+    from opticcl.execute.paced import run_paced
+
+    def simulated(size_bytes: int) -> dict[str, float]:
+        return replace(made[0], size_bytes=size_bytes).simulate().totals()
+
+    circuits, pace = made[0].circuits if made else None, (request.pace, request.mode, limit_s, request.seed)
+    paced = [run_paced(comm, schedule, circuits, simulated, size, kind, *pace, **of_collective) for size in sizes]
+    if comm.rank == 0:
+        _print_paced(paced, summary["plan"], outputs, request.json)
+    return sum(one.wrong for one in paced)
+
+
+def _right_plan(request: RunRequest) -> Plan:
+    """The plan of the file, or a verified one that the options describe.
+
+    Raises: OpticclError: there is none, or it is wrong.
+    """
+    from opticcl.plans.rank_plans import rejection
+
+    request.refuse_beside_file()
+    plan = None
+    try:
+        plan = replace(request, size=request.sizes[-1]).plan()
+        if request.file is None:
+            plan.verify().raise_if_bad()
+    except VerificationError as error:
+        raise rejection(error, str(request.file or plan)) from None
+    return plan
 
 
 class _StartLimits:
@@ -224,7 +213,7 @@ def _rank_of_launcher() -> int:
     return next((int(text) for text in given if re.fullmatch("[0-9]{1,9}", text)), 0)
 
 
-def _numbers(message: list[str], dtype: str, repeat: int, seed: int, time_limit: str) -> tuple[list[int], Any, float]:
+def _numbers(request: RunRequest) -> tuple[list[int], Any, float]:
     """Sizes [bytes], type and time limit [s].
 
     Raises: ParameterError: one of them is invalid.
@@ -232,14 +221,14 @@ def _numbers(message: list[str], dtype: str, repeat: int, seed: int, time_limit:
     from opticcl.execute.rank_data import numeric_type
     from opticcl.units import message_size, quantity
 
-    if repeat < 1:
-        raise ParameterError(f"--repeat: {repeat} is below 1; try 5")
-    if seed < 0:
-        raise ParameterError(f"--seed: {seed} is negative; try 0")
-    limit_s = quantity(time_limit, "s", "--time-limit")
+    if request.repeat < 1:
+        raise ParameterError(f"--repeat: {request.repeat} is below 1; try 5")
+    if request.seed < 0:
+        raise ParameterError(f"--seed: {request.seed} is negative; try 0")
+    limit_s = quantity(request.time_limit, "s", "--time-limit")
     if limit_s <= 0:
-        raise ParameterError(f"--time-limit: {time_limit} is not positive; try 300s")
-    return [message_size(size, "--size") for size in message], numeric_type(dtype), limit_s
+        raise ParameterError(f"--time-limit: {request.time_limit} is not positive; try 300s")
+    return [message_size(size, "--size") for size in request.sizes], numeric_type(request.dtype), limit_s
 
 
 def _cut(plan: Plan, size: int) -> tuple[dict[str, Any], list[RankSchedule]]:

@@ -8,22 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import click
-
-from opticcl.cli._options import JobsOption, JsonOption
-from opticcl.cli._output import (
-    PICTURE,
-    RECORD,
-    TABLE,
-    Outputs,
-    ProgressLine,
-    out_option,
-    print_json,
-    print_table,
-)
-from opticcl.cli._parameters import argument, option
+from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import VerbRequest, argument, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.registry import nearest
@@ -46,150 +34,73 @@ ANSWERS = ("map", "pareto", "tornado", "breakeven", "lines")
 FORMS = f"query FILE.toml SQL, or {', '.join(ANSWERS)} FILE.toml"
 
 
-def run(
-    name: Annotated[
-        str | None,
-        argument(
-            help=f"FILE.toml: a design space; {FORMS}: of its results; or a study, name:key=value,...: {NAMES}; "
-            "default: list them."
-        ),
-    ] = None,
-    study: Annotated[str | None, argument(metavar="FILE.toml", help="Design space of a query or an answer.")] = None,
-    sql: Annotated[
-        str | None, argument(metavar="SQL", help="Query on its table `results`: SELECT ... FROM results ...")
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        option("--folder", metavar="FOLDER", help="Ledger, results and answers; default: FILE.study here."),
-    ] = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", help="Count the points of a design space and estimate the time; write nothing.")
-    ] = False,
-    where: Annotated[
-        list[str],
-        option(
-            "--where", metavar="AXIS=VALUE", help="Of an answer: one value of an axis: nodes=64. Repeat for several."
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    x: Annotated[
-        str | None, option("--x", metavar="AXIS", help="Of a map: columns; of lines: the axis; default: size.")
-    ] = None,
-    y: Annotated[
-        str | None,
-        option(
-            "--y",
-            metavar="AXIS|COLUMN",
-            help="Of a map: rows; default: nodes. Of lines: what was measured; default: total_s.",
-        ),
-    ] = None,
-    over: Annotated[
-        str | None, option("--over", metavar="AXIS", help="Of a breakeven: the axis; default: size.")
-    ] = None,
-    between: Annotated[
-        list[str],
-        option("--between", metavar="FABRIC", help="Of a breakeven or lines: these alone. Repeat for several."),
-    ] = [],  # noqa: B006
-    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
-    jobs: JobsOption = None,
-    scheduler: Annotated[
-        str | None,
-        option(
-            "--scheduler",
-            metavar="ADDRESS",
-            help="Compute the points of a design space on the workers of this dask scheduler: tcp://HOST:8786.",
-        ),
-    ] = None,
-    slurm: Annotated[
-        int | None,
-        option("--slurm", metavar="JOBS", help="Compute them in this number of jobs of SLURM (dask-jobqueue)."),
-    ] = None,
-    slurm_set: Annotated[
-        list[str],
-        option(
-            "--slurm-set",
-            metavar="KEY=VALUE",
-            help="Of a job of SLURM: cores, memory, walltime, queue, account, interface, local_directory, log_directory; "
-            "default: dask's own file jobqueue.yaml. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
-    """Studies: one question each, such as beyond, co_scheduling, transfers; or a whole design space from a file.
+@dataclass(frozen=True, kw_only=True)
+class StudyRequest(VerbRequest):
+    """What `opticcl study` is asked: values of its options."""
 
-    Exit code 1 if a point is set aside or a plan is wrong.
-    """
-    from opticcl.studies import STUDIES, run_study
+    OPTIONS = "name study sql folder dry_run where x y over between out jobs * json"
 
-    if name is not None and name.endswith(".toml"):
-        _refuse_second(study, name)
-        _run_space(Path(name), folder, _Where(jobs, scheduler, slurm, tuple(slurm_set)), dry_run, out, json)
-        return
-    of_cluster: dict[str, object] = {"--scheduler": scheduler, "--slurm": slurm, "--slurm-set": slurm_set}
-    for flag, given_value in of_cluster.items():
-        if given_value:
-            raise ParameterError(f"study: {flag} is of a run of a design space; give FILE.toml, or leave it out")
-    if name == "query" or name in ANSWERS:
-        given = {"where": where, "x": x, "y": y, "over": over, "between": between}
-        _of_results(name, study, sql, folder, {key: value for key, value in given.items() if value}, out, json)
-        return
-    _refuse_second(study, name)
-    for flag, value in (("--folder", folder), ("--dry-run", dry_run), ("--where", where), ("--jobs", jobs)):
-        if value:
-            raise ParameterError(f"study: {flag} is of a design space; give FILE.toml, or leave it out")
-    if name is None:
-        outputs = Outputs(out, RECORD)  # a list of names is neither drawn nor a table
-        questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
-        outputs.write_record(lambda: questions)
-        if json:
-            print_json(questions)
-        else:
-            print("\n".join(f"{key:<24}{question}" for key, question in questions.items()))
-            outputs.print_lines()
-        return
-    if Path(name).exists():
-        raise ParameterError(f"study: {name} is no file that ends in .toml; give one, or the name of a study: {NAMES}")
-    from opticcl.report.studies import study_figure, study_table
+    name: str | None = argument(
+        default=None,
+        help=f"FILE.toml: a design space; {FORMS}: of its results; or a study, name:key=value,...: {NAMES}; "
+        "default: list them.",
+    )
+    study: str | None = argument(metavar="FILE.toml", default=None, help="Design space of a query or an answer.")
+    sql: str | None = argument(
+        metavar="SQL", default=None, help="Query on its table `results`: SELECT ... FROM results ..."
+    )
+    folder: Path | None = option(
+        "--folder", metavar="FOLDER", default=None, help="Ledger, results and answers; default: FILE.study here."
+    )
+    dry_run: bool = option(
+        "--dry-run", default=False, help="Count the points of a design space and estimate the time; write nothing."
+    )
+    where: tuple[str, ...] = option(
+        "--where",
+        metavar="AXIS=VALUE",
+        default=(),
+        help="Of an answer: one value of an axis: nodes=64. Repeat for several.",
+    )
+    x: str | None = option(
+        "--x", metavar="AXIS", default=None, help="Of a map: columns; of lines: the axis; default: size."
+    )
+    y: str | None = option(
+        "--y",
+        metavar="AXIS|COLUMN",
+        default=None,
+        help="Of a map: rows; default: nodes. Of lines: what was measured; default: total_s.",
+    )
+    over: str | None = option("--over", metavar="AXIS", default=None, help="Of a breakeven: the axis; default: size.")
+    between: tuple[str, ...] = option(
+        "--between", metavar="FABRIC", default=(), help="Of a breakeven or lines: these alone. Repeat for several."
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
+    scheduler: str | None = option(
+        "--scheduler",
+        metavar="ADDRESS",
+        default=None,
+        help="Compute the points of a design space on the workers of this dask scheduler: tcp://HOST:8786.",
+    )
+    slurm: int | None = option(
+        "--slurm", metavar="JOBS", default=None, help="Compute them in this number of jobs of SLURM (dask-jobqueue)."
+    )
+    slurm_set: tuple[str, ...] = option(
+        "--slurm-set",
+        metavar="KEY=VALUE",
+        default=(),
+        help="Of a job of SLURM: cores, memory, walltime, queue, account, interface, local_directory, log_directory; "
+        "default: dask's own file jobqueue.yaml. Repeat for several.",
+    )
 
-    outputs = Outputs(out, PICTURE, TABLE, RECORD)
-    with ProgressLine() as progress:
-        found = run_study(name, progress)
-        progress("write the files")
-        outputs.write_pictures(lambda: study_figure(found), f"{found.title} ({found.source})")
-        outputs.write_record(found.record, lambda: found.record()["rows"])
-    if json:
-        print_json(found.record())
-    else:
-        print_table(f"{found.title} ({found.source})", study_table(found), *found.notes)
-        outputs.print_lines()
-
-
-def _refuse_second(study: str | None, name: str | None) -> None:
-    if study is not None:
-        raise ParameterError(f"study: {study!r} after {name!r}; write FILE.toml, {FORMS}, or the name of a study")
-
-
-def _space(path: Path, folder: Path | None) -> tuple[DesignSpace, Path]:
-    """A study file and its folder."""
-    from opticcl.studies.space.design import read_design
-
-    space = read_design(path)
-    return space, folder if folder is not None else Path(f"{space.name}.study")
-
-
-@dataclass(frozen=True, slots=True)
-class _Where:
-    """Where points are computed.
-
-    Args: jobs, scheduler, slurm, slurm_set: options.
-    """
-
-    jobs: int | None
-    scheduler: str | None
-    slurm: int | None
-    slurm_set: tuple[str, ...]
+    def of_answer(self) -> dict[str, Any]:
+        """Options of an answer that are given."""
+        return {name: value for name in ("where", "x", "y", "over", "between") if (value := getattr(self, name))}
 
     def cluster(self) -> AbstractContextManager[Cluster | None]:
-        """A connection to a cluster; None: processes of this computer."""
+        """A connection to a cluster that computes the points; None: processes of this computer do.
+
+        Raises: ParameterError: options that contradict each other, or a wrong value.
+        """
         if self.scheduler is not None and self.slurm is not None:
             raise ParameterError("study: --scheduler and --slurm: one cluster computes the points; leave one out")
         if self.jobs is not None and (self.scheduler or self.slurm) is not None:
@@ -215,10 +126,89 @@ class _Where:
         return slurm(self.slurm, options, prepare)
 
 
-def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, out: list[Path], json: bool) -> None:
+def run(request: StudyRequest) -> int:
+    """Studies: one question each, such as beyond, co_scheduling, transfers; or a whole design space from a file.
+
+    Exit code 1 if a point is set aside or a plan is wrong.
+    """
+    name = request.name
+    if name is not None and name.endswith(".toml"):
+        _refuse_second(request.study, name)
+        return _run_space(request, Path(name))
+    if flag := request.first_given("scheduler", "slurm", "slurm_set"):
+        raise ParameterError(f"study: {flag} is of a run of a design space; give FILE.toml, or leave it out")
+    if name == "query" or name in ANSWERS:
+        return _of_results(request, name)
+    _refuse_second(request.study, name)
+    if flag := request.first_given("folder", "dry_run", "where", "jobs"):
+        raise ParameterError(f"study: {flag} is of a design space; give FILE.toml, or leave it out")
+    if name is None:
+        return _list_studies(request)
+    if Path(name).exists():
+        raise ParameterError(f"study: {name} is no file that ends in .toml; give one, or the name of a study: {NAMES}")
+    return _run_study(request, name)
+
+
+def _list_studies(request: StudyRequest) -> int:
+    """Print the questions of the studies; returns the exit code."""
+    from opticcl.studies import STUDIES
+
+    outputs = Outputs(request.out, RECORD)  # a list of names is neither drawn nor a table
+    questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
+    outputs.write_record(lambda: questions)
+    if request.json:
+        print_json(questions)
+    else:
+        print("\n".join(f"{key:<24}{question}" for key, question in questions.items()))
+        outputs.print_lines()
+    return 0
+
+
+def _run_study(request: StudyRequest, name: str) -> int:
+    """Run a study.
+
+    Args:
+        request: of the call.
+        name: of the study, with its parameters.
+    Returns: the exit code.
+    """
+    from opticcl.report.studies import study_figure, study_table
+    from opticcl.studies import run_study
+
+    outputs = Outputs(request.out, PICTURE, TABLE, RECORD)
+    with ProgressLine() as progress:
+        found = run_study(name, progress)
+        progress("write the files")
+        outputs.write_pictures(lambda: study_figure(found), f"{found.title} ({found.source})")
+        outputs.write_record(found.record, lambda: found.record()["rows"])
+    if request.json:
+        print_json(found.record())
+    else:
+        print_table(f"{found.title} ({found.source})", study_table(found), *found.notes)
+        outputs.print_lines()
+    return 0
+
+
+def _refuse_second(study: str | None, name: str | None) -> None:
+    if study is not None:
+        raise ParameterError(f"study: {study!r} after {name!r}; write FILE.toml, {FORMS}, or the name of a study")
+
+
+def _space(path: Path, folder: Path | None) -> tuple[DesignSpace, Path]:
+    """A study file and its folder."""
+    from opticcl.studies.space.design import read_design
+
+    space = read_design(path)
+    return space, folder if folder is not None else Path(f"{space.name}.study")
+
+
+def _run_space(request: StudyRequest, path: Path) -> int:
     """Run a design space, or estimate its time.
 
-    Args: path, folder, place, dry_run, out, json: options.
+    Args:
+        request: of the call.
+        path: of the file.
+    Returns: the exit code.
     """
     from importlib.metadata import version
 
@@ -227,18 +217,18 @@ def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, ou
     from opticcl.report.design_space import estimate_text, progressed_text
     from opticcl.studies.space.runner import estimate, read_table, run_space
 
-    outputs = Outputs(out, TABLE, RECORD, read=path)
-    space, where = _space(path, folder)
-    processes, cluster = number_of_jobs(place.jobs), place.cluster()
-    if dry_run:
+    outputs = Outputs(request.out, TABLE, RECORD, read=path)
+    space, where = _space(path, request.folder)
+    processes, cluster = number_of_jobs(request.jobs), request.cluster()
+    if request.dry_run:
         expected = estimate(space, where, jobs=processes)
         outputs.write_record(expected.record)
-        if json:
+        if request.json:
             print_json(expected.record())
         else:
             print(estimate_text(space, expected))
             outputs.print_lines()
-        return
+        return 0
     with ProgressLine() as progress, cluster as workers:
         try:
             found = run_space(
@@ -251,14 +241,14 @@ def _run_space(path: Path, folder: Path | None, place: _Where, dry_run: bool, ou
         progress("write the answers")
         written = _write_answers(space, where)
         outputs.write_record(found.record, lambda: read_table(where).to_dicts())
-    if json:
+    if request.json:
         print_json({**found.record(), "folder": str(where), "answers": written})
     else:
         print(progressed_text(space, found))
         for file in written:
             print(f"answer: {printable(str(file))}")
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if found.ok else 1)
+    return 0 if found.ok else 1
 
 
 def _write_answers(space: DesignSpace, folder: Path) -> list[str]:
@@ -311,44 +301,34 @@ def _answer(space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, op
     return answers.breakeven(space, rows, where, options.get("over", "size"), options.get("between", ()))
 
 
-def _of_results(
-    name: str,
-    study: str | None,
-    sql: str | None,
-    folder: Path | None,
-    given: dict[str, Any],
-    out: list[Path],
-    json: bool,
-) -> None:
+def _of_results(request: StudyRequest, name: str) -> int:
     """A query or an answer.
 
     Args:
+        request: of the call.
         name: query, or that of the answer.
-        study: its file.
-        sql: query.
-        folder: option.
-        given: options of the answer.
-        out, json: options.
+    Returns: the exit code.
     """
-    if study is None or (name == "query") != (sql is not None):
+    study, given = request.study, request.of_answer()
+    if study is None or (name == "query") != (request.sql is not None):
         sentence = "'SELECT ... FROM results'" if name == "query" else ""
         raise ParameterError(f"study {name}: write opticcl study {name} FILE.toml {sentence}".strip())
-    space, where = _space(Path(study), folder)
+    space, where = _space(Path(study), request.folder)
     if name == "query":
         from opticcl.report.design_space import query_table
         from opticcl.studies.space.runner import query
 
         if given:
             raise ParameterError(f"study query: --{next(iter(given))} is of an answer; write it into the query")
-        outputs = Outputs(out, TABLE, RECORD, read=Path(study))
-        table = query(where, str(sql))
+        outputs = Outputs(request.out, TABLE, RECORD, read=Path(study))
+        table = query(where, str(request.sql))
         outputs.write_record(table.to_dicts, table.to_dicts)
-        if json:
+        if request.json:
             print_json(table.to_dicts())
         else:
             print_table(query_table(table.to_dicts(), table.columns))
             outputs.print_lines()
-        return
+        return 0
     from opticcl.report.design_answers import answer_parts, table_rows, title_of
     from opticcl.report.design_pictures import answer_figure
     from opticcl.studies.space.design import ANSWERS as OPTIONS
@@ -360,18 +340,19 @@ def _of_results(
             raise ParameterError(
                 f"study {name}: --{key} is of another answer; this one takes {_options(OPTIONS[name])}"
             )
-    outputs = Outputs(out, PICTURE, TABLE, RECORD, read=Path(study))
+    outputs = Outputs(request.out, PICTURE, TABLE, RECORD, read=Path(study))
     chosen = selection(parse_settings(given.get("where", ()), "nodes=64", "--where"), space.axes)
     options = {**space.answers.get(name, {}), **given}
     options["where"] = {**space.answers.get(name, {}).get("where", {}), **chosen}
     answer = _answer(space, read_rows(where), name, options)
     outputs.write_pictures(lambda: answer_figure(answer), title_of(answer))
     outputs.write_record(answer.record, lambda: table_rows(answer))
-    if json:
+    if request.json:
         print_json(answer.record())
     else:
         print_table(*answer_parts(answer))
         outputs.print_lines()
+    return 0
 
 
 def _options(names: Sequence[str]) -> str:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import click
-
-from opticcl.cli._options import FabricOption, JsonOption, NodesOption, SeedOption, make_fabric
-from opticcl.cli._output import (
-    PICTURE,
-    RECORD,
-    TABLE,
-    Outputs,
-    ProgressLine,
-    out_option,
-    print_json,
-    print_table,
-)
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,136 +21,115 @@ LEAST_SLOTS = 10_000
 """Slots of a run unless `--slots` says otherwise and no flow needs more [count]."""
 
 
-def run(
-    fabric: FabricOption,
-    nodes: NodesOption = None,
-    load: Annotated[
-        list[float],
-        option("--load", help="Load of the busiest port, such as 0.9; 1 fills it. Repeat for several."),
-    ] = [0.9],  # noqa: B006 (the framework copies it)
-    flows: Annotated[
-        list[str],
-        option(
-            "--flows",
-            help="Sizes of the flows: cell, uniform, university, private_enterprise, commercial_cloud, social_media_cloud. "
-            "Repeat for several.",
-        ),
-    ] = ["cell"],  # noqa: B006
-    gaps: Annotated[
-        str | None,
-        option(
-            "--gaps",
-            help="Gaps: poisson, uniform, weibull, lognormal, two_modes, four_modes; default: those of the flows.",
-        ),
-    ] = None,
-    skew: Annotated[
-        list[float],
-        option(
-            "--skew",
-            help="Weight of a fifth of the nodes over that of the others; default: that of the flows. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006
-    placement: Annotated[
-        str, option("--placement", help="Hot nodes: spread over the machine, or group: side by side.")
-    ] = "spread",
-    between_racks: Annotated[
-        float | None,
-        option(
-            "--between-racks",
-            help="Share of the flows that leaves its rack, 0 to 1; 1: any node. Default: that of the flows.",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        list[str],
-        option(
-            "--scheduler",
-            help="native, native:iterations=2, rack, cyclic, cyclic:hops=2, or reference (small machines). Repeat for several.",
-        ),
-    ] = ["native"],  # noqa: B006
-    slots: Annotated[
-        int | None,
-        option("--slots", help="Length of a run; default: 10,000, or 20 times the longest flow if that is more."),
-    ] = None,
-    seed: SeedOption = 0,
-    verify: Annotated[
-        bool, option("--verify", help="Check every slot of every epoch by the law of light; takes longer.")
-    ] = False,
-    beside: Annotated[
-        Path | None, option("--beside", help="A plan file of the same machine that runs beside the traffic.")
-    ] = None,
-    reserve: Annotated[
-        str | None, option("--reserve", help="Cells of that plan: slots=3 (of an epoch; default) or planes=2.")
-    ] = None,
-    out: Annotated[list[Path], out_option(PICTURE, TABLE, RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrafficRequest(FabricRequest):
+    """What `opticcl traffic` is asked: values of its options."""
+
+    OPTIONS = "fabric nodes load flows gaps skew placement between_racks scheduler slots seed * json"
+
+    load: tuple[float, ...] = option(
+        "--load",
+        metavar="<share>",
+        default=(0.9,),
+        help="Load of the busiest port, such as 0.9; 1 fills it. Repeat for several.",
+    )
+    flows: tuple[str, ...] = option(
+        "--flows",
+        metavar="<sizes>",
+        default=("cell",),
+        help="Sizes of the flows: cell, uniform, university, private_enterprise, commercial_cloud, social_media_cloud. "
+        "Repeat for several.",
+    )
+    gaps: str | None = option(
+        "--gaps",
+        metavar="<gaps>",
+        default=None,
+        help="Gaps: poisson, uniform, weibull, lognormal, two_modes, four_modes; default: those of the flows.",
+    )
+    skew: tuple[float, ...] = option(
+        "--skew",
+        metavar="<factor>",
+        default=(),
+        help="Weight of a fifth of the nodes over that of the others; default: that of the flows. Repeat for several.",
+    )
+    placement: str = option(
+        "--placement", default="spread", help="Hot nodes: spread over the machine, or group: side by side."
+    )
+    between_racks: float | None = option(
+        "--between-racks",
+        default=None,
+        help="Share of the flows that leaves its rack, 0 to 1; 1: any node. Default: that of the flows.",
+    )
+    scheduler: tuple[str, ...] = option(
+        "--scheduler",
+        metavar="<scheduler>",
+        default=("native",),
+        help="native, native:iterations=2, rack, cyclic, cyclic:hops=2, or reference (small machines). Repeat for several.",
+    )
+    slots: int | None = option(
+        "--slots", default=None, help="Length of a run; default: 10,000, or 20 times the longest flow if that is more."
+    )
+    verify: bool = option(
+        "--verify", default=False, help="Check every slot of every epoch by the law of light; takes longer."
+    )
+    beside: Path | None = option(
+        "--beside", default=None, help="A plan file of the same machine that runs beside the traffic."
+    )
+    reserve: str | None = option(
+        "--reserve",
+        metavar="<what>=<count>",
+        default=None,
+        help="Cells of that plan: slots=3 (of an epoch; default) or planes=2.",
+    )
+    out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
+
+
+def run(request: TrafficRequest) -> int:
     """Dynamic traffic on RAMP, slot by slot. Exit code 1 unless every load is carried and no slot breaks a rule."""
     from opticcl.operations.dynamic_traffic.simulation import assumptions_of
     from opticcl.report.dynamic_traffic import TrafficReport, traffic_figure, traffic_label, traffic_table
 
-    outputs = Outputs(out, PICTURE, TABLE, RECORD, read=beside)
-    if reserve is not None and beside is None:
+    outputs = Outputs(request.out, PICTURE, TABLE, RECORD, read=request.beside)
+    if request.reserve is not None and request.beside is None:
         raise ParameterError("traffic: --reserve gives cells to a plan; give --beside plan.parquet too")
-    setups, notes = _setups(fabric, nodes, load, flows, gaps, skew, placement, between_racks, scheduler, slots, seed)
-    shared = None if beside is None else _beside(beside, reserve, setups[0])
+    setups, notes = _setups(request)
+    shared = None if request.beside is None else _beside(request.beside, request.reserve, setups[0])
     with ProgressLine() as progress:
-        rows = [_row(setup, verify, shared, progress) for setup in setups]
+        rows = [_row(setup, request.verify, shared, progress) for setup in setups]
     report = TrafficReport(rows, assumptions_of(setups[0]), notes, shared)
     outputs.write_pictures(lambda: traffic_figure(report), traffic_label(report))
     outputs.write_record(report.record, lambda: _flat(report.record()["rows"]))
-    if json:
+    if request.json:
         print_json(report.record())
     else:
         print_table(traffic_table(report), *report.lines())
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if report.ok else 1)
+    return 0 if report.ok else 1
 
 
-def _setups(
-    fabric: str,
-    nodes: int | None,
-    loads: list[float],
-    flows: list[str],
-    gaps: str | None,
-    skews: list[float],
-    placement: str,
-    between_racks: float | None,
-    schedulers: list[str],
-    slots: int | None,
-    seed: int,
-) -> tuple[list[TrafficSetup], list[str]]:
-    """All runs of a call, checked before the first one, and notes on their lengths.
-
-    Args:
-        fabric, nodes, loads, flows, gaps, skews, placement, between_racks, schedulers, slots, seed: values of the options.
-    """
-    from dataclasses import replace
-
+def _setups(request: TrafficRequest) -> tuple[list[TrafficSetup], list[str]]:
+    """All runs of a call, checked before the first one, and notes on their lengths."""
     from opticcl.operations.dynamic_traffic.flows import flow_mix
     from opticcl.operations.dynamic_traffic.schedulers import make_scheduler
     from opticcl.operations.dynamic_traffic.simulation import TrafficSetup, least_slots
 
-    machine = make_fabric(fabric, nodes, None)
-    if between_racks is not None and not 0 <= between_racks <= 1:
-        raise ParameterError(f"--between-racks: {between_racks:g} is not 0 to 1; try 0.7")
+    machine, slots, share = request.machine(), request.slots, request.between_racks
+    if share is not None and not 0 <= share <= 1:
+        raise ParameterError(f"--between-racks: {share:g} is not 0 to 1; try 0.7")
+    skews: tuple[float | None, ...] = request.skew or (None,)
     found, notes = [], []
-    for name in flows:
-        for skew in skews or [None]:  # type: ignore[list-item]
-            mix = flow_mix(name, gaps, skew, between_racks)
-            for scheduler in schedulers:
-                for load in loads:
-                    setup = TrafficSetup(
-                        machine, mix, load, placement, scheduler, LEAST_SLOTS if slots is None else slots, seed
-                    )
-                    least = least_slots(setup)
-                    if slots is None:
-                        setup = replace(setup, slots=max(LEAST_SLOTS, least))
-                    found.append(setup)
+    for name in request.flows:
+        mixes = [flow_mix(name, request.gaps, skew, share) for skew in skews]
+        for mix, scheduler, load in product(mixes, request.scheduler, request.load):
+            length = LEAST_SLOTS if slots is None else slots
+            setup = TrafficSetup(machine, mix, load, request.placement, scheduler, length, request.seed)
+            least = least_slots(setup)
+            found.append(setup if slots is not None else replace(setup, slots=max(LEAST_SLOTS, least)))
         if slots is not None and slots < least:
             notes.append(
                 f"{name}: {slots:,} slots are fewer than 20 times the longest flow, {least:,}; delays may still change"
             )
-    for text in schedulers:
+    for text in request.scheduler:
         make_scheduler(text, found[0].machine)
     for setup in found:
         setup.limit()

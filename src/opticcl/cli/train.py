@@ -2,270 +2,289 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import click
-
-from opticcl.cli._clock import ClockOption, parse_clock
-from opticcl.cli._generated import OptionSource, generated_command, given_options
+from opticcl.cli._generated import OptionSource
 from opticcl.cli._memory import keep_freed_memory
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    LARGE,
-    AssumeOption,
-    AssumptionsOption,
-    EngineOption,
-    EqualOption,
-    FabricsOption,
-    IgnoreLightOption,
-    JobsOption,
-    JsonOption,
-    NodeRateOption,
-    NodesOption,
-    OpticsOption,
-    WorkloadsOption,
-    check_nodes,
-    equal_machines,
-    make_assumptions,
-    make_fabrics,
-)
-from opticcl.cli._output import (
-    PAGE,
-    PICTURE,
-    RECORD,
-    TIMELINE,
-    Outputs,
-    ProgressLine,
-    out_option,
-    print_json,
-    print_table,
-)
-from opticcl.cli._parameters import option
+from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._request import LARGE, PlanRequest, check_nodes, make_fabrics, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.registry import convert_value
 
 if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
+    from opticcl.ir import Fabric
     from opticcl.ir.task_graph import TaskGraph
     from opticcl.report.training_faults import TrainingFaults
     from opticcl.training.iteration import Runtime
     from opticcl.training.train import TrainingResult
 
 
-def _runtime_options() -> list[OptionSource]:
-    """Options of the communication runtime."""
-    from opticcl.training.runtime import Runtime
-
-    return [OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"})]
-
-
-Command = generated_command(_runtime_options)
-"""The options of the runtime are the fields of its class."""
+OF_MODELS = (
+    "batch", "local_batch", "data", "tensor", "pipeline", "expert", "context", "sequence_parallel", "zero", "schedule",
+    "virtual_stages", "activations", "micro_batches", "device", "precision", "efficiency", "times",
+)  # fmt: skip
+"""Fields of a request that are parameters of `opticcl.training.partition`."""
 
 
-def run(
-    context: click.Context,
-    model: Annotated[
-        str | None,
-        option("--model", "-m", help="A model, name:key=value,..., or a .toml file; see opticcl list."),
-    ] = None,
-    workload: WorkloadsOption = [],  # noqa: B006
-    nodes: NodesOption = None,
-    fabric: FabricsOption = [],  # noqa: B006 (the framework copies it)
-    node_rate: NodeRateOption = None,
-    equal: EqualOption = None,
-    algorithm: Annotated[
-        str,
-        option(
-            "--algorithm", "-a", help="Used for each collective that it supports; auto: the fastest for each message."
-        ),
-    ] = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    batch: Annotated[
-        int | None, option("--batch", "--global-batch", help="Samples of an iteration on all devices.")
-    ] = None,
-    local_batch: Annotated[
-        int | None,
-        option("--local-batch", help="Samples of each copy of the model, instead of --batch; default: 16."),
-    ] = None,
-    data: Annotated[
-        int | None, option("--data", help="Copies of the model; default: as the other degrees permit.")
-    ] = None,
-    tensor: Annotated[int | None, option("--tensor", help="Devices that share each layer, as in Megatron.")] = None,
-    pipeline: Annotated[int | None, option("--pipeline", help="Stages of consecutive layers.")] = None,
-    expert: Annotated[int | None, option("--expert", help="Devices that share experts or embedding tables.")] = None,
-    context_parallel: Annotated[int | None, option("--context", help="Devices that share a sample's tokens.")] = None,
-    sequence_parallel: Annotated[
-        bool | None,
-        option("--sequence-parallel", help="Tensor-parallel devices divide the tokens between layers."),
-    ] = None,
-    zero: Annotated[
-        int | None,
-        option("--zero", help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."),
-    ] = None,
-    schedule: Annotated[
-        str | None, option("--schedule", help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
-    ] = None,
-    virtual_stages: Annotated[
-        int | None, option("--virtual-stages", help="Of the interleaved schedule, on each device; 2 if left out.")
-    ] = None,
-    activations: Annotated[
-        str | None, option("--activations", help="kept, recomputed or offloaded; kept if left out.")
-    ] = None,
-    micro_batches: Annotated[
-        int | None, option("--micro-batches", help="Parts of the samples of each copy that pass the pipeline.")
-    ] = None,
-    device: Annotated[
-        str | None,
-        option(
-            "--device",
-            help="Device, such as a100, h100 or a100:memory=80GB; times computation that a trace records without duration.",
-        ),
-    ] = None,
-    precision: Annotated[
-        str | None, option("--precision", help="Data type of the computation: fp32, tf32, fp16 or bf16.")
-    ] = None,
-    efficiency: Annotated[
-        float | None,
-        option("--efficiency", help="Share of the device's peak rate that layers reach, such as 0.4."),
-    ] = None,
-    times: Annotated[
-        str | None, option("--times", help="File of measured times of the layers, instead of --device.")
-    ] = None,
-    compute_scale: Annotated[
-        float,
-        option("--compute-scale", help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."),
-    ] = 1.0,
-    clock: ClockOption = None,
-    recorded_on: Annotated[
-        str | None,
-        option(
-            "--recorded-on",
-            help="Model of the network on which the trace was recorded, such as ideal:rate=100Gb/s, to compare with it.",
-        ),
-    ] = None,
-    groups: Annotated[
-        str,
-        option("--groups", help="scaled: a process group has a fabric of its size; machine: its nodes of the machine."),
-    ] = "scaled",
-    straggler: Annotated[
-        list[str],
-        option("--straggler", help="Factor on the computation time of a device, such as 3=1.2. Repeat for several."),
-    ] = [],  # noqa: B006
-    together: Annotated[
-        bool,
-        option(
-            "--together",
-            help="Also plan the messages together: circuits stand from one to the next, or change while the job computes.",
-        ),
-    ] = False,
-    samples: Annotated[int | None, option("--samples", help="Samples of an epoch.")] = None,
-    epochs: Annotated[float | None, option("--epochs", help="Epochs of the training; needs --samples.")] = None,
-    steps: Annotated[int | None, option("--steps", help="Iterations of the training, instead of --epochs.")] = None,
-    engine: EngineOption = "closed_form",
-    assumptions: AssumptionsOption = DEFAULT_SET,
-    assume: AssumeOption = [],  # noqa: B006
-    faults: Annotated[
-        Path | None,
-        option("--faults", metavar="FILE", help="Fault events (.json) to replay: samples a day on every fabric."),
-    ] = None,
-    spares: Annotated[
-        int | None,
-        option("--spares", help="Devices kept as spares in a second replay of --faults; default: one of 25."),
-    ] = None,
-    trace: Annotated[
-        Path | None, option("--trace", metavar="FILE", help="Write the timelines for Perfetto: .json.")
-    ] = None,
-    out: Annotated[list[Path], out_option(PAGE, PICTURE, RECORD)] = [],  # noqa: B006
-    jobs: JobsOption = None,
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest(PlanRequest):
+    """What `opticcl train` is asked: values of its options."""
+
+    OPTIONS = """model workload nodes fabrics node_rate equal algorithm optics ignore_light * clock recorded_on groups
+        straggler together samples epochs steps engine assumptions assume faults spares trace out jobs json"""
+
+    model: str | None = option(
+        "--model",
+        "-m",
+        metavar="<model>",
+        default=None,
+        help="A model, name:key=value,..., or a .toml file; see opticcl list.",
+    )
+    algorithm: str = option(
+        "--algorithm",
+        "-a",
+        metavar="<algorithm>",
+        default="auto",
+        help="Used for each collective that it supports; auto: the fastest for each message.",
+    )
+    batch: int | None = option(
+        "--batch", "--global-batch", default=None, help="Samples of an iteration on all devices."
+    )
+    local_batch: int | None = option(
+        "--local-batch", default=None, help="Samples of each copy of the model, instead of --batch; default: 16."
+    )
+    data: int | None = option("--data", default=None, help="Copies of the model; default: as the other degrees permit.")
+    tensor: int | None = option("--tensor", default=None, help="Devices that share each layer, as in Megatron.")
+    pipeline: int | None = option("--pipeline", default=None, help="Stages of consecutive layers.")
+    expert: int | None = option("--expert", default=None, help="Devices that share experts or embedding tables.")
+    context: int | None = option("--context", default=None, help="Devices that share a sample's tokens.")
+    sequence_parallel: bool | None = option(
+        "--sequence-parallel", default=None, help="Tensor-parallel devices divide the tokens between layers."
+    )
+    zero: int | None = option(
+        "--zero", default=None, help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."
+    )
+    schedule: str | None = option("--schedule", default=None, help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
+    virtual_stages: int | None = option(
+        "--virtual-stages", default=None, help="Of the interleaved schedule, on each device; 2 if left out."
+    )
+    activations: str | None = option(
+        "--activations", default=None, help="kept, recomputed or offloaded; kept if left out."
+    )
+    micro_batches: int | None = option(
+        "--micro-batches", default=None, help="Parts of the samples of each copy that pass the pipeline."
+    )
+    device: str | None = option(
+        "--device",
+        metavar="<device>",
+        default=None,
+        help="Device, such as a100, h100 or a100:memory=80GB; times computation that a trace records without duration.",
+    )
+    precision: str | None = option(
+        "--precision",
+        metavar="<precision>",
+        default=None,
+        help="Data type of the computation: fp32, tf32, fp16 or bf16.",
+    )
+    efficiency: float | None = option(
+        "--efficiency", default=None, help="Share of the device's peak rate that layers reach, such as 0.4."
+    )
+    times: str | None = option(
+        "--times", metavar="<file>", default=None, help="File of measured times of the layers, instead of --device."
+    )
+    compute_scale: float = option(
+        "--compute-scale", default=1.0, help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."
+    )
+    recorded_on: str | None = option(
+        "--recorded-on",
+        metavar="<fabric>",
+        default=None,
+        help="Model of the network on which the trace was recorded, such as ideal:rate=100Gb/s, to compare with it.",
+    )
+    groups: str = option(
+        "--groups",
+        metavar="<scaled|machine>",
+        default="scaled",
+        help="scaled: a process group has a fabric of its size; machine: its nodes of the machine.",
+    )
+    straggler: tuple[str, ...] = option(
+        "--straggler",
+        metavar="<device>=<factor>",
+        default=(),
+        help="Factor on the computation time of a device, such as 3=1.2. Repeat for several.",
+    )
+    together: bool = option(
+        "--together",
+        default=False,
+        help="Also plan the messages together: circuits stand from one to the next, or change while the job computes.",
+    )
+    samples: int | None = option("--samples", default=None, help="Samples of an epoch.")
+    epochs: float | None = option("--epochs", default=None, help="Epochs of the training; needs --samples.")
+    steps: int | None = option("--steps", default=None, help="Iterations of the training, instead of --epochs.")
+    faults: Path | None = option(
+        "--faults", metavar="FILE", default=None, help="Fault events (.json) to replay: samples a day on every fabric."
+    )
+    spares: int | None = option(
+        "--spares", default=None, help="Devices kept as spares in a second replay of --faults; default: one of 25."
+    )
+    trace: Path | None = option(
+        "--trace", metavar="FILE", default=None, help="Write the timelines for Perfetto: .json."
+    )
+    out: tuple[Path, ...] = out_option(PAGE, PICTURE, RECORD)
+
+    @classmethod
+    def sources(cls) -> list[OptionSource]:
+        """Options of the communication runtime."""
+        from opticcl.training.runtime import Runtime
+
+        return [OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"})]
+
+    def of_model(self) -> dict[str, Any]:
+        """Parameters of the partition of a model, those that are given."""
+        return {name: value for name in OF_MODELS if (value := getattr(self, name)) is not None}
+
+    def runtime(self) -> Runtime:
+        """The runtime; messages of a trace are not fused unless a threshold is given."""
+        from opticcl.training.iteration import Runtime
+
+        unfused = {"fusion": "none"} if self.model is None and "threshold_bytes" not in self.generated else {}
+        return Runtime(**{**self.generated, **unfused})
+
+    def stragglers(self) -> dict[int, float]:
+        """Device -> factor on its computation time.
+
+        Raises: ParameterError: no such text, or a device given twice.
+        """
+        from opticcl.units import number_of, whole_of
+
+        found: dict[int, float] = {}
+        for item in self.straggler:
+            rank, equals, factor = (part.strip() for part in item.partition("="))
+            try:
+                device, value = whole_of(rank), number_of(factor)
+            except ValueError:
+                device = -1
+            if not equals or device < 0:
+                raise ParameterError(f"--straggler: {item!r} is not device=factor; write --straggler 3=1.2")
+            if device in found:
+                raise ParameterError(f"--straggler: device {rank} is given twice")
+            found[device] = value
+        return found
+
+
+def run(request: TrainRequest) -> int:
     """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
     from opticcl.processes import number_of_jobs
-    from opticcl.training.train import train
 
-    outputs = Outputs(out, PAGE, PICTURE, RECORD, named={"--trace": (trace, TIMELINE)})
-    asked = {
-        "batch": batch,
-        "local_batch": local_batch,
-        "data": data,
-        "tensor": tensor,
-        "pipeline": pipeline,
-        "expert": expert,
-        "context": context_parallel,
-        "sequence_parallel": sequence_parallel,
-        "zero": zero,
-        "schedule": schedule,
-        "virtual_stages": virtual_stages,
-        "activations": activations,
-        "micro_batches": micro_batches,
-        "device": device,
-        "precision": precision,
-        "efficiency": efficiency,
-        "times": times,
-    }
-    devices = _size_of_all(fabric) if model is not None and nodes is None and fabric else nodes
-    job = _job(model, workload, devices, clock, {key: value for key, value in asked.items() if value is not None})
-    runtime = _runtime(given_options(context), of_model=model is not None)
-    machines, excluded, extrapolated = equal_machines(
-        *make_fabrics(fabric, job[0].num_ranks if devices is None else nodes, None), equal, node_rate
-    )
-    processes = number_of_jobs(jobs, large=max(machine.num_nodes for _, machine in machines) >= LARGE)
-    if spares is not None and faults is None:
-        raise ParameterError("train: --spares belongs to a replay; give --faults trace.json too")
-    events = None
-    if faults is not None:
-        from opticcl.cli._train_faults import check_spares, training_faults
-        from opticcl.operations.fault_replay.fault_trace import read_fault_trace
-
-        least = min(machine.num_nodes for _, machine in machines)
-        spares = max(1, least // 25) if spares is None else spares
-        check_spares(spares, least)
-        events = read_fault_trace(faults)
+    outputs = Outputs(request.out, PAGE, PICTURE, RECORD, named={"--trace": (request.trace, TIMELINE)})
+    devices = _num_devices(request)
+    job = _job(request, devices)
+    runtime = request.runtime()
+    built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
+    machines = [machine for _, machine in built]
+    processes = number_of_jobs(request.jobs, large=max(machine.num_nodes for machine in machines) >= LARGE)
+    replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
     keep_freed_memory()
     with ProgressLine() as progress:
-        found = train(
-            job,
-            [machine for _, machine in machines],
-            algorithm=algorithm,
-            groups=convert_value(groups, Literal["scaled", "machine"], "--groups"),
-            runtime=runtime,
-            stragglers=_stragglers(straggler),
-            assumptions=make_assumptions(assumptions, assume),
-            engine=engine,
-            optics=optics,
-            ignore_light=ignore_light,
-            samples=samples,
-            epochs=epochs,
-            steps=steps,
-            recorded_on=recorded_on,
-            compute_scale=compute_scale,
-            together=together,
-            jobs=processes,
-            progress=progress,
-        )
+        found = _trained(request, job, machines, runtime, processes, progress)
         found = replace(found, left_out=(*found.left_out, *excluded))
-        assumed = make_assumptions(assumptions, assume)
-        under_faults = None if events is None else training_faults(found, events, spares or 0, assumed, progress)
-        _write_outputs(found, trace, outputs, progress, under_faults)
-    if json:
+        under_faults = None if replay is None else replay(found, request.assumed(), progress)
+        _write_outputs(found, request.trace, outputs, progress, under_faults)
+    if request.json:
         print_json(_record(found, under_faults))
     else:
-        from opticcl.report.training import recording_lines, spread_of_steps, together_lines, training_table
-
-        remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
-        remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
-        remarks += [*together_lines(found), *extrapolated, *recording_lines(found)]
-        print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
-        if under_faults is not None:
-            from opticcl.report.training_faults import training_faults_table
-
-            print_table(training_faults_table(under_faults), *under_faults.lines())
+        _print_tables(found, extrapolated, under_faults)
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if all(row.verified for row in found.rows) else 1)
+    return 0 if all(row.verified for row in found.rows) else 1
+
+
+def _trained(
+    request: TrainRequest,
+    job: list[TaskGraph],
+    machines: list[Fabric],
+    runtime: Runtime,
+    processes: int,
+    progress: ProgressLine,
+) -> TrainingResult:
+    """An iteration on every machine.
+
+    Args:
+        request: of the call.
+        job: task graphs of the steps.
+        machines: to compare.
+        runtime: of communication.
+        processes: that share the work [count].
+        progress: called with (what, done, total).
+    """
+    from opticcl.training.train import train
+
+    return train(
+        job,
+        machines,
+        algorithm=request.algorithm,
+        groups=convert_value(request.groups, Literal["scaled", "machine"], "--groups"),
+        runtime=runtime,
+        stragglers=request.stragglers(),
+        assumptions=request.assumed(),
+        engine=request.engine,
+        optics=request.optics,
+        ignore_light=request.ignore_light,
+        samples=request.samples,
+        epochs=request.epochs,
+        steps=request.steps,
+        recorded_on=request.recorded_on,
+        compute_scale=request.compute_scale,
+        together=request.together,
+        jobs=processes,
+        progress=progress,
+    )
+
+
+def _replay_of_faults(
+    request: TrainRequest, least: int
+) -> Callable[[TrainingResult, Assumptions, ProgressLine], TrainingFaults] | None:
+    """The replay of `--faults` on a comparison, whose options are checked now; None without faults.
+
+    Args:
+        request: of the call.
+        least: devices of the smallest machine [count].
+    Raises: ParameterError: spares that do not fit; WorkloadError: no trace of faults.
+    """
+    if request.faults is None:
+        if request.spares is not None:
+            raise ParameterError("train: --spares belongs to a replay; give --faults trace.json too")
+        return None
+    from opticcl.cli._train_faults import check_spares, training_faults
+    from opticcl.operations.fault_replay.fault_trace import read_fault_trace
+
+    spares = max(1, least // 25) if request.spares is None else request.spares
+    check_spares(spares, least)
+    return partial(training_faults, read_fault_trace(request.faults), spares)
+
+
+def _print_tables(found: TrainingResult, extrapolated: Sequence[str], under_faults: TrainingFaults | None) -> None:
+    """Print the tables of a comparison and the remarks on it.
+
+    Args:
+        found: the comparison.
+        extrapolated: remarks on rates above those that systems are built for.
+        under_faults: the replay of `--faults`, if any.
+    """
+    from opticcl.report.training import recording_lines, spread_of_steps, together_lines, training_table
+
+    remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
+    remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
+    remarks += [*together_lines(found), *extrapolated, *recording_lines(found)]
+    print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
+    if under_faults is not None:
+        from opticcl.report.training_faults import training_faults_table
+
+        print_table(training_faults_table(under_faults), *under_faults.lines())
 
 
 def _record(found: TrainingResult, under_faults: TrainingFaults | None) -> dict[str, Any]:
@@ -308,76 +327,58 @@ def _write_outputs(
     outputs.write_record(lambda: _record(found, under_faults))
 
 
-def _size_of_all(given: Sequence[str]) -> int | None:
-    """Nodes of each of the fabrics [count]; None where they differ.
-
-    Args: given: values of `--fabric`.
-    """
-    built, _ = make_fabrics(given, None, None)
+def _num_devices(request: TrainRequest) -> int | None:
+    """Devices of the job [count]: those of `--nodes` or, for a model, of fabrics of one size; None: those of the trace."""
+    if request.model is None or request.nodes is not None or not request.fabrics:
+        return request.nodes
+    built, _ = make_fabrics(request.fabrics, None, None)
     sizes = {machine.num_nodes for _, machine in built}
     return sizes.pop() if len(sizes) == 1 else None
 
 
-def _job(
-    model: str | None, workload: list[str], nodes: int | None, clock: str | None, asked: dict[str, Any]
-) -> list[TaskGraph]:
-    """Task graph of a model, or those of the steps of a trace."""
-    if (model is None) == (not workload):
-        wrong = "the job is missing" if model is None else "both --model and --workload are given"
+def _job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
+    """Task graph of a model, or those of the steps of a trace.
+
+    Args:
+        request: of the call.
+        nodes: devices [count].
+    Raises: ParameterError: options that contradict each other; WorkloadError: the trace cannot be read.
+    """
+    if (request.model is None) == (not request.workload):
+        wrong = "the job is missing" if request.model is None else "both --model and --workload are given"
         raise ParameterError(f"train: {wrong}; give either --model vgg19 or --workload FILE")
     check_nodes(nodes)
-    if model is not None:
-        from opticcl.training.partition import partition
+    if request.model is None:
+        return _recorded_job(request, nodes)
+    from opticcl.training.partition import partition
 
-        if clock is not None:
-            raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
-        if nodes is None:
-            raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
-        return [partition(model, nodes, **asked)]
-    device, precision, efficiency = (asked.pop(name, None) for name in ("device", "precision", "efficiency"))
-    if asked:
-        key = next(iter(asked))
-        raise ParameterError(f"--{key.replace('_', '-')}: an option of models; a trace is used as recorded")
-    if device is None and (precision, efficiency) != (None, None):
+    if request.clock is not None:
+        raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
+    if nodes is None:
+        raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
+    return [partition(request.model, nodes, **request.of_model())]
+
+
+def _recorded_job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
+    """Task graphs of the steps of a trace.
+
+    Args:
+        request: of the call.
+        nodes: ranks [count]; None: those of the trace.
+    Raises: ParameterError: options of models, or of a device that is missing; WorkloadError: the trace cannot be read.
+    """
+    of_device = ("device", "precision", "efficiency")
+    of_models = [name for name in request.of_model() if name not in of_device]
+    if of_models:
+        raise ParameterError(f"{request.flag(of_models[0])}: an option of models; a trace is used as recorded")
+    if request.device is None and (request.precision, request.efficiency) != (None, None):
         raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
     from opticcl.traces import load_steps
     from opticcl.training.device import Precision
     from opticcl.training.rooflines import time_by_roofline
 
-    found = load_steps(workload, num_ranks=nodes or 0, clock_hz=None if clock is None else parse_clock(clock))
-    if device is None:
+    found = load_steps(request.workload, num_ranks=nodes or 0, clock_hz=request.clock_hz())
+    if request.device is None:
         return found
-    kind = None if precision is None else convert_value(precision, Precision, "--precision")
-    return time_by_roofline(found, device, kind, efficiency)
-
-
-def _runtime(given: dict[str, Any], of_model: bool) -> Runtime:
-    """The runtime that the options describe; messages of a trace are not fused unless a threshold is given.
-
-    Args:
-        given: fields of `Runtime` on the command line.
-        of_model: whether the job is that of a model, not of a trace.
-    """
-    from opticcl.training.iteration import Runtime
-
-    if "threshold_bytes" not in given and not of_model:
-        given = {**given, "fusion": "none"}
-    return Runtime(**given)
-
-
-def _stragglers(given: list[str]) -> dict[int, float]:
-    from opticcl.units import number_of, whole_of
-
-    found: dict[int, float] = {}
-    for item in given:
-        rank, equals, factor = (part.strip() for part in item.partition("="))
-        try:
-            device, value = whole_of(rank), number_of(factor)
-        except ValueError:
-            device = -1
-        if not equals or device < 0:
-            raise ParameterError(f"--straggler: {item!r} is not device=factor; write --straggler 3=1.2")
-        if device in found:
-            raise ParameterError(f"--straggler: device {rank} is given twice")
-        found[device] = value
-    return found
+    kind = None if request.precision is None else convert_value(request.precision, Precision, "--precision")
+    return time_by_roofline(found, request.device, kind, request.efficiency)

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, cast
-
-import click
+from typing import TYPE_CHECKING, cast
 
 from opticcl.cli._graphs import is_graph_file, read_graph
-from opticcl.cli._options import (
-    DEFAULT_SET,
-    AlgorithmOption,
-    CollectiveOption,
-    FabricOrFileOption,
-    FileArgument,
-    IgnoreLightOption,
-    JobOption,
-    JsonOption,
-    NodeRateOption,
-    NodesOption,
-    OpticsOption,
-    RootOption,
-    SampleOption,
-    SeedOption,
-    SizeOption,
-    configuration_of,
-    is_given,
-    make_plan,
-    refuse_beside_file,
-)
-from opticcl.cli._output import RECORD, Outputs, ProgressLine, out_option, print_json
-from opticcl.cli._parameters import option
+from opticcl.cli._output import RECORD, Outputs, ProgressLine, print_json
+from opticcl.cli._request import PlanRequest, configuration_of, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.units import quantity
@@ -47,226 +25,227 @@ if TYPE_CHECKING:
     from opticcl.verify import Emulate
 
 
-def run(
-    context: click.Context,
-    file: FileArgument = None,
-    fabric: FabricOrFileOption = None,
-    nodes: NodesOption = None,
-    node_rate: NodeRateOption = None,
-    collective: CollectiveOption = "all_reduce",
-    algorithm: AlgorithmOption = "auto",
-    optics: OpticsOption = None,
-    ignore_light: IgnoreLightOption = False,
-    size: SizeOption = "100MB",
-    root: RootOption = 0,
-    job: JobOption = None,
-    sample: SampleOption = None,
-    all_chunks: Annotated[
-        bool,
-        option("--all-chunks", help="Does nothing: all chunks of a plan are judged. Kept for one version."),
-    ] = False,
-    exact: Annotated[
-        bool,
-        option("--exact", help="Does nothing: data of a plan are counted exactly. Kept for one version."),
-    ] = False,
-    seed: SeedOption = 0,
-    budget: Annotated[
-        str | None,
-        option("--budget", help="Verify the light budget too, with this preset: literal, typical, ..."),
-    ] = None,
-    change: Annotated[
-        list[str],
-        option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006 (the framework copies it)
-    emulate: Annotated[
-        str,
-        option(
-            "--emulate",
-            help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
-            "means always.",
-        ),
-    ] = "auto",
-    isolation: Annotated[
-        list[str],
-        option(
-            "--isolation",
-            metavar="NAME=DB",
-            help="With --emulate: light leaks in these elements too, by group or kind, as in cross=25dB. Repeat for several.",
-        ),
-    ] = [],  # noqa: B006
-    time: Annotated[
-        Path | None,
-        option(
-            "--time",
-            metavar="FILE",
-            help="Verify this programme by the laws of time, in place of data and light: .parquet, .json, .csv.",
-        ),
-    ] = None,
-    start: Annotated[
-        Path | None,
-        option(
-            "--start",
-            metavar="PLAN",
-            help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
-        ),
-    ] = None,
-    tables: Annotated[
-        Path | None,
-        option(
-            "--tables",
-            metavar="DIR",
-            help="Verify device tables alone, in place of a plan: light and data of the devices that they set; with --budget "
-            "power too.",
-        ),
-    ] = None,
-    out: Annotated[list[Path], out_option(RECORD)] = [],  # noqa: B006
-    json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class VerifyRequest(PlanRequest):
+    """What `opticcl verify` is asked: values of its options."""
+
+    OPTIONS = """file fabric nodes node_rate collective algorithm optics ignore_light size root job
+        sample all_chunks exact seed * json"""
+
+    sample: int | None = option(
+        "--sample",
+        default=None,
+        help="Follow only this number of chunks, drawn by --seed. The others get no verdict, and the exit code is 1.",
+    )
+    all_chunks: bool = option(
+        "--all-chunks", default=False, help="Does nothing: all chunks of a plan are judged. Kept for one version."
+    )
+    exact: bool = option(
+        "--exact", default=False, help="Does nothing: data of a plan are counted exactly. Kept for one version."
+    )
+    budget: str | None = option(
+        "--budget",
+        metavar="<preset>",
+        default=None,
+        help="Verify the light budget too, with this preset: literal, typical, ...",
+    )
+    change: tuple[str, ...] = option(
+        "--set",
+        metavar="NAME=VALUE",
+        default=(),
+        help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
+    )
+    emulate: str = option(
+        "--emulate",
+        metavar="<auto|always|never>",
+        default="auto",
+        help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
+        "means always.",
+    )
+    isolation: tuple[str, ...] = option(
+        "--isolation",
+        metavar="NAME=DB",
+        default=(),
+        help="With --emulate: light leaks in these elements too, by group or kind, as in cross=25dB. Repeat for several.",
+    )
+    time: Path | None = option(
+        "--time",
+        metavar="FILE",
+        default=None,
+        help="Verify this programme by the laws of time, in place of data and light: .parquet, .json, .csv.",
+    )
+    standing: Path | None = option(
+        "--start",
+        metavar="PLAN",
+        default=None,
+        help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
+    )
+    tables: Path | None = option(
+        "--tables",
+        metavar="DIR",
+        default=None,
+        help="Verify device tables alone, in place of a plan: light and data of the devices that they set; with --budget "
+        "power too.",
+    )
+    out: tuple[Path, ...] = out_option(RECORD)
+
+    def optics_of_budget(self, fabric: Fabric) -> Optics | None:
+        """Values of the light budget that the options select; None: no budget.
+
+        Args: fabric: of the plan.
+        Raises: ParameterError, UnknownNameError, UnsupportedError: wrong values, or a fabric without light.
+        """
+        if self.budget is None:
+            if self.change:
+                raise ParameterError("verify: --set is for the light budget; give --budget literal too")
+            return None
+        from opticcl.optics.values import light_path_of, optics
+
+        return optics(light_path_of(fabric).table, self.budget, parse_settings(self.change))
+
+
+def run(request: VerifyRequest) -> int:
     """Verify a plan: data, circuits, light budget; or its times; or device tables. Exit code 1 if it is wrong."""
-    if tables is not None:
-        _verify_tables(context, tables, budget, change, Outputs(out, RECORD), json)
-    refuse_beside_file("verify", context, file, fabric)
-    if sample is not None and sample < 1:
-        raise ParameterError(f"--sample: {sample} chunks; try 1 or more, or leave --sample out: all")
-    outputs = Outputs(out, RECORD, read=file)
-    if emulate not in EMULATE:
+    if request.tables is not None:
+        return _verify_tables(request, request.tables, Outputs(request.out, RECORD))
+    request.refuse_beside_file()
+    if request.sample is not None and request.sample < 1:
+        raise ParameterError(f"--sample: {request.sample} chunks; try 1 or more, or leave --sample out: all")
+    outputs = Outputs(request.out, RECORD, read=request.file)
+    if request.emulate not in EMULATE:
         raise ParameterError(
-            f"--emulate: {emulate!r} is not {', '.join(EMULATE[:-1])} or {EMULATE[-1]}; try --emulate auto"
+            f"--emulate: {request.emulate!r} is not {', '.join(EMULATE[:-1])} or {EMULATE[-1]}; try --emulate auto"
         )
-    if file is not None and is_graph_file(file):
-        if time is not None:
-            raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
-        if emulate == "always":
-            raise ParameterError(f"verify: --emulate: {file} has no light; give a plan file, or -f FABRIC")
-        _verify_graph(file, sample, budget, change, seed, outputs, json)
-    if file is not None:
+    if request.file is not None and is_graph_file(request.file):
+        return _verify_graph(request, request.file, outputs)
+    if request.file is not None:
         from opticcl.plans.plan import read
 
-        plan = read(file)
+        plan = read(request.file)
     else:
-        plan = make_plan(
-            str(fabric), nodes, node_rate, collective, algorithm, size, root, job, DEFAULT_SET, optics, ignore_light
-        )
-    if time is not None:
-        if emulate == "always":
-            raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
-        _verify_times(plan, time, start, outputs, json)
-    if start is not None:
+        plan = request.compiled()
+    if request.time is not None:
+        return _verify_times(request, plan, request.time, outputs)
+    return _verify_plan(request, plan, outputs)
+
+
+def _verify_plan(request: VerifyRequest, plan: Plan, outputs: Outputs) -> int:
+    """Verify data, circuits and light of a plan.
+
+    Args:
+        request: of the call.
+        plan: to verify.
+        outputs: values of `--out`.
+    Returns: the exit code.
+    """
+    if request.standing is not None:
         raise ParameterError("verify: --start is for times; give --time FILE too")
-    if isolation and emulate != "always":
+    if request.isolation and request.emulate != "always":
         raise ParameterError("verify: --isolation is for light that is followed; give --emulate too")
-    given = parse_settings(isolation, "cross=25dB", "--isolation")
+    given = parse_settings(request.isolation, "cross=25dB", "--isolation")
     leaks = {name: quantity(value, "dB", f"--isolation {name}") for name, value in given.items()}
-    values = _values(plan.fabric, budget, change)
+    values = request.optics_of_budget(plan.fabric)
     with ProgressLine() as progress:
         verdict = plan.verify(
-            num_chunks=sample,
-            seed=seed,
-            every_chunk=all_chunks,
-            exact=exact,
+            num_chunks=request.sample,
+            seed=request.seed,
+            every_chunk=request.all_chunks,
+            exact=request.exact,
             budget=values,
-            emulate=cast("Emulate", emulate),
+            emulate=cast("Emulate", request.emulate),
             isolation_db=leaks or None,
             progress=progress,
         )
-    _leave_with(plan, verdict, outputs, json)
+    return _print_verdict(plan, verdict, outputs, request.json)
 
 
-def _verify_graph(
-    file: Path, sample: int | None, budget: str | None, change: list[str], seed: int, outputs: Outputs, json: bool
-) -> NoReturn:
+def _verify_graph(request: VerifyRequest, file: Path, outputs: Outputs) -> int:
     """Verify a schedule with dependencies: all chunks, in every order of execution; it has no light.
 
     Args:
+        request: of the call.
         file: that holds the graph.
-        sample: value of `--sample`, refused.
-        budget: value of `--budget`, refused.
-        change: values of `--set`, refused.
-        seed: value of `--seed`.
         outputs: values of `--out`.
-        json: whether to print JSON.
+    Returns: the exit code.
     """
     from opticcl.verify.dependencies import verify_graph
 
-    for flag, given in (("--sample", sample is not None), ("--budget", budget is not None), ("--set", bool(change))):
-        if given:
-            raise ParameterError(
-                f"verify: {flag}: every chunk of {file} is verified, and it has no light; leave {flag} out"
-            )
+    if request.time is not None:
+        raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
+    if request.emulate == "always":
+        raise ParameterError(f"verify: --emulate: {file} has no light; give a plan file, or -f FABRIC")
+    if flag := request.first_given("sample", "budget", "change"):
+        raise ParameterError(
+            f"verify: {flag}: every chunk of {file} is verified, and it has no light; leave {flag} out"
+        )
     graph = read_graph(file)
     with ProgressLine() as progress:
-        verdict = verify_graph(graph, seed=seed, progress=progress)
-    _leave_with(graph, verdict, outputs, json)
+        verdict = verify_graph(graph, seed=request.seed, progress=progress)
+    return _print_verdict(graph, verdict, outputs, request.json)
 
 
-def _verify_times(plan: Plan, file: Path, start: Path | None, outputs: Outputs, json: bool) -> NoReturn:
+def _verify_times(request: VerifyRequest, plan: Plan, file: Path, outputs: Outputs) -> int:
     """Verify a programme of a plan by the laws of time.
 
     Args:
+        request: of the call.
         plan: that it times.
         file: of the programme.
-        start: value of `--start`.
         outputs: values of `--out`.
-        json: whether to print JSON.
+    Returns: the exit code.
     """
     from opticcl.formats.programme_file import read_programme_file
     from opticcl.verify.time import check_programme, rules_of
 
+    if request.emulate == "always":
+        raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
     with ProgressLine() as progress:
         progress("verify the times")
         programme = read_programme_file(file, plan.circuits)
         standing = None
-        if start is not None:
-            initial = configuration_of(start)
+        if request.standing is not None:
+            initial = configuration_of(request.standing)
             initial.require(plan.fabric)
             standing = initial.table
         verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
-    _leave_with(plan, verdict, outputs, json)
+    return _print_verdict(plan, verdict, outputs, request.json)
 
 
-def _verify_tables(
-    context: click.Context, path: Path, budget: str | None, change: list[str], outputs: Outputs, json: bool
-) -> NoReturn:
+def _verify_tables(request: VerifyRequest, path: Path, outputs: Outputs) -> int:
     """Verify a directory of device tables.
 
     Args:
-        context: of the call; other options are refused.
+        request: of the call; other options are refused.
         path: of the directory.
-        budget: value of `--budget`.
-        change: values of `--set`.
         outputs: values of `--out`.
-        json: whether to print JSON.
+    Returns: the exit code.
     """
     from opticcl.formats.table_files import read_tables
     from opticcl.verify.tables import check_tables
 
-    for name in context.params:
-        if name not in ("tables", "budget", "change", "out", "json") and is_given(context, name):
-            other = "the plan file" if name == "file" else f"--{name.replace('_', '-')}"
-            raise ParameterError(f"verify: --tables judges tables alone; leave {other} out")
+    if request.file is not None:
+        raise ParameterError("verify: --tables judges tables alone; leave the plan file out")
+    others = (one.name for one in fields(request) if one.name not in ("tables", "budget", "change", "out", "json"))
+    if flag := request.first_given(*others):
+        raise ParameterError(f"verify: --tables judges tables alone; leave {flag} out")
     with ProgressLine() as progress:
         found = read_tables(path)
-        verdict = check_tables(found, budget=_values(found.fabric, budget, change), progress=progress)
-    _leave_with(
-        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {printable(str(path))}/",
-        verdict,
-        outputs,
-        json,
+        verdict = check_tables(found, budget=request.optics_of_budget(found.fabric), progress=progress)
+    about = (
+        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {printable(str(path))}/"
     )
+    return _print_verdict(about, verdict, outputs, request.json)
 
 
-def _leave_with(about: object, verdict: Verdict | TimeVerdict | TableVerdict, outputs: Outputs, json: bool) -> NoReturn:
-    """Write and print a verdict, and leave with its exit code.
+def _print_verdict(about: object, verdict: Verdict | TimeVerdict | TableVerdict, outputs: Outputs, json: bool) -> int:
+    """Write and print a verdict.
 
     Args:
         about: what was verified.
         verdict: on it.
         outputs: values of `--out`.
         json: whether to print JSON.
+    Returns: the exit code.
     """
     outputs.write_record(verdict.record)
     if json:
@@ -275,15 +254,4 @@ def _leave_with(about: object, verdict: Verdict | TimeVerdict | TableVerdict, ou
         print(about)
         print(verdict)
         outputs.print_lines()
-    raise click.exceptions.Exit(0 if verdict.ok else 1)
-
-
-def _values(fabric: Fabric, preset: str | None, change: list[str]) -> Optics | None:
-    """Values of the light budget that the options select; None: no budget."""
-    if preset is None:
-        if change:
-            raise ParameterError("verify: --set is for the light budget; give --budget literal too")
-        return None
-    from opticcl.optics.values import light_path_of, optics
-
-    return optics(light_path_of(fabric).table, preset, parse_settings(change))
+    return 0 if verdict.ok else 1

@@ -1,0 +1,523 @@
+"""What a verb is asked: options that several verbs share, each described once, and one frozen object with their values.
+
+A verb has a subclass of `PlanRequest`, or of `VerbRequest` if it makes no plan. `OPTIONS` names the shared options that it
+takes, in the order of its help, and the fields of the class are its own:
+
+    @dataclass(frozen=True, kw_only=True)
+    class SweepRequest(PlanRequest):
+        OPTIONS = "fabrics nodes collective * json"
+        factor: float = option("--factor", default=4.0, help="Ratio of each size to the previous one.")
+
+    def run(request: SweepRequest) -> int: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+
+from opticcl.cli._parameters import Described, make_parameter
+from opticcl.errors import FabricError, ParameterError
+
+if TYPE_CHECKING:
+    import click
+
+    from opticcl.assumptions import Assumptions
+    from opticcl.cli._generated import OptionSource
+    from opticcl.cli._output import FileKind
+    from opticcl.ir import Fabric
+    from opticcl.ir.device_settings import DeviceSettings
+    from opticcl.plans.machines import ExcludedFabric
+    from opticcl.plans.plan import Plan
+
+__all__ = [
+    "DEFAULT_SET",
+    "LARGE",
+    "FabricRequest",
+    "PlanRequest",
+    "VerbRequest",
+    "argument",
+    "check_nodes",
+    "configuration_of",
+    "make_assumptions",
+    "make_fabric",
+    "make_fabrics",
+    "option",
+    "out_option",
+    "parameters_of",
+    "parse_nodes",
+    "shared_option",
+]
+
+MOST_NODES = 1 << 22
+"""Largest fabric that a verb builds; a larger one would take hours [count]."""
+
+LARGE = 256
+"""Nodes from which several processes are used unless `--jobs` says otherwise [count]."""
+
+DEFAULT_SET = "common"
+"""`opticcl.assumptions.DEFAULT_SET`, without the import of NumPy that `--help` would wait for."""
+
+_DESCRIBED = "described"
+
+
+def option(*flags: str, help: str, metavar: str = "", default: Any = MISSING) -> Any:
+    """A field of a request that is an option.
+
+    Args:
+        flags, help, metavar: of `Described`.
+        default: of the field; without it the option must be given.
+    """
+    return field(default=default, metadata={_DESCRIBED: Described(flags, help, metavar)})
+
+
+def argument(*, help: str, metavar: str = "", default: Any = MISSING) -> Any:
+    """A field of a request that is an argument.
+
+    Args: help, metavar, default: as of `option`.
+    """
+    return field(default=default, metadata={_DESCRIBED: Described((), help, metavar)})
+
+
+def _described(request: type[VerbRequest]) -> dict[str, Described]:
+    """Fields of a request that are options or arguments -> their descriptions."""
+    return {one.name: one.metadata[_DESCRIBED] for one in fields(request) if _DESCRIBED in one.metadata}
+
+
+def shared_option(request: type[VerbRequest], name: str, *, default: Any = MISSING) -> Any:
+    """A field of a request that is an option of another request, with a default of its own.
+
+    Args:
+        request: the other.
+        name: of the field.
+        default: as of `option`.
+    """
+    shown = _described(request)[name]
+    return option(*shown.flags, help=shown.help, metavar=shown.metavar, default=default)
+
+
+def out_option(*kinds: FileKind | str) -> Any:
+    """The field of the option `-o/--out FILE` of a verb that writes these kinds of file.
+
+    Args: kinds: of file, or their description where the suffixes are registered.
+    """
+    known = ", ".join(map(str, kinds))
+    text = f"Write this file; its suffix selects what is written: {known}. Repeat for several."
+    return option("--out", "-o", metavar="FILE", default=(), help=text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerbRequest:
+    """Values of the options and arguments of a verb.
+
+    Args:
+        verb: its name, for messages.
+        given: names of the fields that are on the command line.
+        generated: values of the options of `sources` that are on the command line, by the names of their fields.
+        out, seed, jobs, json: of the options of those names.
+    """
+
+    OPTIONS: ClassVar[str] = "* json"
+    """Fields that are options and arguments, in the order of the help. `*`: those of the class itself that are not named."""
+
+    verb: str
+    given: frozenset[str] = frozenset()
+    generated: Mapping[str, Any] = field(default_factory=dict)
+    out: tuple[Path, ...] = ()
+    seed: int = option("--seed", default=0, help="Seed of every random choice.")
+    jobs: int | None = option(
+        "--jobs", default=None, help="Processes; default: one a core. The result is the same with any number."
+    )
+    json: bool = option("--json", default=False, help="Print one JSON value on standard output and nothing else.")
+
+    @classmethod
+    def sources(cls) -> Sequence[OptionSource]:
+        """Classes whose fields are options of the verb too."""
+        return ()
+
+    def flag(self, name: str) -> str:
+        """The option of a field, as in `--node-rate`."""
+        return _described(type(self))[name].flags[0]
+
+    def first_given(self, *names: str) -> str:
+        """Option of the first of these fields that is on the command line; "" for none."""
+        return next((self.flag(name) for name in names if name in self.given), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest(VerbRequest):
+    """Values of the options that describe plans, and what is made from them.
+
+    Args: fields: values of the options of those names; a verb without one of them has its default.
+    """
+
+    file: Path | None = argument(
+        default=None, help="A plan file (.parquet, .csv, .json) or MSCCL XML of any origin, instead of --fabric."
+    )
+    fabric: str | None = option(
+        "--fabric",
+        "-f",
+        metavar="<fabric>",
+        default=None,
+        help="A fabric, name:key=value,... such as ramp:groups=4,racks=4,wavelengths=8.",
+    )
+    fabrics: tuple[str, ...] = option(
+        "--fabric",
+        "-f",
+        metavar="<fabric>",
+        default=(),
+        help="A fabric, name:key=value,...; default: every fabric. Repeat for several.",
+    )
+    nodes: int | None = option("--nodes", "-n", default=None, help="Number of nodes; scales the fabric to them.")
+    node_rate: str | None = option(
+        "--node-rate",
+        metavar="<rate>",
+        default=None,
+        help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper.",
+    )
+    equal: str | None = option(
+        "--equal",
+        metavar="<what>=<value>",
+        default=None,
+        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W); --node-rate X is rate=X.",
+    )
+    collective: str = option(
+        "--collective",
+        "-c",
+        metavar="<collective>",
+        default="all_reduce",
+        help="all_reduce, all_gather, all_to_all, ...; see opticcl list.",
+    )
+    algorithm: str = option(
+        "--algorithm",
+        "-a",
+        metavar="<algorithm>",
+        default="auto",
+        help="An algorithm, name:key=value,...; auto: the fastest whose light closes.",
+    )
+    optics: str | None = option(
+        "--optics",
+        metavar="<preset>",
+        default=None,
+        help="Losses and gains with which the light of a plan that auto chooses must close: literal (those of the paper), "
+        "typical, ...; default: literal where the paper prints all that are needed, else typical.",
+    )
+    ignore_light: bool = option(
+        "--ignore-light",
+        default=False,
+        help="Choose and rank plans without regard to whether their light budget closes.",
+    )
+    size: str = option(
+        "--size", "-s", metavar="<size>", default="100MB", help="Size of the whole message, such as 100MB."
+    )
+    root: int = option("--root", default=0, help="Root rank of a broadcast, scatter, reduce or gather.")
+    job: str | None = option(
+        "--job",
+        metavar="<nodes>",
+        default=None,
+        help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes.",
+    )
+    workload: tuple[str, ...] = option(
+        "--workload",
+        "-w",
+        metavar="<trace>",
+        default=(),
+        help="A trace (.et, .json, .log, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces of several ranks: a "
+        "directory, a .tar.gz or a pattern such as 'w.*.et', or repeat the option.",
+    )
+    clock: str | None = option(
+        "--clock",
+        metavar="<frequency>",
+        default=None,
+        help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles.",
+    )
+    engine: str = option(
+        "--engine",
+        metavar="<engine>",
+        default="closed_form",
+        help="closed_form: formulas; flow: transfers share links fairly; packet: cells wait in queues. With options: "
+        "packet:cell_bytes=9kB,queue=input.",
+    )
+    assumptions: str = option(
+        "--assumptions",
+        metavar="<name>",
+        default=DEFAULT_SET,
+        help="Named set of time assumptions, which chooses and charges: common, published (what each paper prints), or the "
+        "rules of one paper: ramp, sipac, wrht, oddl, lumorph.",
+    )
+    assume: tuple[str, ...] = option(
+        "--assume",
+        metavar="KEY=VALUE",
+        default=(),
+        help="One assumption of the set, such as endpoint=2.7us or compute=none. Repeat for several.",
+    )
+    start: Path | None = option(
+        "--start", metavar="PLAN", default=None, help="A plan file whose last circuits stand at the start."
+    )
+
+    def machine(self) -> Fabric:
+        """The fabric that the options describe.
+
+        Raises: UnknownNameError, FabricError, ParameterError.
+        """
+        assert self.fabric is not None, "the verb requires it"
+        return make_fabric(self.fabric, self.nodes, self.node_rate)
+
+    def machines(self, nodes: int | None) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric], list[str]]:
+        """The fabrics that the options describe, of equal rate, price or power where they say so.
+
+        Args: nodes: of each [count].
+        Returns: text and fabric of each; those left out; remarks on rates above those that systems are built for.
+        Raises: UnknownNameError, ParameterError, UnitError: a wrong value; FabricError: no fabric is left.
+        """
+        from opticcl.plans.equal import Equal, equal_fabrics, parse_equal
+
+        built, excluded = make_fabrics(self.fabrics, nodes, None)
+        if self.equal is not None and self.node_rate is not None:
+            raise ParameterError("--equal: --node-rate is given too; --node-rate X is --equal rate=X, give one of them")
+        rate = _parse_node_rate(self.node_rate)
+        if self.equal is None and rate is None:
+            return built, excluded, []
+        wanted = Equal("rate", rate) if rate is not None else parse_equal(self.equal or "")
+        kept, left_out, notes = equal_fabrics(built, wanted)
+        if not kept:
+            raise FabricError(left_out[0].reason)
+        return kept, [*excluded, *left_out], notes
+
+    def assumed(self) -> Assumptions:
+        """The time assumptions that the options describe.
+
+        Raises: as of `make_assumptions`.
+        """
+        return make_assumptions(self.assumptions, self.assume, self.start)
+
+    def clock_hz(self) -> float | None:
+        """Clock of files that count computation in cycles [Hz]; None: none is given.
+
+        Raises: ParameterError: no frequency, or not positive.
+        """
+        from opticcl.units import quantity
+
+        if self.clock is None:
+            return None
+        hertz = quantity(self.clock, "Hz", "--clock")
+        if hertz <= 0:
+            raise ParameterError(f"--clock: {self.clock!r} is not positive; try 1GHz")
+        return hertz
+
+    def ranks(self) -> list[int] | None:
+        """Nodes of the job in the order of their ranks; None: all nodes.
+
+        Raises: ParameterError: as of `parse_nodes`.
+        """
+        return None if self.job is None else parse_nodes(self.job)
+
+    def compiled(self, assumed: str | Assumptions = DEFAULT_SET) -> Plan:
+        """The plan that the options describe.
+
+        Args: assumed: under which the fastest is chosen.
+        Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric cannot carry it.
+        """
+        from opticcl.plans.plan import compile
+
+        ranks = self.ranks()
+        return compile(
+            self.machine(),
+            self.collective,
+            self.size,
+            algorithm=self.algorithm,
+            root=self.root,
+            nodes=ranks,
+            assumptions=assumed,
+            optics=self.optics,
+            ignore_light=self.ignore_light,
+        )
+
+    def plan(self, assumed: str | Assumptions = DEFAULT_SET) -> Plan:
+        """The plan of the file, or that which the options describe.
+
+        Args: assumed: under which the fastest is chosen.
+        Raises: PlanFileError, VerificationError: the file holds no plan, or a wrong one; others: as of `compiled`.
+        """
+        from opticcl.plans.plan import load
+
+        return self.compiled(assumed) if self.file is None else load(self.file)
+
+    def refuse_beside_file(self, *, any_size: bool = False) -> None:
+        """Refuse options that contradict a plan file: a plan comes from a file or from options.
+
+        Args: any_size: whether a plan of a file is used for messages of other sizes too.
+        Raises: ParameterError: neither or both are given, or an option that the file determines.
+        """
+        if (self.file is None) == (self.fabric is None):
+            raise ParameterError(f"{self.verb}: give either a plan file or --fabric")
+        if self.file is not None:
+            size = () if any_size else ("size",)
+            self.refuse_of_file(
+                "nodes", "node_rate", "collective", "algorithm", *size, "root", "job", "optics", "ignore_light"
+            )
+
+    def refuse_of_file(self, *names: str) -> None:
+        """Refuse options whose values the file determines.
+
+        Args: names: of their fields.
+        Raises: ParameterError: one of them is given.
+        """
+        if flag := self.first_given(*names):
+            raise ParameterError(f"{self.verb}: {flag} is part of {self.file}; leave {flag} out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricRequest(PlanRequest):
+    """Values of the options of a verb that needs `--fabric`.
+
+    Args: fabric: value of that option.
+    """
+
+    fabric: str = shared_option(PlanRequest, "fabric")
+
+
+def parameters_of(request: type[VerbRequest]) -> list[click.Parameter]:
+    """Parameters of a verb, in the order of its help.
+
+    Args: request: its class.
+    """
+    hints, described = get_type_hints(request), _described(request)
+    defaults = {one.name: {} if one.default is MISSING else {"default": one.default} for one in fields(request)}
+    named = request.OPTIONS.split()
+    own = [name for name in inspect.get_annotations(request) if name in described and name not in named]
+    assert not own or "*" in named, f"{own[0]} is in no help"
+    names = [name for part in named for name in (own if part == "*" else [part])]
+    return [make_parameter(name, hints[name], described[name], **defaults[name]) for name in names]
+
+
+def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
+    """Build the fabric that the options describe.
+
+    Args:
+        specification: value of `--fabric`.
+        nodes: value of `--nodes` [count].
+        node_rate: value of `--node-rate`.
+    Raises: UnknownNameError, FabricError, ParameterError.
+    """
+    from opticcl.plans.machines import build_fabric
+
+    check_nodes(nodes)
+    return _not_too_large(specification, build_fabric(specification, nodes, _parse_node_rate(node_rate)))
+
+
+def make_fabrics(
+    given: Sequence[str], nodes: int | None, node_rate: str | None
+) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
+    """Build the fabrics that the options name, or every registered one.
+
+    Args:
+        given: values of `--fabric`; empty: every fabric.
+        nodes: value of `--nodes` [count].
+        node_rate: value of `--node-rate`.
+    Returns: text and fabric of each that could be built; those without a shape of this number of nodes, with reasons.
+    Raises: UnknownNameError, ParameterError; FabricError: none could be built, or a shape that the text itself gives.
+    """
+    from opticcl.fabrics import FABRICS
+    from opticcl.plans.machines import build_fabrics
+
+    check_nodes(nodes)
+    built, excluded = build_fabrics(given or FABRICS.names(), nodes, _parse_node_rate(node_rate))
+    return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
+
+
+def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
+    if fabric.num_nodes > MOST_NODES:
+        raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
+    return fabric
+
+
+def _parse_node_rate(text: str | None) -> float | None:
+    """Value of `--node-rate` [bit/s].
+
+    Raises: UnitError: it is no rate; ParameterError: it is not positive.
+    """
+    from opticcl.units import quantity
+
+    if text is None:
+        return None
+    rate = quantity(text, "bit/s", "--node-rate", bare=False)
+    if rate <= 0:
+        raise ParameterError(f"--node-rate: {text!r} is not positive; try 2.4Tb/s")
+    return rate
+
+
+def check_nodes(nodes: int | None) -> None:
+    """Refuse a number of nodes before a fabric is built.
+
+    Raises: ParameterError: less than one, or more than `MOST_NODES`.
+    """
+    if nodes is not None and nodes < 1:
+        raise ParameterError(f"--nodes: {nodes} nodes; there is at least 1")
+    if nodes is not None and nodes > MOST_NODES:
+        raise ParameterError(f"--nodes: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
+
+
+def parse_nodes(text: str, option: str = "--job") -> list[int]:
+    """Node numbers of "0-3,8,12", in that order.
+
+    >>> parse_nodes("0-3,8")
+    [0, 1, 2, 3, 8]
+
+    Raises: ParameterError: a part that is neither a number nor a range.
+    """
+    found: list[int] = []
+    for part in text.split(","):
+        low, dash, high = (piece.strip() for piece in part.partition("-"))
+        if not re.fullmatch("[0-9]{1,18}", low) or (
+            dash and not (re.fullmatch("[0-9]{1,18}", high) and int(low) <= int(high))
+        ):
+            raise ParameterError(f"{option}: {part!r} is neither a node nor a range; write 0-7,16,18")
+        if dash and int(high) - int(low) > MOST_NODES:
+            raise ParameterError(f"{option}: {part!r} is more than {MOST_NODES:,} nodes")
+        found += range(int(low), int(high) + 1) if dash else [int(low)]
+    return found
+
+
+def make_assumptions(name: str, assume: Sequence[str], start: Path | None = None) -> Assumptions:
+    """Time assumptions that the options describe.
+
+    Args:
+        name: value of `--assumptions`.
+        assume: values of `--assume`, "key=value".
+        start: value of `--start`: a plan file whose last circuits stand at the start.
+    Raises: UnknownNameError: no such set; ParameterError: not key=value, no such key or value, or a key given twice;
+        PlanFileError: a start that is no plan.
+    """
+    from opticcl.assumptions import Assumptions, assumptions
+    from opticcl.registry import parse_call, unit_of
+
+    given: dict[str, Any] = {}
+    for item in assume:
+        if "=" not in item:
+            raise ParameterError(f"--assume: {item!r} is not key=value; write --assume compute=none")
+        for key, value in parse_call(f"--assume:{item}")[1].items():
+            if key in given:
+                raise ParameterError(f"--assume: {key} is given twice; give it once")
+            if unit_of(Assumptions, key) in ("s", "s/m") and re.fullmatch("0*[1-9][0-9]*", value):
+                raise ParameterError(f"--assume: {key}={value} has no unit; write it, as in {key}={value}ns")
+            given[key] = value
+    if start is not None:
+        if "initial" in given:
+            raise ParameterError(f"--start: initial={given['initial']} is given too; leave one of both out")
+        given["initial"] = configuration_of(start)
+    return assumptions(name, **given)
+
+
+def configuration_of(start: Path) -> DeviceSettings:
+    """The last circuits of a plan file.
+
+    Raises: PlanFileError: it is no plan; ParameterError, UnsupportedError: it has no circuits, or its fabric no devices.
+    """
+    from opticcl.plans.plan import read
+
+    return read(start).configuration
