@@ -76,11 +76,13 @@ def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
 
 
 def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
-    """The verb that a command line runs; all verbs where that is not plain, as for `--help`.
+    """The verb that a command line runs; none for `--version`; all verbs where that is not plain, as for `--help`.
 
-    >>> _verbs_needed(["--plugin", "star.py", "list", "ramp"])
-    ('list',)
+    >>> _verbs_needed(["--plugin", "star.py", "list", "ramp"]), _verbs_needed(["--version"])
+    (('list',), ())
     """
+    if list(words) == ["--version"]:
+        return ()
     left = iter(words)
     for word in left:
         if word == "--plugin":
