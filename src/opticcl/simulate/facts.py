@@ -493,9 +493,9 @@ class RunFacts:
         Args: assumed: time assumptions.
         """
         if assumed.compute not in self._summed:
-            step, schedule = self.steps.start, self._plan.schedule
-            identical = schedule.steps.identical_ranks(step)
-            of = schedule.steps.received_by(step, 0) if identical else schedule.step(step)
+            step, steps = self.steps.start, self._plan.schedule.steps
+            of_one = steps.space.num_ranks >= RANKS_TO_LIST and steps.identical_ranks(step)
+            of = steps.received_by(step, 0) if of_one else self._plan.schedule.step(step)
             self._summed[assumed.compute] = summed_chunks(of, assumed)
         return self._summed[assumed.compute]
 
