@@ -12,10 +12,12 @@ from opticcl.circuits import lower
 from opticcl.collective import as_request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan
+from opticcl.ir import CircuitPlan, no_progress
 from opticcl.plans.light import light_of_plan
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
+from opticcl.simulate.bottleneck import loads
+from opticcl.verify.light import check_light
 
 MACHINES = (
     "sipac:radix=3,levels=2",
@@ -79,6 +81,12 @@ def test_they_are_those_of_all(text, collective):
                 assert images(some) == [Counter(columns_of(circuits)) for circuits in plan.rounds(i)]
         every = CircuitPlan(plan.fabric, plan.schedule, lambda i, plan=plan: plan.rounds(i))
         assert all(every.by_senders(i) is None for i in range(plan.schedule.num_steps))
+        for one, other in zip(loads(plan, 10**6), loads(every, 10**6), strict=True):
+            assert (one.resource, one.index.tolist()) == (other.resource, other.index.tolist())
+            assert one.carried_bytes == pytest.approx(other.carried_bytes, rel=1e-9)
+        verdicts = [check_light(each, progress=no_progress) for each in (plan, every)]
+        assert not verdicts[0].violations
+        assert verdicts[0].circuits == verdicts[1].circuits
         assert light_of_plan(plan).margin_db == pytest.approx(light_of_plan(every).margin_db, rel=1e-12)
         for assumed in map(assumptions, ("common", "published")):
             one, other = profile(plan, assumed), profile(every, assumed)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.altered import altered
 from tests.engines import flow_result
-from tests.images import not_listed
+from tests.images import Made, not_listed
 from tests.profiles import examples
 from tests.signals import signals
 from tests.simulate.plans import by_hand
@@ -260,20 +260,22 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
     ]
     assert carried_by(together[1], MB) == pytest.approx(carried_by(together[0], MB), rel=1e-12)
     twice = SimpleNamespace(symmetric=lambda i: repeated(defined.symmetric(i)), represents=lambda i: True)
-    assert carried_by(dataclasses.replace(defined, light=twice), MB) == pytest.approx(due, rel=1e-12)
+    assert carried_by(dataclasses.replace(defined, rounds=Made(defined, twice)), MB) == pytest.approx(due, rel=1e-12)
+    rule = defined.rounds.lowered_by.rule
+
+    def on(machine):
+        return dataclasses.replace(defined, fabric=machine, rounds=Made(defined, rule, machine))
+
     # where no part has another image, the listed circuits carry everything
     alone = altered(
         where, resource_images=lambda self, move: [np.arange(len(one)) for one in where.resource_images(move)]
     )
-    total = [
-        sum(n for part, n in carried.items() if part[0] == 0)
-        for carried in (due, carried_by(dataclasses.replace(defined, fabric=alone), MB))
-    ]
+    total = [sum(n for part, n in carried.items() if part[0] == 0) for carried in (due, carried_by(on(alone), MB))]
     assert total[0] == pytest.approx(total[1], rel=1e-12)
     moves = iter([None, *[np.arange(3)] * 9])
     unknown = altered(where, resource_images=lambda self, move: next(moves))
-    with pytest.raises(UnsupportedError, match=r"step 0: 180 transfers on ramp are not listed, so no load is known"):
-        loads(dataclasses.replace(defined, fabric=unknown), MB)
+    with pytest.raises(UnsupportedError, match="step 0 on ramp: its moves do not keep the machine"):
+        loads(on(unknown), MB)
 
 
 def test_steps_of_equal_circuits_or_equal_sizes_are_counted_apart():

@@ -106,6 +106,10 @@ class Changed:
         """As the plan."""
         return self.light.represents(step)
 
+    def senders(self, step):
+        """As the plan."""
+        return self.light.senders(step)
+
     def symmetric(self, step):
         """Changed in one step."""
         found = self.light.symmetric(step)

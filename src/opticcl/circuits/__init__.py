@@ -7,7 +7,7 @@ or treat all transfers equally (`routing.assign.first_fit` helps). The verifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache as once
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from opticcl.errors import FabricError, UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds, LoweredBy, RoundsOfRule
 from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import Represented
@@ -55,7 +55,7 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
     assign = _routed(fabric) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
     for steps in () if fabric.links_all else schedule.step_classes():
-        if all(fabric.linked(src, dst).all() for src, dst in schedule.steps.pairs(steps.start)):
+        if all(fabric.linked(src, dst).all() for src, dst in _pairs(schedule, assign, steps.start)):
             continue
         transfers = schedule.step(steps.start)
         apart = np.flatnonzero(~fabric.linked(transfers.src, transfers.dst))
@@ -73,6 +73,22 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         ClassRounds(classes, rounds) if len(classes := schedule.step_classes()) < schedule.num_steps else rounds,
         fabric.is_packet_switched,
     )
+
+
+def _pairs(schedule: Schedule, rule: Rounds, step: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Senders and receivers of a step, or of those whose images all others are under moves of the machine.
+
+    Args:
+        schedule: with the step.
+        rule: of circuits.
+        step: its number.
+    """
+    senders = rule.senders(step) if isinstance(rule, Represented) else None
+    if senders is None:
+        yield from schedule.steps.pairs(step)
+    else:
+        some = schedule.steps.sent_by(step, senders)
+        yield some.src, some.dst
 
 
 @dataclass(frozen=True, slots=True)

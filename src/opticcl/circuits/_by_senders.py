@@ -37,8 +37,13 @@ class BySenders(Represented):
         """Whether there are too many transfers to list, and those of one sender define all."""
         return self._steps.num_transfers(step) > TRANSFERS_LISTED and len(self._of_step(step)[1]) == 1
 
+    def senders(self, step: int) -> IntArray | None:
+        """One sender of each set that moves of the machine join which are translations of the step; None where none are."""
+        moves, senders = self._of_step(step)
+        return senders if moves else None
+
     def symmetric(self, step: int) -> SymmetricRounds | None:
-        """Circuits of one sender of each set of those that moves of the machine join, which are translations of the step."""
+        """Circuits of these senders."""
         moves, senders = self._of_step(step)
         if not moves:
             return None

@@ -253,6 +253,23 @@ class _Skewed(Represented):
         whole = identical and not self.fabric.conditions and self.fabric.node_of_rank is None
         return whole and self.exchange.phases != "R"
 
+    def senders(self, step: int) -> IntArray | None:
+        """Those of group 0 whose places the moves do not join."""
+        if not self._senders_define_all:
+            return None
+        machine = self.fabric.machine_as(Ramp)
+        along, many = self._places_joined(step)
+        firsts = (np.arange(machine.wavelengths // many)[:, None] * many + np.arange(along)).ravel()
+        found: IntArray = (np.arange(machine.racks)[:, None] * machine.wavelengths + firsts).ravel()
+        return found
+
+    def _places_joined(self, step: int) -> tuple[int, int]:
+        """By how many places a move goes on, and among how many."""
+        machine, phase = self.fabric.machine_as(Ramp), self.exchange.phases[step]
+        return machine.groups if phase == "B" else 1, machine.wavelengths // (
+            self.exchange.classes if phase in "CD" else 1
+        )
+
     def symmetric(self, step: int) -> SymmetricRounds | None:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
 
@@ -260,17 +277,15 @@ class _Skewed(Represented):
         the next place, or for B the x-th, whose labels are the same, wavelengths are those of that place. C and D keep the
         class of a place.
         """
-        if not self._senders_define_all:
+        senders = self.senders(step)
+        if senders is None:
             return None
         machine = self.fabric.machine_as(Ramp)
         x, racks, places = machine.groups, machine.racks, machine.wavelengths
-        phase, shape = self.exchange.phases[step], (x, racks, places)
+        phase, shape, (along, many) = self.exchange.phases[step], (x, racks, places), self._places_joined(step)
         nodes, ports = np.arange(machine.num_nodes).reshape(shape), np.arange(x)
-        turns, along, many = [np.roll(np.arange(x), -1)], 1, places
-        if phase == "B":
-            along = x
-        elif phase in "CD":
-            many = places // self.exchange.classes
+        turns = [np.roll(np.arange(x), -1)]
+        if phase in "CD":
             turns = list(group_turns(x, class_arithmetic(self.fabric, self.exchange.classes)))
         moves = [
             LightMove(nodes[turn].ravel(), (ports + 2 * (phase == "B")) % x, np.arange(places), turn) for turn in turns
@@ -278,8 +293,6 @@ class _Skewed(Represented):
         if along < many:
             ahead = np.roll(np.arange(places).reshape(-1, many), -along, axis=1).ravel()
             moves.append(LightMove(nodes[:, :, ahead].ravel(), ports, ahead, np.arange(x)))
-        firsts = (np.arange(places // many)[:, None] * many + np.arange(along)).ravel()
-        senders = (np.arange(racks)[:, None] * places + firsts).ravel()
         return SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), tuple(moves))
 
     def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:

@@ -34,9 +34,6 @@ __all__ = [
 UNIT = -1
 """Number of the field of a chunk's unit, in place of a digit."""
 
-FEW_PLACES = 16
-"""Whose images are compared before those of all [count]."""
-
 ROWS_AT_ONCE = 1 << 16
 """Of phases that are checked together [count]."""
 
@@ -103,14 +100,10 @@ class Space:
 
         Args: images: rank that each rank is taken to, int (num_ranks,).
         """
-        places = np.arange(self.num_ranks)
-        moved = images if self.places is None else self.places[images[self.ranks(places)]]
-        few = np.linspace(0, self.num_ranks - 1, FEW_PLACES, dtype=np.int64)  # most are none, and a few show that
-        for some in (few, places):
-            by = (self.digits(moved[some]) - self.digits(some)) % np.array(self.radices)
-            if (by != by[0]).any():
-                return None
-        return by[0]
+        first = images[:1] if self.order is None or self.places is None else self.places[images[self.order[:1]]]
+        by: IntArray = self.digits(first)[0]
+        ranks, ahead = self.shifted_pairs(by)
+        return by if np.array_equal(images[ranks], ahead) else None
 
     def translations(self, moves: Sequence[bool]) -> IntArray:
         """Every translation of the digits that move, the last digit fastest, int64 (translations, digits)."""

@@ -118,6 +118,10 @@ class Represented(ABC):
         """Whether a step is not listed, since it is too large and circuits of some senders define all."""
 
     @abstractmethod
+    def senders(self, step: int) -> IntArray | None:
+        """One sender of each set that moves of the machine join; None where circuits of some do not define those of all."""
+
+    @abstractmethod
     def symmetric(self, step: int) -> SymmetricRounds | None:
         """Circuits of some senders of a step; None where they do not define those of all."""
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
-from opticcl.ir.representatives import StepImages, first_of_orbit
+from opticcl.ir.representatives import SymmetricRounds, first_of_orbit
 from opticcl.ir.signals import signals_of
 from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
@@ -114,9 +114,11 @@ def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> t
             for i, carried in enumerate(np.split(of_links, firsts[1:-1])):
                 chunks[i] += carried * len(steps)
             continue
-        symmetric = plan.images(steps.start)
-        if symmetric is not None:
-            for i, carried in _symmetric_loads(plan, symmetric, steps.start):
+        some = plan.by_senders(steps.start)
+        if some is None and plan.images(steps.start) is not None:
+            raise UnsupportedError(f"step {steps.start} on {fabric.name} is not listed, so no load is known")
+        if some is not None:
+            for i, carried in _loads_of_images(plan, some, steps.start):
                 chunks[i] += carried * len(steps)
             continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
@@ -235,32 +237,31 @@ def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Cir
     return found
 
 
-def _symmetric_loads(plan: CircuitPlan, step: StepImages, i: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Kinds of resources, and what each part carries in a step that is not listed, float64 (parts,) [chunks].
+def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Kinds of resources, and what each part carries in a step, float64 (parts,) [chunks].
 
     The images of a part carry equal shares of what listed circuits carry on any of them, times the number of images of a
     circuit. No signal is split.
 
     Args:
         plan: with the step.
-        step: that is not listed.
+        rounds: circuits of some senders of the step.
         i: its index.
-    Raises: UnsupportedError: the circuits of some senders do not define the others.
+    Raises: UnsupportedError: the moves do not keep the machine.
     """
-    fabric, rounds = plan.fabric, plan.symmetric(i)
-    moved = [fabric.resource_images(move) for move in rounds.moves] if rounds is not None else [None]
+    fabric = plan.fabric
+    moved = [fabric.resource_images(move) for move in rounds.moves]
     images = [one for one in moved if one is not None]
-    if rounds is None or len(images) < len(moved):
-        raise UnsupportedError(
-            f"step {i}: {len(step):,} transfers on {fabric.name} are not listed, so no load is known"
-        )
-    transfers, circuits = step.sent_by(rounds.senders), concatenate_circuits(rounds.rounds)
-    amount = transfers.size_chunks() / np.bincount(circuits.transfer, minlength=len(transfers))
+    if len(images) < len(moved):
+        raise UnsupportedError(f"step {i} on {fabric.name}: its moves do not keep the machine, so no load is known")
+    transfers, circuits = plan.schedule.steps.sent_by(i, rounds.senders), concatenate_circuits(rounds.rounds)
+    whole = np.bincount(circuits.transfer, circuits.wavelength_n, len(transfers))
+    share = (transfers.size_chunks() / whole)[circuits.transfer] * circuits.wavelength_n
     products = fabric.num_nodes // len(rounds.senders)
     for number, usage in enumerate(fabric.usage(circuits)):
         first = first_of_orbit([of[number] for of in images], usage.resource.count)
-        mine = circuits.transfer if usage.circuit is None else circuits.transfer[usage.circuit]
-        total = np.bincount(first[usage.index], amount[mine], minlength=len(first))
+        mine = share if usage.circuit is None else share[usage.circuit]
+        total = np.bincount(first[usage.index], mine, minlength=len(first))
         yield number, (total * products / np.maximum(1, np.bincount(first, minlength=len(first))))[first]
 
 

@@ -151,13 +151,12 @@ def overlaps_of_images(plan: CircuitPlan, stored: StoredStep) -> Iterator[Missed
             fabric,
             fabric.num_nodes // len(rounds.senders),
         )
-        cell = load.cells(usage.index, circuits.wavelength_lo[row])
-        orbit = load.first[cell]
+        orbit = load.orbits(usage.index, circuits.wavelength_lo[row])
         order = np.lexsort((start[row], orbit))
         same = orbit[order[1:]] == orbit[order[:-1]]
         missing = np.where(same, left[row][order[:-1]] - start[row][order[1:]], 0.0)
         bad = np.flatnonzero(missing > slack(left[row][order[:-1]]))
-        own = np.flatnonzero(load.size[orbit] < load.products)
+        own = np.flatnonzero(load.sizes(orbit) < load.products)
         if len(bad) or len(own):
             worst = order[1:][bad[int(np.argmax(missing[bad]))]] if len(bad) else own[0]
             most = float(missing[bad].max()) if len(bad) else float((left - start)[row[worst]])

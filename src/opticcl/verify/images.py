@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, combinations
 from math import lcm, prod
 
@@ -21,7 +22,7 @@ from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, StepImages, SymmetricRounds, first_of_orbit
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 
-__all__ = ["Loads", "images_of_machine", "light_violations"]
+__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations"]
 
 
 def light_violations(
@@ -41,21 +42,21 @@ def light_violations(
     transfers = step.sent_by(rounds.senders)
     found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
     count = fabric.num_nodes // len(rounds.senders)
-    loads = {
-        resource: Loads(resource, images_of, rounds.moves, fabric, count)
-        for resource, *images_of in zip(fabric.resources, *images, strict=True)
-    }
+    loads = _loads(fabric, rounds.moves)
     idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
     if any(map(len, idle)):
         return [_wrong("circuits", "transfers that they carry", "idle ones")], 0
     num_hops = min((len(move.hops) for move in rounds.moves), default=0)
+    wide = all(np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)) for move in rounds.moves)
     for at, circuits in enumerate(rounds.rounds):
-        broken = list(_impossible(fabric, circuits, num_hops))
+        broken = list(_impossible(fabric, circuits, num_hops, wide=wide))
         for usage in fabric.usage(circuits) if not broken else ():
             rows = np.arange(len(circuits)) if usage.circuit is None else usage.circuit
-            broken += loads[usage.resource].over(
-                usage.index, circuits.wavelength_lo[rows], RULE_OF_KIND[usage.resource.kind]
-            )
+            index, light = usage.index, circuits.wavelength_lo[rows].astype(np.int64)
+            if usage.resource.per_wavelength and (many := circuits.wavelength_n[rows]).max(initial=1) > 1:
+                nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+                index, light = np.repeat(index, many), np.repeat(light, many) + nth * circuits.wavelength_step
+            broken += loads[usage.resource].over(index, light, RULE_OF_KIND[usage.resource.kind])
         found += [replace(violation, round=at) for violation in broken]
     if not found:
         found = list(_other_units(fabric, rounds, images))
@@ -75,30 +76,17 @@ def images_of_machine(
         rounds: with moves of light.
     """
     n = fabric.num_machine_nodes
-    sizes = (n, fabric.ports_per_node, fabric.num_wavelengths)
     if fabric.node_of_rank is not None or n != steps.space.num_ranks:
         return _wrong("light moves", "ranks that are the nodes of the machine", "a job on part of it")
-    plain = all(r.capacity == 1 and not (r.shared or r.once_per_job or r.one_setting) for r in fabric.resources)
-    if not plain or any(r.in_wavelengths for r in fabric.resources):
+    if not counts_by_orbits(fabric):
         return _wrong("light moves", "resources of one circuit", "others, which are counted from lists alone")
-    found, orders = [], []
+    moved = _moved_machine(fabric, rounds.moves)
+    if isinstance(moved, Violation):
+        return moved
+    found, orders = moved
     for at, move in enumerate(rounds.moves):
-        for columns, due in zip(move.columns, (*sizes, len(move.hops)), strict=True):
-            if not _is_permutation(columns, due):
-                return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
         if not _is_translation(steps, number, move.nodes):
             return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
-        images = fabric.resource_images(move)
-        if images is None:
-            return _wrong(f"light move {at}", "a machine that is what it was", "another one")
-        if not all(_is_permutation(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
-            return _wrong(f"light move {at}", "each unit of a resource once", "some twice")
-        found.append(images)
-        orders.append(lcm(*(_order(column) for column in move.columns)))
-    for one, other in combinations(rounds.moves, 2):
-        for a, b in zip(one.columns, other.columns, strict=True):
-            if len(a) != len(b) or (a[b] != b[a]).any():
-                return _wrong("light moves", "permutations that commute", "they do not")
     if len(rounds.senders) and not 0 <= rounds.senders.min() <= rounds.senders.max() < n:
         return _wrong("senders", f"ranks 0..{n - 1}", f"{rounds.senders.min()} to {rounds.senders.max()}")
     joined = first_of_orbit([move.nodes for move in rounds.moves], n)
@@ -109,6 +97,42 @@ def images_of_machine(
         found_text = f"{prod(orders)} for {n // len(senders)} nodes"
         return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
     return found
+
+
+def counts_by_orbits(fabric: Fabric) -> bool:
+    """Whether each resource is for one circuit at a time, whatever it was set to before."""
+    plain = all(r.capacity == 1 and not (r.shared or r.once_per_job or r.one_setting) for r in fabric.resources)
+    return plain and not any(r.in_wavelengths for r in fabric.resources)
+
+
+@lru_cache(4)
+def _moved_machine(
+    fabric: Fabric, moves: tuple[LightMove, ...]
+) -> tuple[list[tuple[IntArray, ...]], list[int]] | Violation:
+    """Images of the units of all resources under each move, and turns after which a move is none; or why they are no moves.
+
+    Args:
+        fabric: the machine.
+        moves: of its nodes, ports, wavelengths and hops; those of the last steps are kept, as most steps have the same.
+    """
+    sizes = (fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths)
+    found, orders = [], []
+    for at, move in enumerate(moves):
+        for columns, due in zip(move.columns, (*sizes, len(move.hops)), strict=True):
+            if not _is_permutation(columns, due):
+                return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
+        images = fabric.resource_images(move)
+        if images is None:
+            return _wrong(f"light move {at}", "a machine that is what it was", "another one")
+        if not all(_is_permutation(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
+            return _wrong(f"light move {at}", "each unit of a resource once", "some twice")
+        found.append(images)
+        orders.append(lcm(*(_order(column) for column in move.columns)))
+    for one, other in combinations(moves, 2):
+        for a, b in zip(one.columns, other.columns, strict=True):
+            if len(a) != len(b) or (a[b] != b[a]).any():
+                return _wrong("light moves", "permutations that commute", "they do not")
+    return found, orders
 
 
 def _other_units(fabric: Fabric, rounds: SymmetricRounds, images: list[tuple[IntArray, ...]]) -> Iterator[Violation]:
@@ -166,13 +190,14 @@ def _order(images: IntArray) -> int:
     return turns
 
 
-def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int) -> Iterator[Violation]:
+def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int, *, wide: bool) -> Iterator[Violation]:
     """Circuits that do not exist, or that the hardware cannot make; their images are as impossible.
 
     Args:
         fabric: the machine.
         circuits: listed, of a round.
         num_hops: numbers that a path may have, which the moves take to others [count].
+        wide: whether the moves keep wavelengths, so that a circuit may have several.
     """
     outside = out_of_range(fabric, circuits)
     if outside:
@@ -184,16 +209,33 @@ def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int) -> Iterator[V
             "path_broken", -1, -1, "a path", f"hops 0..{num_hops - 1}", str(circuits.hops[far[0]]), len(far)
         )
         return
-    wide = np.flatnonzero(circuits.wavelength_n != 1)
-    if len(wide):
-        text = f"{circuits.wavelength_n[wide[0]]}"
-        yield Violation("wavelength_unknown", -1, -1, f"circuit {wide[0]}", "one wavelength", text, len(wide))
+    several = np.flatnonzero(circuits.wavelength_n != 1)
+    if len(several) and not wide:
+        text = f"{circuits.wavelength_n[several[0]]}"
+        yield Violation("wavelength_unknown", -1, -1, f"circuit {several[0]}", "one wavelength", text, len(several))
         return
     for fault in chain(fabric.faults(circuits), part_faults(fabric, circuits)):
         if len(fault.circuits):
             row = int(fault.circuits[0])
             where = f"{circuits.src[row]} -> {circuits.dst[row]}"
             yield Violation(fault.rule, -1, -1, where, fault.expected, "another setting", len(fault.circuits))
+
+
+@lru_cache(4)
+def _loads(fabric: Fabric, moves: tuple[LightMove, ...]) -> dict[Resource, Loads]:
+    """Units of all resources by orbits of moves that `_moved_machine` accepts.
+
+    Args:
+        fabric: the machine.
+        moves: of light.
+    """
+    moved = _moved_machine(fabric, moves)
+    assert not isinstance(moved, Violation)
+    images, orders = moved
+    return {
+        resource: Loads(resource, images_of, moves, fabric, prod(orders))
+        for resource, *images_of in zip(fabric.resources, *images, strict=True)
+    }
 
 
 class Loads:
@@ -216,23 +258,36 @@ class Loads:
         products: int,
     ) -> None:
         self.kind, self.depth = resource.kind, fabric.num_wavelengths if resource.per_wavelength else 1
-        self.per_wavelength = resource.per_wavelength
-        cells = resource.count * self.depth
+        self.per_wavelength, self.products = resource.per_wavelength, products
+        light = np.arange(self.depth)
+        self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
+        apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
         tables = [
-            image if self.depth == 1 else (image[:, None] * self.depth + move.wavelengths).ravel()
+            image if apart == 1 else (image[:, None] * self.depth + move.wavelengths).ravel()
             for image, move in zip(images, moves, strict=True)
         ]
-        self.first = first_of_orbit(tables, cells).astype(np.int32)
-        self.products, self.size = products, np.bincount(self.first, minlength=cells).astype(np.int32)
+        self._first = first_of_orbit(tables, resource.count * apart).astype(np.int32)
+        self._size = np.bincount(self._first, minlength=resource.count * apart).astype(np.int32)
 
-    def cells(self, index: IntArray, wavelength: IntArray) -> IntArray:
-        """Number of each unit on its wavelength, int64 (n,).
+    def orbits(self, index: IntArray, wavelength: IntArray) -> IntArray:
+        """First cell of the orbit of each unit on its wavelength, int64 (n,).
 
         Args:
             index: units.
             wavelength: of each.
         """
-        return index * self.depth + wavelength if self.per_wavelength else index
+        if not self.per_wavelength:
+            return self._first[index].astype(np.int64)
+        if self._keep_light:
+            return self._first[index].astype(np.int64) * self.depth + wavelength
+        return self._first[index * self.depth + wavelength].astype(np.int64)
+
+    def sizes(self, orbits: IntArray) -> IntArray:
+        """Cells of orbits, int32 (n,).
+
+        Args: orbits: as of `orbits`.
+        """
+        return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
 
     def over(self, index: IntArray, wavelength: IntArray, rule: str) -> Iterator[Violation]:
         """Units that more than one circuit of a round occupies.
@@ -242,11 +297,11 @@ class Loads:
             wavelength: of each.
             rule: that is broken then.
         """
-        orbit, uses = np.unique(self.first[self.cells(index, wavelength)], return_counts=True)
-        load = uses * self.products // self.size[orbit]
+        orbit, uses = np.unique(self.orbits(index, wavelength), return_counts=True)
+        load = uses * self.products // self.sizes(orbit)
         over = np.flatnonzero(load > 1)
         if len(over):
             unit, light = divmod(int(orbit[over[0]]), self.depth)
             where = f"{self.kind} {unit}" + (f" wavelength {light}" if self.per_wavelength else "")
-            count = int(self.size[orbit[over]].sum())
+            count = int(self.sizes(orbit[over]).sum())
             yield Violation(rule, -1, -1, where, "at most 1 circuit(s)", f"{load[over[0]]}", count)

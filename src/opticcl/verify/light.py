@@ -44,7 +44,7 @@ from opticcl.verify.circuit_rows import (
     transfers_without_circuit,
     violation_of,
 )
-from opticcl.verify.images import light_violations
+from opticcl.verify.images import counts_by_orbits, light_violations
 
 __all__ = ["CircuitsReport", "add_usage", "check_light", "check_slot"]
 
@@ -72,8 +72,8 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
         classes = (range(i, i + 1) for i in range(plan.schedule.num_steps))
     total = 0
     for steps in classes:
-        if (symmetric := plan.images(steps.start)) is not None:
-            found, count = _symmetric_violations(plan, symmetric, steps)
+        if (some := _of_senders(plan, steps)) is not None:
+            found, count = some
             violations += found
             total += len(steps) * count
             progress("count the light", steps.stop, plan.schedule.num_steps)
@@ -101,19 +101,25 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     return CircuitsReport(tuple(violations), total, tuple(notes))
 
 
-def _symmetric_violations(plan: CircuitPlan, step: StepImages, steps: range) -> tuple[list[Violation], int]:
-    """Violations of a step that is not listed, and the number of its circuits.
+def _of_senders(plan: CircuitPlan, steps: range) -> tuple[list[Violation], int] | None:
+    """Violations of steps whose circuits follow from those of some senders, and the number of circuits of one; None where all
+    circuits are listed.
 
     Args:
-        plan: with the step.
-        step: that is not listed.
-        steps: its class.
+        plan: with the steps.
+        steps: of one class.
     """
-    if len(steps) > 1:
-        return [Violation("steps_unequal", steps.start, -1, f"class {steps}", "one step", "several", len(steps))], 0
-    rounds = plan.symmetric(steps.start)
+    listed = plan.images(steps.start) is None
+    if listed and not counts_by_orbits(plan.fabric):
+        return None
+    rounds = plan.by_senders(steps.start)
+    if listed and (rounds is None or not _of_one_phase(plan.schedule, steps)):
+        return None
+    step = StepImages(plan.schedule.steps, steps.start)
     if rounds is None:
         return [Violation("not_judged", steps.start, -1, f"{len(step):,} transfers", "circuits", "no rounds")], 0
+    if not listed and len(steps) > 1:
+        return [Violation("steps_unequal", steps.start, -1, f"class {steps}", "one step", "several", len(steps))], 0
     return light_violations(plan.fabric, step, rounds, steps.start)
 
 
