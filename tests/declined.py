@@ -18,20 +18,25 @@ not exist are listed here by their reason. This page is written by `python -m te
 PAGE = Path(__file__).parents[1] / "docs/declined.md"
 
 
-def declined_lines() -> list[str]:
-    """One line a reason: algorithm, collectives and fabrics that it concerns."""
+def reasons(most: int = 64) -> dict[tuple[str, str], dict[str, set[str]]]:
+    """Algorithm and reason -> the fabrics of each collective that it concerns, on machines of up to `most` nodes."""
     found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for algorithm in ALGORITHMS.names():
         for name in FABRICS.names():
             for collective in COLLECTIVES:
                 for size in sizes(name, collective):
-                    if isinstance(at_scale(name, size), str):
+                    if size > most or isinstance(at_scale(name, size), str):
                         continue
                     plan = compiled(name, algorithm, size, Request(collective))
                     if isinstance(plan, str):
                         found[algorithm, general(plan)][collective].add(name)
+    return found
+
+
+def declined_lines() -> list[str]:
+    """One line a reason: algorithm, collectives and fabrics that it concerns."""
     lines = []
-    for (algorithm, reason), where in sorted(found.items()):
+    for (algorithm, reason), where in sorted(reasons().items()):
         fabrics = sorted(set.union(*where.values()))
         collectives = [c for c in COLLECTIVES if c in where]
         on = "every fabric" if len(fabrics) == len(FABRICS.names()) else ", ".join(fabrics)

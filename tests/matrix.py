@@ -14,12 +14,12 @@ from opticcl.schedule import ALGORITHMS, generate
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 25, 27, 30, 32, 54, 64)
 FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
 FEWEST_SIZES = (1, 2, 5, 12, 16)
-DEEP_SIZES = (6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
+DEEP_SIZES = (3, 4, 6, 7, 12, 13, 17, 25, 27, 30, 32, 54, 64)
 """Sizes that `make test-deep` adds."""
 LARGEST = 16
 """Nodes at which `make test` tries an all_reduce and an all_to_all alone."""
-MOST_ROOTED = 3
-"""Nodes up to which `make test` tries collectives with a root: the first, a middle and the last rank."""
+ROOTED_AT = (2, 5)
+"""Numbers of nodes at which `make test` tries collectives with a root: the middle rank."""
 OPTICAL = ("lightpath", "oddl", "ramp", "sipac", "terarack")
 VARIANTS = {
     "ramp": ("ramp", "ramp:variant=modular"),
@@ -75,7 +75,11 @@ def is_deep(size: int, request: Request) -> bool:
     """Whether `make test-deep` alone tries a case."""
     if size == LARGEST:
         return request.name not in ("all_reduce", "all_to_all")
-    return size in DEEP_SIZES or (size > MOST_ROOTED and request.name in ROOTED)
+    if size == 1:
+        return request.name != "all_reduce"
+    if request.name in ROOTED:
+        return size not in ROOTED_AT or request.root != size // 2
+    return size in DEEP_SIZES
 
 
 @lru_cache(maxsize=256)

@@ -39,7 +39,7 @@ def check(name, collective, nodes):
             assert found.profile.timeline(size).total_s == pytest.approx(best_s, rel=1e-9), about
 
 
-@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack", "oddl", "lightpath", "fat_tree"])
+@pytest.mark.parametrize("name", ["ramp", "terarack", "lightpath", "fat_tree"])
 def test_auto_is_the_best_of_all(name):
     """Small machines; all fabrics and more collectives are deep."""
     check(name, "all_reduce", 8)

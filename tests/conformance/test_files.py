@@ -13,7 +13,6 @@ from opticcl.simulate import programme
 from opticcl.verify.time import check_programme, rules_of
 
 FEW_NODES = 5
-FEW_PLANS = 2
 SUFFIXES = (".parquet", ".json", ".csv")
 CELLS = cells()
 
@@ -52,11 +51,11 @@ def check(plan, folder, turn, engines=()):
 
 
 @pytest.mark.parametrize(("name", "algorithm"), CELLS)
-def test_some_plans_of_each_cell(name, algorithm, tmp_path):
-    """With few nodes; their times by one engine after the other."""
+def test_a_plan_of_each_cell(name, algorithm, tmp_path):
+    """With few nodes; its times by one engine, another in the next cell."""
     turn = CELLS.index((name, algorithm))
-    for k, plan in enumerate(islice(plans(name, algorithm, FEW_NODES), FEW_PLANS)):
-        check(plan, tmp_path / str(k), turn + k, [ENGINES[(turn + k) % 6]] if name in CIRCUITS else ())
+    for plan in islice(plans(name, algorithm, FEW_NODES), 1):
+        check(plan, tmp_path / "plan", turn, [ENGINES[turn % 6]] if name in CIRCUITS else ())
 
 
 @pytest.mark.deep

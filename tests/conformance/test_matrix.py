@@ -6,7 +6,7 @@ declined is compared with docs/declined.md.
 
 import numpy as np
 import pytest
-from tests.declined import PAGE, page
+from tests.declined import PAGE, page, reasons
 from tests.matrix import cases, cells, compiled, is_deep, promised
 
 from opticcl.assumptions import assumptions
@@ -68,6 +68,14 @@ def checked(name, algorithm, tried):
     return accepted
 
 
+def test_reasons_of_small_machines_are_documented():
+    """docs/declined.md has a line for every reason to decline that a machine of up to five nodes gives."""
+    lines = PAGE.read_text("utf-8").splitlines()
+    missing = [why for why in reasons(5) if not any(line.startswith(f"- {why[0]}: {why[1]} (") for line in lines)]
+    assert not missing, "write it anew: python -m tests.declined"
+
+
+@pytest.mark.deep
 def test_what_is_declined_is_documented():
     """docs/declined.md lists every reason with the algorithms, collectives and fabrics that it concerns, and no other."""
     assert PAGE.read_text("utf-8") == page(), "write it anew: python -m tests.declined"

@@ -9,9 +9,8 @@ MOST_WORDS = 1 << 25  # of all ranks together that are executed; a larger plan i
 
 RAMP = [
     (3, 3, 6), (4, 4, 8), (5, 3, 10), (5, 5, 10), (7, 7, 21), (8, 4, 16), (8, 8, 16), (8, 8, 32), (16, 4, 32),
-    (32, 8, 64),
 ]  # fmt: skip
-LONG = [(11, 11, 33), (16, 8, 32), (32, 32, 64)]
+LONG = [(32, 8, 64), (11, 11, 33), (16, 8, 32), (32, 32, 64)]
 SIPAC = [(2, 1), (2, 2), (2, 3), (3, 2), (4, 2), (8, 3), (16, 2)]
 ODDL = ["2", "4", "8", "16", "32", "2x4", "4x4", "8x8", "16x16", "2x2x2", "4x2x8", "4x4x4", "8x4x8"]
 LIGHTPATH = ["2x2", "2x4", "3x4", "4x4", "8x8", "8x12", "8x16", "16x16"]
@@ -48,11 +47,16 @@ def test_sipac(shape):
         check("sipac", f"sipco:k={k}", radix=radix, levels=levels)
 
 
-@pytest.mark.parametrize(
-    "wavelengths", [pytest.param(2, marks=pytest.mark.deep), 8, pytest.param(64, marks=pytest.mark.deep)]
-)
-def test_terarack(wavelengths):
-    """WRHT on 2 to 139 nodes, primes and all."""
+@pytest.mark.parametrize("nodes", [2, 3, 4, 5, 8, 9, 16, 17, 27, 32, 64, 97, 128, 139])
+def test_terarack(nodes):
+    """WRHT on powers, on primes and on numbers beside them."""
+    check("terarack", "wrht", nodes=nodes, wavelengths=8)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("wavelengths", [2, 8, 64])
+def test_terarack_of_every_size(wavelengths):
+    """WRHT on 2 to 139 nodes."""
     for nodes in range(2, 140):
         check("terarack", "wrht", nodes=nodes, wavelengths=wavelengths)
 
