@@ -11,6 +11,9 @@ from opticcl.studies.space.design import read_design
 from opticcl.studies.space.runner import read_rows, run_space
 
 SIZES = ("1KB", "1MB", "100MB")
+FEW = ((16, "1KB"), (64, "100MB"))
+"""Nodes and sizes that `make test` asks for."""
+
 OPTICAL = ("lightpath", "ocs", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
 
 
@@ -35,10 +38,14 @@ def test_the_optical_fabrics_are_those_with_a_light_path():
     assert tuple(name for name in FABRICS.names() if FABRICS.get(name).example()[0].light_path is not None) == OPTICAL
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", OPTICAL)
 @pytest.mark.parametrize(
-    "nodes", [16, 64, pytest.param(1024, marks=pytest.mark.deep), pytest.param(4096, marks=pytest.mark.deep)]
+    ("nodes", "size"),
+    [
+        pytest.param(nodes, size, marks=() if (nodes, size) in FEW else pytest.mark.deep)
+        for nodes in (16, 64, 1024, 4096)
+        for size in SIZES
+    ],
 )
 def test_every_verb_gives_the_margin_of_the_plan(answer, tmp_path, name, nodes, size):
     """That of `budget --algorithm` for the algorithm of the row."""
