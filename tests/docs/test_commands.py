@@ -81,6 +81,22 @@ DEEP = {
     "opticcl train --workload examples/profile.json --compute-scale 2": "1 s; the same without the factor remains",
     "opticcl compare --nodes 64 --equal rate=800Gb/s": "1 s; --equal cost=9000 on 16 nodes remains",
     "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.9 --slots 600 --verify": "1 s; another load remains",
+    "opticcl study examples/who-wins-small.toml": "runs a study, 3 s; two answers of the page run it too",
+    "opticcl compare --nodes 64 --collective all_to_all --size 1MB --engine flow": (
+        "all fabrics, 3 s; docs/simulate.md compares two by the same engine"
+    ),
+    "opticcl study studies/lumorph-figure-8b.toml": "2 s; its lines are drawn, which runs it",
+    "opticcl faults -f oddl:shape=4x4 --replay examples/faults.json --ranks 14 --spares 2 --assume restart=30min "
+    "-o replay.svg": ("2 s; tests/cli/test_faults.py replays the same record"),
+    "opticcl train --workload examples/layers.txt --nodes 16 --clock 1GHz": (
+        "all fabrics, 1 s; tests/cli/test_train.py has a clock"
+    ),
+    "opticcl compare --workload examples/profile.json": "all fabrics, 1 s; the same trace is trained on",
+    "opticcl train --workload examples/profile.json": "1 s; the same with its outputs remains",
+    "opticcl compare --nodes 16 --assume endpoint=gpu_nic": "all fabrics, 2 s; --equal cost=9000 on 16 nodes remains",
+    "opticcl jobs -f oddl:shape=8x8 --arrivals poisson:load=0.7,count=20 --policy best --json": (
+        "1 s; tests/cli/test_jobs_over_time.py has the same"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
@@ -211,6 +227,9 @@ def test_every_example_has_a_command():
 DEEP_EXAMPLES = {
     "training-study.toml": "a study, 1 s; a small one remains",
     "who-wins-256.toml": "1 s; another study is counted",
+    "comms.log": "all fabrics, 2 s; tests/traces reads the same form",
+    "model.toml": "all fabrics, 2 s; tests/training/test_models.py reads the same form",
+    "sizes.toml": "all fabrics, 2 s; tests/traces/test_sizes.py reads the same form",
     "decoder.toml": "1 s; tests/training/test_decoder.py has smaller models",
 }
 """Examples that `make test-deep` runs, with the reason."""

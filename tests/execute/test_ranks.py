@@ -23,10 +23,8 @@ FABRICS = (
     "ideal:nodes=7",
     "ramp:groups=2,racks=2,wavelengths=4",
     "sipac:radix=2,levels=3",
-    "terarack:nodes=9",
-    "torus:shape=3x3",
 )
-LATER = ("ideal:nodes=8", "oddl:shape=4x4", "lightpath:shape=2x4")
+LATER = ("terarack:nodes=9", "torus:shape=3x3", "ideal:nodes=8", "oddl:shape=4x4", "lightpath:shape=2x4")
 """Fabrics of `make test-deep`."""
 LONGEST = 16
 """Pieces of a pipeline; those with more take seconds."""

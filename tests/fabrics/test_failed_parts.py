@@ -167,24 +167,24 @@ def test_lightpath_has_two_spellings() -> None:
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("at", [0, pytest.param(-1, marks=pytest.mark.deep)], ids=["first", "last"])
 @pytest.mark.parametrize("collective", [pytest.param("all_reduce", marks=pytest.mark.deep), "all_to_all"])
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=pytest.mark.deep) if one in OTHER_SUBNETS else one for one in SMALL]
 )
-def test_plans_keep_to_what_works(name: str, collective: str) -> None:
+def test_plans_keep_to_what_works(name: str, collective: str, at: int) -> None:
     """The first and the last part of every kind: whatever is compiled is verified on the fabric without it."""
     where = fabric(SMALL[name])
     compiled = 0
     for kind in where.inventory():
-        for index in {0, kind.count - 1}:
-            left = where.without(dead(kind.kind, index))
-            try:
-                plan = compile(left, collective, "1 MB")
-            except UnsupportedError:
-                continue
-            compiled += 1
-            plan.verify().raise_if_bad()
-    assert compiled > 3
+        left = where.without(dead(kind.kind, at % kind.count))
+        try:
+            plan = compile(left, collective, "1 MB")
+        except UnsupportedError:
+            continue
+        compiled += 1
+        plan.verify().raise_if_bad()
+    assert compiled > 1
 
 
 @pytest.mark.parametrize("name", SMALL)

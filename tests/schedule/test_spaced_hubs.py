@@ -74,6 +74,7 @@ def test_levels_on_the_same_wavelengths_clash():
     assert "wavelength_clash" in str(verdict)
 
 
+@pytest.mark.deep
 def test_auto_takes_five_levels_on_1024_nodes():
     """1 MB with 1 us a step: 15 steps on 12 or 13 of 64 wavelengths; equal distances take 67.7 us at best."""
     plan = compile("terarack", "broadcast", "1MB", assumptions=assumptions("common", **PLAIN), ignore_light=True)
