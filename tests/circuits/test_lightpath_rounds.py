@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,10 +20,7 @@ from opticcl.circuits._order import by_pair
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.ir import Circuits, Op, Transfers
-from opticcl.kernels import always_compiled, never_compiled
-from opticcl.routing.end_to_end import end_to_end
-from opticcl.routing.least_overlap import least_overlap
-from opticcl.routing.paths import open_dimension_order, random_shortest
+from opticcl.routing.paths import open_dimension_order
 from opticcl.schedule import generate
 from opticcl.schedule.de_bruijn import circuit_colours
 
@@ -178,57 +174,6 @@ def test_trees_on_few_waveguides_do_not_stand():
     assert not any((c.transfer < 0).any() for i in range(plan.schedule.num_steps) for c in plan.rounds(i))
 
 
-def test_lasers_of_a_class_follow_from_the_class_before(monkeypatch):
-    """In whatever order classes are requested and however few are remembered; of too many classes none follows."""
-    machine = fabric("lightpath:shape=2x4,lasers=5")
-    schedule = generate("double_tree:pipeline=12", "all_reduce", machine)
-    classes, before, chain, apart = schedule.step_classes(), None, [], []
-    for steps in classes:
-        transfers = schedule.step(steps.start)
-        transfers = transfers.take(by_pair(transfers))
-        lasers, alone = (lasers_by_colour(machine, transfers, known) for known in (before, None))
-        chain.append((lasers.lo.tolist(), lasers.width.tolist()))
-        apart.append((alone.lo.tolist(), alone.width.tolist()))
-        before = lasers.sets
-    assert max(map(len, classes)) > 1
-    assert chain != apart
-    asked, last = [], range(len(classes))
-    monkeypatch.setattr(rule, "lasers_by_colour", lambda *given: asked.append(1) or lasers_by_colour(*given))
-    for kept, most, order, due, calls in (
-        (64, len(classes), last, chain, len(classes)),
-        (64, 99, last[::-1], chain, 2 * len(classes) - 1),
-        (1, 99, last, chain, len(classes)),
-        (2, 99, [3, 0, 5, 1, 4, 2], chain, None),
-        (64, len(classes) - 1, last, apart, len(classes)),
-    ):
-        monkeypatch.setattr(rule, "MOST_KEPT", kept)
-        monkeypatch.setattr(rule, "MOST_CLASSES", most)
-        standing = rule._StandingLasers(machine, schedule)
-        asked.clear()
-        for number in order:
-            transfers = schedule.step(classes[number][-1])
-            lasers = standing.of_step(classes[number][-1], transfers.take(by_pair(transfers)))
-            assert (lasers.lo.tolist(), lasers.width.tolist()) == due[number]
-            assert len(standing.known) <= kept
-        assert calls in (None, len(asked))
-
-
-def test_nothing_follows_from_a_step_without_transfers():
-    """Step 1 is empty: step 2 is coloured anew, also where step 1 was not requested."""
-    machine = fabric("lightpath:shape=1x5,lasers=4")
-    pairs = [([0, 0], [1, 2]), ([], []), ([0], [2])]
-    steps = [Transfers.of(np.array(src, int), np.array(dst, int), 0, 1, Op.COPY) for src, dst in pairs]
-    schedule = replace(generate("ring", "all_gather", machine), num_steps=3, step=steps.__getitem__, classes=())
-    lasers = rule._StandingLasers(machine, schedule).of_step(2, steps[2])
-    assert (lasers.lo.tolist(), lasers.width.tolist()) == ([0], [4])
-
-
-def test_rows_of_turns():
-    """In order; turns without rows are left out."""
-    assert [rows.tolist() for rows in rule._by_turn(np.array([3, 0, 3, 1, 0]))] == [[1, 4], [3], [0, 2]]
-    assert [rows.tolist() for rows in rule._by_turn(np.array([2]))] == [[0]]
-
-
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -280,36 +225,6 @@ def test_light_goes_around_a_stuck_switch():
     assert rule.lightpath(dead, schedule).__qualname__ == rule._on_grid(dead, schedule).__qualname__
 
 
-# --- routes -----------------------------------------------------------------------------------------------------------
-
-
-ENDS = [(np.array(start), np.array(stop)) for start, stop in (([0, 4], [11, 3]), ([1, 4], [11, 3]), ([0, 4], [9, 1]))]
-FINDERS = {"dimension_order": "open_dimension_order", "random": "random_shortest", "least_overlap": "least_overlap"}
-
-
-def due_route(routing, grid, ends):
-    """By the rule of that name, with seed 7."""
-    if routing == "least_overlap":
-        found = least_overlap(grid, *ends, seed=7)
-        return found.hops, found.offsets
-    return random_shortest(grid, *ends, 7) if routing == "random" else open_dimension_order(grid, *ends)
-
-
-@pytest.mark.parametrize("dead", ["", ",dead_tiles=5"])
-@pytest.mark.parametrize("routing", FINDERS)
-def test_routes_are_found_once(monkeypatch, routing, dead):
-    """By the rule of that name; those of a few steps are remembered, where it is not as simple as a row and a column."""
-    grid, calls, made = fabric(f"lightpath:shape=3x4{dead}").grid, [], getattr(rule, FINDERS[routing])
-    monkeypatch.setattr(rule, "MOST_KEPT", 2)
-    monkeypatch.setattr(rule, FINDERS[routing], lambda *a, **k: calls.append(1) or made(*a, **k))
-    route, counts = rule._router(routing, grid, 7), []
-    for k in (0, 1, 1, 0, 2, 1, 2, 0):
-        found = [part.tolist() for part in route(*ENDS[k])]
-        counts.append(len(calls))
-        assert found == [part.tolist() for part in due_route(routing, grid, ENDS[k])]
-    assert counts == (list(range(1, 9)) if routing == "dimension_order" and not dead else [1, 2, 2, 2, 3, 3, 3, 4])
-
-
 # --- rounds -----------------------------------------------------------------------------------------------------------
 
 
@@ -350,161 +265,3 @@ def test_rounds_have_a_waveguide_for_every_circuit(hurt):
             assert every == sorted(listed(circuits))
         more += len(rounds) > 1
     assert more > 3
-
-
-def test_circuits_on_one_edge_take_other_lasers():
-    """From 0 to 2 and from 1 to 3: one waveguide carries both on two lasers, unless some are dead, which stay."""
-    path = np.array([[0, 4], [4, 8]])
-    given = Circuits.of([0, 1], [0, 1], [2, 3], 0, 0, 1, path)
-    for text, due in (
-        ("lasers=2,waveguides=1", [[0, 1]]),
-        ("lasers=1,waveguides=1", [[0], [0]]),
-        ("lasers=1,waveguides=2", [[0, 0]]),
-        ("lasers=1,waveguides=2,dead_waveguides=1-2:1", [[0], [0]]),
-        ("lasers=2,waveguides=1,failed=laser:9", [[0], [0]]),
-    ):
-        rounds = rule.split_by_waveguides(fabric(f"lightpath:shape=1x6,{text}"), given)
-        assert [sorted(circuits.wavelength_lo.tolist()) for circuits in rounds] == due
-
-
-@pytest.mark.parametrize("mode", [always_compiled, never_compiled])
-def test_cells_of_waveguides_that_circuits_take(mode):
-    """Sets of lasers of an edge where all are equally wide and side by side, else wavelengths of it."""
-    machine = fabric("lightpath:shape=2x3,lasers=7,waveguides=2")
-    alive = np.arange(24) % 3 + 1
-    seen = set()
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        src, dst = drawn_pairs(rng, 6, 8)
-        path = open_dimension_order(machine.grid, src, dst)
-        n = np.full(len(src), rng.integers(1, 4)) if seed % 3 else rng.integers(1, 4, len(src))
-        lo = rng.integers(0, 2, len(src)) * (2 * n if seed % 3 == 1 else 3)
-        circuits = Circuits.of(np.arange(len(src)), src, dst, 0, lo, n, path)
-        width = int(n[0])
-        in_sets = (n == width).all() and not (lo % width).any()
-        depth = -(-7 // width) if in_sets else 7
-        cells = [
-            [hop * depth + k for hop in hops for k in ([lo // width] if in_sets else range(lo, lo + n))]
-            for _, _, _, lo, n, *hops in listed(circuits)
-        ]
-        with mode():
-            resources, offsets, capacity = rule._waveguides_wanted(machine, circuits, alive)
-        assert [resources[a:b].tolist() for a, b in pairwise(offsets)] == cells
-        assert capacity.tolist() == [count for count in alive.tolist() for _ in range(depth)]
-        seen.add((bool(in_sets), width))
-    assert len(seen) == 6
-
-
-def test_laser_sets_are_spread_where_that_may_help(monkeypatch):
-    """Equally wide and side by side, several sets, too many of one on an edge, and not too many circuits."""
-    spread = []
-
-    def turned(src, dst, chosen, sets, hops, offsets):
-        spread.append((chosen.tolist(), sets))
-        assert (hops is circuits.hops, offsets is circuits.hop_offsets) == (True, True)
-        return (chosen + 1) % sets
-
-    monkeypatch.setattr(rule, "balance_laser_sets", turned)
-    alive = np.full(12, 2)
-    for lasers, lo, n, most, due in (
-        (4, [0, 0, 0], 2, 3, [2, 2, 2]),
-        (5, [2, 2, 2], 2, 3, [0, 0, 0]),
-        (6, [0, 0, 0, 2], 2, 4, [2, 2, 2, 4]),
-        (4, [0, 0, 0], 2, 2, None),
-        (3, [0, 0, 0], 2, 3, None),
-        (4, [1, 1, 1], 2, 3, None),
-        (4, [0, 0, 2], 2, 3, None),
-        (6, [0, 0, 0], [2, 2, 1], 3, None),
-        (2, [1, 1, 1], 1, 3, [0, 0, 0]),
-        (1, [0, 0, 0], 1, 3, None),
-    ):
-        machine = fabric(f"lightpath:shape=1x3,lasers={lasers},waveguides=2")
-        count = len(lo)
-        path = np.concatenate([[0, 4], np.zeros(count - 1, int)]), np.r_[0, 2 : count + 2]
-        circuits = Circuits.of(np.arange(count), np.zeros(count), np.ones(count), 0, lo, n, path)
-        monkeypatch.setattr(rule, "MOST_SPREAD", most)
-        spread.clear()
-        found = rule._spread(machine, circuits, alive)
-        assert found.wavelength_lo.tolist() == (lo if due is None else due)
-        assert spread == ([] if due is None else [([start // n for start in lo], lasers // n)])
-        assert found.wavelength_n.tolist() == circuits.wavelength_n.tolist()
-
-
-def test_long_steps_are_divided_once_for_equal_circuits(monkeypatch):
-    """Senders, receivers and lasers count; the last ones are remembered."""
-    monkeypatch.setattr(rule, "MOST_DIVIDED", 2)
-    calls, division = [], rule._division
-    monkeypatch.setattr(rule, "_division", lambda *a: calls.append(1) or division(*a))
-    machine = fabric("lightpath:shape=1x4,lasers=4,waveguides=1")
-    path = np.array([0, 4])
-
-    def circuits(src=(0, 0, 1), dst=(1, 2, 2), lo=(0, 0, 0), n=(1, 1, 1)):
-        return Circuits.of([2, 1, 0], src, dst, 0, lo, n, np.tile(path, (3, 1)))
-
-    given = [
-        circuits(),
-        circuits(src=(1, 0, 1)),
-        circuits(dst=(2, 2, 2)),
-        circuits(lo=(0, 1, 0)),
-        circuits(n=(1, 2, 1)),
-    ]
-    for hops, order, due in (
-        (6, [0, 0, 1, 0, 2, 1, 2, 0], [1, 1, 2, 2, 3, 3, 3, 4]),
-        (6, [0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 5, 6]),
-        (7, [0, 0, 1, 0], [1, 2, 3, 4]),
-    ):
-        monkeypatch.setattr(rule, "LONG_HOPS", hops)
-        rounds = rule._remembered_rounds(machine)
-        calls.clear()
-        counts = []
-        for k in order:
-            found = rounds(given[k])
-            counts.append(len(calls))
-            expected = rule.split_by_waveguides(machine, given[k])
-            del calls[counts[-1] :]
-            assert [listed(one) for one in found] == [listed(one) for one in expected]
-        assert counts == due
-    whole = replace(machine, switch_unit="waveguide")
-    monkeypatch.setattr(rule, "LONG_HOPS", 0)
-    assert all(one.waveguide is not None for one in rule._remembered_rounds(whole)(given[0]))
-    assert len(calls) == due[-1]
-
-
-def test_waveguides_from_end_to_end():
-    """Those of one pair and path share a waveguide, others none of an edge; dead ones carry none."""
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        dead = sorted(rng.permutation(14 * 2)[: 4 * (seed % 3)].tolist())
-        failed = ",failed=" + "+".join(f"waveguide:{i}" for i in dead) if dead else ""
-        machine = fabric(f"lightpath:shape=2x3,lasers=4,waveguides=2,switch_unit=waveguide{failed}")
-        src, dst = np.repeat(drawn_pairs(rng, 6, 10), rng.integers(1, 3), axis=1)
-        forward = random_shortest(machine.grid, src, dst, seed)
-        circuits = Circuits.of(np.arange(len(src)), src, dst, 0, rng.integers(0, 4, len(src)), 1, forward)
-        circuits = circuits.take(rng.permutation(len(src)))
-        rows = listed(circuits)
-        bundles = sorted(range(len(rows)), key=lambda i: rows[i][1:3])
-        firsts = [
-            i
-            for k, i in enumerate(bundles)
-            if not k or rows[bundles[k - 1]][1:3] + rows[bundles[k - 1]][5:] != rows[i][1:3] + rows[i][5:]
-        ]
-        works = np.ones((24, 2), bool)
-        for number in dead:
-            works[machine.inner_edges[number // 2], number % 2] = False
-        paths = [rows[i][5:] for i in firsts]
-        due = end_to_end(np.array([h for p in paths for h in p]), np.cumsum([0, *map(len, paths)]), works)
-        if (due.waveguide < 0).any():
-            row = next(r for i, r in enumerate(rows) if due.waveguide[paths.index(r[5:])] < 0)
-            names = (
-                " to node ".join(machine.coordinates(node) for node in row[1:3]).replace("(", r"\(").replace(")", r"\)")
-            )
-            with pytest.raises(UnsupportedError, match=f"from node {names}; try"):
-                rule.split_by_waveguides(machine, circuits)
-            continue
-        guide, number, k = {}, {}, -1
-        for i in bundles:
-            k += i in firsts
-            guide[i], number[i] = due.waveguide[k], due.round_of[k]
-        expected = [[(*rows[i], guide[i]) for i in range(len(rows)) if number[i] == r] for r in range(due.num_rounds)]
-        found = rule.split_by_waveguides(machine, circuits)
-        assert [[(*row, g) for row, g in zip(listed(c), c.waveguide, strict=True)] for c in found] == expected

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.circuits._order import _ascending, as_listed, farthest_first, recalled
+from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import Circuits, Op, Transfers
@@ -52,17 +52,6 @@ def test_shuffled_steps_get_the_same_light(where, collective):
     assert tried >= 3
 
 
-@pytest.mark.parametrize("high", [(7, 5, 3), (3 << 30, 1 << 32), (1 << 32, 1 << 32), (1 << 31, 1 << 32)])
-def test_rows_are_sorted_by_one_column_after_the_other(high):
-    """Also where the columns do not fit into one number of 64 bits."""
-    rng = np.random.default_rng(1)
-    columns = [rng.integers(0, below, 200) for below in high]
-    for column, below in zip(columns, high, strict=True):
-        column[[0, 1, 2]] = below - 1, 0, below - 1
-    rows = sorted(range(200), key=lambda row: tuple(int(column[row]) for column in columns))
-    assert _ascending(*columns).tolist() == rows
-
-
 @pytest.mark.parametrize("nodes", [5, 6])
 def test_far_pairs_come_first(nodes):
     """Then by sender, receiver and chunks; circuits come back in the order of the step."""
@@ -81,25 +70,3 @@ def test_far_pairs_come_first(nodes):
     assert shown == sorted(pairs, key=lambda pair: (-apart[pair], pair))
     assert circuits.transfer.tolist() == list(range(len(pairs)))
     assert (circuits.src.tolist(), circuits.dst.tolist()) == (src.tolist(), dst.tolist())
-
-
-def test_circuits_are_listed_by_transfer():
-    """Those of one transfer stay in their order."""
-    circuits = Circuits.of([0, 1, 1, 2], [5, 6, 6, 7], [6, 7, 7, 5], [0, 1, 2, 3])
-    listed = as_listed(circuits, np.array([2, 0, 1]))
-    assert (listed.transfer.tolist(), listed.port.tolist()) == ([0, 0, 1, 2], [1, 2, 3, 0])
-
-
-def test_the_last_two_steps_are_recalled():
-    """A rule is called again for other pairs, and for the third last ones."""
-    calls = []
-
-    def rule(step, transfers):
-        calls.append(step)
-        return (step,)
-
-    rounds = recalled(rule)
-    steps = [Transfers.of([0, 1], [1, end], 0, 1, Op.COPY) for end in (2, 3, 4)]
-    found = [rounds(number, steps[k]) for number, k in enumerate((0, 1, 0, 1, 2, 1, 2, 0))]
-    assert calls == [0, 1, 4, 7]
-    assert found == [(0,), (1,), (0,), (1,), (4,), (1,), (4,), (7,)]

@@ -316,12 +316,6 @@ def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
     assert count >= 2 * len(ended) + rates
 
 
-def test_no_flows_have_no_rates():
-    """Links that nobody crosses either."""
-    none = np.zeros(0, np.int64)
-    assert fair_rates(none, none, none, none, np.ones(3)).tolist() == []
-
-
 def by_hand(flows, capacity, slots=None, tolerance=0.0, max_events=100, progress=(0, 0)):
     """(status, events, ends, largest part left out) of flows (bytes, delay, link -> weight) that are released together."""
     amount, delay, hops_of = zip(*flows, strict=True)
@@ -351,20 +345,6 @@ def by_hand(flows, capacity, slots=None, tolerance=0.0, max_events=100, progress
     return status, count, finished.tolist(), left_out[0]
 
 
-THREE = (100, 0, {0: 1}), (202, 0, {1: 1}), (400, 0, {1: 1})
-"""The first has link 0 to itself at a byte a second, the others share link 1, two bytes a second each."""
-
-
-def test_an_end_within_the_tolerance_changes_shares_at_the_event_before_it():
-    """The second ends a hundredth after the first: from then on the third has the link, 100 s earlier and not 101."""
-    assert by_hand(THREE, [1, 4])[2] == [100, 101, 101 + 198 / 4]
-    status, _, finished, left_out = by_hand(THREE, [1, 4], tolerance=0.02)
-    assert status == kernels.DONE
-    assert finished == [100, 101, 150]
-    assert left_out == pytest.approx(1 / 101)
-    assert by_hand(THREE, [1, 4], tolerance=0.009)[2:] == ([100, 101, 150.5], 0.0)
-
-
 def test_a_tolerance_is_of_the_time_and_of_the_bytes():
     """Half of the bytes in a two hundredth of the time; fewer of the bytes in more of the time; and just both."""
     short = (2, 98, {0: 1}), (1, 99.5, {1: 1}), (99, 99.5, {1: 1})
@@ -375,79 +355,6 @@ def test_a_tolerance_is_of_the_time_and_of_the_bytes():
     assert left_out == 0
     just = (100, 0, {0: 1}), (100, 1, {1: 1}), (200, 1, {1: 1})
     assert by_hand(just, [1, 2], tolerance=0.01)[2:] == ([100, 101, 150.5], 0.01)
-
-
-def test_a_slot_is_free_at_the_end_of_its_flow():
-    """One ends when the other starts: one slot is enough."""
-    assert by_hand([(5, 0, {0: 1}), (5, 5, {0: 1})], [1], slots=1)[2] == [5, 10]
-
-
-def test_a_slow_flow_keeps_its_part_as_often_as_it_counts():
-    """A link of its own holds the first to a byte a second, twice on the other: eight are left, for two and then for one."""
-    flows = (30, 0, {0: 2, 1: 1}), (120, 0, {0: 1}), (40, 0, {0: 1})
-    assert by_hand(flows, [10, 1])[2] == [30, 20, 10]
-
-
-def test_what_stops_at_several_levels_leaves_the_rest():
-    """Links of their own hold two flows to one and two bytes a second; the third has seven of ten, the fourth eight."""
-    hops_of, capacity = [{0: 1, 3: 1, 4: 1}, {1: 1, 3: 1, 4: 1}, {3: 1}, {2: 1, 4: 1}], [1, 2, 100, 10, 11]
-    assert fair_rates(*columns(hops_of), np.array(capacity, float)).tolist() == [1, 2, 7, 8]
-
-
-def test_links_are_queued_in_parts():
-    """An eighth of the way from the least share to the mean, and at last all; those on which none rises are left out."""
-    n = 44
-    shares = _fair_kernels.shares_of(n, 1, 0)
-    shares.links[:] = np.arange(n)[::-1]
-    shares.left[:], shares.open[:], shares.frozen[:4] = 3.0 + 4 * np.arange(n), 4, [4, 4, 1, 0]
-    due = {2: (11 - 6) / 3, 3: 15 / 4} | {link: (3 + 4 * link) / 4 for link in range(4, n)}
-
-    def queued():
-        found = {
-            int(link): share for link, share in zip(shares.heap, shares.share[: shares.num_queued[0]], strict=False)
-        }
-        shares.num_queued[0] = 0
-        return found
-
-    with interpreted(_heap_kernels, _fair_kernels):
-        mean = sum(due.values()) / len(due)
-        waiting, up_to = _fair_kernels._queue_least(shares, n, 6.0, False)
-        assert up_to == pytest.approx(due[2] + (mean - due[2]) / 8, rel=1e-12)
-        assert queued() == {link: share for link, share in due.items() if share <= up_to}
-        left = {link: share for link, share in due.items() if share > up_to}
-        assert sorted(shares.links[:waiting]) == sorted(left)
-        shares.frozen[40:] = 4
-        del left[40], left[41], left[42], left[43]
-        assert _fair_kernels._queue_least(shares, waiting, 6.0, True) == (0, np.inf)
-        assert queued() == left
-        for number, due_waiting in ((16, 0), (17, 17 - 2)):
-            shares.links[:number] = np.arange(10, 10 + number)
-            waiting, up_to = _fair_kernels._queue_least(shares, number, 0.0, False)
-            assert (waiting, up_to == np.inf) == (due_waiting, number == 16)
-            assert len(queued()) == number - due_waiting
-
-
-def test_what_others_leave_may_be_more_than_another_link_gives():
-    """The link that both cross has nine left for the second, whose own has seven."""
-    assert fair_rates(*columns([{0: 1, 1: 1}, {1: 1, 2: 1}]), np.array([1.0, 10.0, 7.0])).tolist() == [1, 7]
-
-
-def test_what_slow_flows_take_is_summed_without_loss():
-    """Numbers of which a plain sum would lose two. The others on the link are listed in their order, one without a rate too."""
-    rates = [2.0**53, 1.0, 2.0**60, 1.0, 0.0, 2.0**54]
-    at, length, links, weight = columns([{0: 1}] * len(rates))
-    shares = _fair_kernels.shares_of(1, len(rates), len(rates))
-    for times, weighs in ((1, 3), (2, 6)):
-        weight[:] = times
-        active = _fair_kernels.active_flows(at, length, links, weight, np.ones(1), len(rates))
-        for slot, rate in enumerate(rates):
-            _fair_kernels.add_flow(active, slot, at[slot], length[slot], links, weight)
-            active.rate[slot] = rate
-        with interpreted(_fair_kernels):
-            shares.seen_slot[:] = [7, 7, 6, 7, 6, 7]
-            changing, taken, weighed = _fair_kernels._split_by_rate(active, shares, 0, 2.0**54, 7)
-        assert (taken, weighed) == (times * (2.0**53 + 2), weighs)
-        assert shares.changing[:changing].tolist() == [2, 4]  # the last was found before
 
 
 def test_a_path_may_cross_a_link_more_than_once():
@@ -462,17 +369,3 @@ def test_a_path_may_cross_a_link_more_than_once():
         )
     assert status == kernels.DONE
     assert finished.tolist() == [30, 45]
-
-
-def test_starts_ends_and_changes_of_rate_are_counted():
-    """Three starts with a rate each; one end that leaves nobody, one that changes a rate, and the last."""
-    flows = (100, 0, {0: 1}), (110, 0, {1: 1}), (200, 0, {1: 1})
-    done, count, *_ = by_hand(flows, [1, 2])
-    assert (done, count) == (kernels.DONE, 3 + 3 + 1 + 2 + 1)
-    assert by_hand(flows, [1, 2], max_events=10)[0] == kernels.DONE
-    assert by_hand(flows, [1, 2], max_events=9)[0] == kernels.TOO_MANY
-    stopped, count, finished, _ = by_hand(flows, [1, 2], progress=(0, 1))
-    assert (stopped, count) == (kernels.TOO_MANY, 6)
-    assert np.isnan(finished).all()
-    # a link of its own holds the second to the rate that it has: no change when the first ends
-    assert by_hand([(10, 0, {0: 1}), (20, 0, {0: 1, 1: 1})], [2, 1])[:3] == (kernels.DONE, 2 + 2 + 2, [10, 20])

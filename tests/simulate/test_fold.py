@@ -13,7 +13,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Op, Resource, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.simulate import _fold as fold_module
-from opticcl.simulate._fold import StepToFold, _distinct, fold, numbered
+from opticcl.simulate._fold import StepToFold, fold
 
 RANKS, WAVELENGTHS = 6, 3
 
@@ -279,27 +279,3 @@ def test_more_kinds_than_are_followed_are_refused(monkeypatch):
     monkeypatch.setattr(fold_module, "MOST_KINDS", 3)
     with pytest.raises(UnsupportedError, match="4 kinds of transfers in a step, and at most 3"):
         fold(bare, RANKS, [four])
-
-
-# --- numbers ----------------------------------------------------------------------------------------------------------
-
-
-@examples(40)
-@given(st.data(), st.integers(0, 12))
-def test_rows_are_numbered_by_their_values(data, n):
-    """As sorted, with the first of its rows for each number; however wide the columns."""
-    wide = st.sampled_from([0, 1, -(1 << 40), 1 << 40, (1 << 40) + 1, 7 << 20])
-    column = st.lists(data.draw(st.sampled_from([st.integers(0, 2), wide])), min_size=n, max_size=n)
-    columns = [np.array(data.draw(column), np.int64) for _ in range(data.draw(st.integers(1, 4)))]
-    number, first = numbered(columns)
-    rows = list(zip(*(one.tolist() for one in columns), strict=True))
-    ordered = sorted(set(rows))
-    assert number.tolist() == [ordered.index(row) for row in rows]
-    assert first.tolist() == [rows.index(row) for row in ordered]
-
-
-@examples(60)
-@given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 1 << 40)), max_size=12))
-def test_distinct_values_ascend(values):
-    """Small ones and large ones."""
-    assert _distinct(np.array(values, np.int64)).tolist() == sorted(set(values))

@@ -21,12 +21,7 @@ from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.streams import plan_streamed
 from opticcl.simulate import device, long_runs, simulate
 from opticcl.simulate.long_runs import (
-    _Folding,
-    _is_moved,
-    _periodic,
-    _Run,
     _run,
-    _touched,
     has_long_run,
     long_run_timeline,
 )
@@ -144,24 +139,6 @@ def moved(rows, by):
     return [(*row[:2], row[2] + by, *row[3:]) for row in rows]
 
 
-@pytest.mark.parametrize(
-    ("lengths", "slot_s", "due"),
-    [
-        ([2], 1e-9, True), ([1], 1e-9, False), ([], 1e-9, False), ([2], 0.0, False), ([1, 3, 1], 1e-9, True),
-        ([1] * 64 + [65], 1e-9, True), ([1] * 65 + [66], 1e-9, False), ([30, 40, 34], 1e-9, True),
-        ([30, 40, 35], 1e-9, False),
-    ],
-)  # fmt: skip
-def test_a_long_run_is_all_but_64_steps(lengths, slot_s, due):
-    """Of two steps or more, in slots."""
-    starts = np.cumsum([0, *lengths]).tolist()
-    classes = tuple(range(*ends) for ends in pairwise(starts))
-    plan = SimpleNamespace(
-        schedule=SimpleNamespace(step_classes=lambda: classes), fabric=SimpleNamespace(slot_s=slot_s)
-    )
-    assert has_long_run(plan) == due
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_runs_beside_sets_of_chunks(seed):
     """How far steps move, how long a chunk is held and what steps before and behind touch, by looking at all chunks."""
@@ -207,23 +184,6 @@ def test_chunks_of_a_run_move_on():
     for steps in (*wrong, [[], one]):
         with pytest.raises(UnsupportedError, match="chunks of hand do not move evenly"):
             _run(steps_of(steps))
-
-
-@pytest.mark.parametrize(
-    "differs", ["src", "dst", "chunk_n", "op", "chunk_lo", "chunk_step", "no chunk_step", "nothing"]
-)
-def test_steps_are_equal_but_for_a_shift(differs):
-    """Of two transfers the second differs in one column."""
-    first = Transfers.of([0, 1], [2, 3], [4, 8], 2, Op.COPY, chunk_step=[1, 2])
-    now = replace(first, chunk_lo=first.chunk_lo + 3)
-    if differs == "no chunk_step":
-        plain = replace(now, chunk_step=None)
-        assert not _is_moved(first, plain, 3)
-        assert not _is_moved(replace(first, chunk_step=None), now, 3)
-        assert _is_moved(replace(first, chunk_step=None), plain, 3)
-    elif differs != "nothing":
-        now = replace(now, **{differs: getattr(now, differs) + np.array([0, 1], getattr(now, differs).dtype)})
-    assert _is_moved(first, now, 3) == (differs in ("nothing", "no chunk_step"))
 
 
 def drawn(seed):
@@ -280,15 +240,6 @@ def test_drawn_runs_are_as_all_of_their_steps(first):
     assert followed == [seed for seed in range(first, first + 4) if seed in HAVE_PERIODS]
 
 
-def test_what_is_touched():
-    """The first and last chunk of all steps with transfers."""
-    t = Transfers.of([0, 0], [1, 2], [7, 3], [3, 2], Op.COPY)
-    assert _touched([]) == (np.iinfo(np.int64).max, -1)
-    assert _touched([t, t.take(slice(0, 0))]) == (3, 9)
-    assert _touched([replace(t, chunk_step=np.array([2, 1], np.int32))]) == (3, 11)
-    assert _run(steps_of([[(0, 1, k, 1, 1)] for k in range(4)])).alone == 0
-
-
 def relays(*lengths, more=0):
     """Two chunks a step from node 0 to 1, the first of them to node 2 a step later; chunks of the first steps come alone."""
     early = [[(3, 0, k, 1, 1), *[(4, 5, k * more, 1, 1)] * (more > 0)] for k in range(lengths[0])]
@@ -314,62 +265,6 @@ def test_other_runs_move_evenly():
     assert long_run_timeline(relays(3, 20, 1, more=1), 200_000, ASSUMED).num_rounds
     with pytest.raises(UnsupportedError, match="chunks of a run move by different distances"):
         long_run_timeline(relays(3, 20, 1, more=2), 200_000, ASSUMED)
-
-
-def test_as_few_steps_as_tell_a_period(monkeypatch):
-    """RAMP's broadcast holds a chunk for a step: 1 + 2 + 7 steps and one more; as many as are tried, or chunks as are held."""
-
-    def followed(stages):
-        return long_run_timeline(plans[stages].circuits, 90_000, ASSUMED).assumptions["followed"]
-
-    where = "ramp:groups=3,racks=2,wavelengths=6"
-    plans = {n: opticcl.compile(where, "broadcast", 90_000, algorithm=f"ramp:stages={n}") for n in (11, 12, 30)}
-    assert followed(30) == "11 of 29 equal steps, one circuit of each kind"
-    assert followed(12) == "11 of 11 equal steps, one circuit of each kind"
-    assert followed(11) == "all steps, one circuit of each kind"
-    twice = long_run_timeline(drawn(469), 200_000, ASSUMED).assumptions["followed"]
-    assert twice == "15 of 24 equal steps, one circuit of each kind"  # seven do not show a period
-    monkeypatch.setattr(long_runs, "MOST_TRIED", 11)
-    assert followed(30).startswith("11 of 29")
-    monkeypatch.setattr(long_runs, "MOST_TRIED", 10)
-    with pytest.raises(UnsupportedError, match="do not become periodic"):
-        followed(30)
-
-
-@pytest.mark.parametrize("lengths", [(1, 20, 1), (4, 20, 2)])
-def test_as_many_chunks_as_are_held(lengths, monkeypatch):
-    """Of each kind of rank: those of the message without those of steps that are left out, two of each."""
-    plan = relays(*lengths)
-    kept = int(long_run_timeline(plan, 200_000, ASSUMED).assumptions["followed"].split()[0])
-    kinds = _Folding(plan, 200_000, ASSUMED).folded.num_ranks
-    most = kinds * (plan.schedule.collective.num_chunks - 2 * (lengths[1] - kept))
-    monkeypatch.setattr(long_runs, "MOST_HELD", most)
-    assert long_run_timeline(plan, 200_000, ASSUMED).num_rounds
-    monkeypatch.setattr(long_runs, "MOST_HELD", most - 1)
-    with pytest.raises(UnsupportedError, match=f"are more than {most - 1:,}; take fewer nodes"):
-        long_run_timeline(plan, 200_000, ASSUMED)
-
-
-PERIODS = [
-    ({}, {}, 0, True), ({3: 1}, {}, 0, True), ({4: 1}, {}, 0, False), ({7: -1}, {}, 0, False), ({8: 1}, {}, 0, False),
-    ({8: 1}, {7: 1}, 0, True), ({}, {}, 1, False), ({k: -2 * k for k in range(9)}, {k: -2 * k for k in range(8)}, -2, False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("long", "short", "longer", "due"), PERIODS)
-def test_what_a_period_is(long, short, longer, due):
-    """Starts of the last four steps of seven in a run move by one distance, as does what is behind it, and the end."""
-
-    def times(count, moved, end):
-        start = [2.0 * step + moved.get(step, 0) for step in range(count)]
-        return SimpleNamespace(circuits={"start": np.array(start), "step": np.arange(count)}, total_s=end)
-
-    folding = SimpleNamespace(
-        plan=SimpleNamespace(fabric=SimpleNamespace(slot_s=1.0)), classes=(range(1), range(1, 30), range(30, 31))
-    )
-    run = _Run(1, range(1, 30), 1, 1, 0)
-    found = _periodic(folding, run, 6, times(8, short, 20.0), times(9, long, 22.0 + longer))
-    assert found == due
 
 
 def test_plans_that_begin_with_circuits_are_refused():

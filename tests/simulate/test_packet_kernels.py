@@ -454,28 +454,6 @@ def test_lost_cells_as_in_lists(seed, order, window):
     compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
 
 
-def alone(latency_s, delay_s=0.0):
-    """The packet kernel with one cell over links in turn, each of which sends it in one tick of a second."""
-    n = len(latency_s)
-    links = CellLinks(np.full(n, 64.0), np.array(latency_s), 0.0)
-    flows = CellFlows(np.full(1, 64.0), np.full(1, delay_s), np.zeros(1), np.zeros(1, int), np.array([n]), np.arange(n))
-
-    def kernel(most):
-        return cells_module._Kernel(links, flows, released_together(1), PacketOptions(cell_bytes=CELL), most, 1.0)
-
-    return kernel
-
-
-def test_why_the_packet_kernel_stops():
-    """All has arrived, at the last tick at the latest; a cell too many was sent; it takes longer."""
-    latency_s = [2.0**60] * 3 + [2.0**60 - 1024]
-    exact = alone(latency_s, 1024.0 - 4)(4)
-    assert exact.run(lambda *_: None) == _packet_kernels.DONE
-    assert exact.result().finished.tolist() == [2.0**62]
-    assert alone(latency_s, 1024.0 - 3)(4).run(lambda *_: None) == _packet_kernels.TOO_LATE
-    assert alone(latency_s)(3).run(lambda *_: None) == _packet_kernels.TOO_MANY
-
-
 def test_a_long_flow_and_flows_of_one_time():
     """A paced flow has any number of cells in flight; a flow starts when another is summed; two that start take turns."""
     links = CellLinks(np.array([1e9, 1e9, 1e9]), np.array([1e-6, 0, 0]), 0.0)
@@ -554,67 +532,6 @@ def test_cells_that_wait_for_each_other():
     compare(found, Listed(links, flows, waits, given).answers())
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_events_come_by_time_and_number(seed):
-    """Out of a heap in which other rows stand behind the last."""
-    draw = np.random.default_rng(seed)
-    state, heap = (
-        np.zeros(n, kind).view(np.recarray) for n, kind in ((1, _packet_kernels.STATE), (60, _packet_kernels.EVENT))
-    )
-    heap.time, heap.what, due = (-5, 99)[seed % 2], -5, []
-    for what in [*draw.permutation(40).tolist(), *[-1] * 40]:
-        if what >= 0:
-            time = int(draw.integers(0, 12))
-            _packet_kernels._push_event(state[0], heap, time, what)
-            heapq.heappush(due, (time, what))
-        for _ in range(min(int(draw.integers(-2, 3)) if what >= 0 else 1, len(due))):
-            assert (heap[0].time, heap[0].what) == heapq.heappop(due)
-            _packet_kernels._pop_event(state[0], heap)
-            assert sorted(zip(heap.time[: len(due)].tolist(), heap.what[: len(due)].tolist(), strict=True)) == sorted(
-                due
-            )
-    assert state.num_planned[0] == len(due) == 0
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_keys_come_in_order(seed):
-    """Added, and put in the place of the first; behind the last there is none."""
-    draw, never = np.random.default_rng(seed), _queue_kernels.NEVER
-    keys = draw.permutation(60).tolist()
-    heap = np.full(22, never)
-    for n, key in enumerate(keys[:20]):
-        _queue_kernels._add_key(heap, n, key)
-        assert heap[0] == min(keys[: n + 1])
-    held = keys[:20]
-    for key in keys[20:]:
-        held.remove(min(held))
-        _queue_kernels._replace_first(heap, 20, key)
-        held.append(key)
-        assert heap[0] == min(held)
-        assert sorted(heap[:20].tolist()) == sorted(held)
-    assert (heap[20:] == never).all()
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_links_are_in_order_behind_those_before_them(seed):
-    """All that are used and that no circle leads to."""
-    draw = np.random.default_rng(seed)
-    n = int(draw.integers(1, 8))
-    rank = draw.permutation(n)
-    pairs = [(a, b) for a in range(n) for b in range(n) if a != b and (rank[a] < rank[b] or seed % 4 == 0)]
-    edges = [pair for pair in pairs if draw.integers(3) == 0]
-    used = np.isin(np.arange(n), np.array(edges, int)) | (draw.integers(2, size=n) > 0)
-    out = sorted(range(len(edges)), key=lambda k: edges[k][0])
-    out_at = np.searchsorted([edges[k][0] for k in out], np.arange(n + 1))
-    to = np.array([b for _, b in edges], int)
-    found = _queue_kernels.in_order(to, out_at, np.array(out, int), used).tolist()
-    left = set(np.flatnonzero(used).tolist())
-    while ready := {link for link in left if not any(a in left and b == link for a, b in edges)}:
-        left -= ready
-    assert sorted(found) == sorted(set(np.flatnonzero(used).tolist()) - left)
-    assert all(found.index(a) < found.index(b) for a, b in edges if a in found and b in found)
-
-
 def in_queues(links, flows, num_sent=10**6, **options):
     """Results of the queues, and the progress that they report."""
     reports = []
@@ -643,24 +560,3 @@ def test_queues_of_links_that_pass_on_and_begin(seed, monkeypatch):
         due = Listed(wires, flows, released_together(len(flows.amount)), given).answers()
         compare({name: getattr(found, name) for name in ANSWERS}, due)
         compare(followed(wires, flows, released_together(len(flows.amount)), given), due)
-
-
-def test_rows_of_queues_are_as_many_as_needed():
-    """One for cells of one link; four for four that are on their way over three."""
-    links = CellLinks(np.array([1e9, 1e8, 1e9]), np.full(3, 8e-9), 0.0)
-    assert in_queues(links, flows_on([[0]], 3 * CELL))[0].rows == 1
-    assert in_queues(links, flows_on([[0, 1, 2]], 4 * CELL))[0].rows == 4
-
-
-def test_queues_return_between_cells(monkeypatch):
-    """After as many as are asked for; or once, at the end. What takes too long is not for them."""
-    monkeypatch.setattr(queues_module, "CELLS", 1)
-    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
-    links, flows = CellLinks(np.full(1, 1e9), np.full(1, 8e-9), 0.0), flows_on([[0]], 5 * CELL)
-    assert in_queues(links, flows)[1] == []
-    every, two = in_queues(links, flows, 1)[1], in_queues(links, flows, 2)[1]
-    assert every == [1, 2, 3, 4, 5]
-    assert two == [2, 4]
-    for n in (5, 9):
-        late = CellLinks(np.full(n, 1e9), np.full(n, 1100.0), 0.0)
-        assert in_queues(late, flows_on([list(range(n))], CELL))[0] is None
