@@ -48,7 +48,7 @@ def edge_load(circuits: Circuits) -> int:
 # --- everything verifies ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 64, 96, 128, 256])
+@pytest.mark.parametrize("nodes", [1, 3, 13, 96])
 @pytest.mark.parametrize("radix", [2, 4, 8])
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_lumorph_verifies_in_one_round_a_step(nodes: int, radix: int, numbering: str) -> None:
@@ -57,8 +57,8 @@ def test_lumorph_verifies_in_one_round_a_step(nodes: int, radix: int, numbering:
     assert all(len(rounds) == 1 for rounds in rounds_of_steps(made))
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 7, 12, 64])
-@pytest.mark.parametrize("algorithm", ["ring", "tree", "lumorph:radix=4"])
+@pytest.mark.parametrize("nodes", [7, 64])
+@pytest.mark.parametrize("algorithm", ["tree", "lumorph:radix=4"])
 @pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,switch_unit=waveguide"])
 @pytest.mark.parametrize("numbering", ["squares", "random"])
 def test_scarce_light_still_verifies(nodes: int, algorithm: str, scarce: str, numbering: str) -> None:
@@ -113,7 +113,7 @@ def test_direct_all_to_all_takes_the_fewest_rounds(nodes: int, lasers: int) -> N
 
 
 @pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "barrier"])
-@pytest.mark.parametrize("algorithm", ["lumorph:radix=4", "mesh", "bruck", "bruck:radix=5"])
+@pytest.mark.parametrize("algorithm", ["mesh", "bruck:radix=5"])
 @pytest.mark.parametrize("scarce", ["waveguides=1", "lasers=1", "lasers=3,waveguides=1,switch_unit=waveguide"])
 def test_every_collective_verifies_on_scarce_light(collective: str, algorithm: str, scarce: str) -> None:
     """In as many rounds as it takes."""

@@ -39,8 +39,8 @@ def num_rounds(made: CircuitPlan) -> int:
 
 
 @pytest.mark.parametrize("routing", ROUTINGS)
-@pytest.mark.parametrize("algorithm", ["lumorph", "lumorph:radix=4", "mesh", "ring", "tree"])
-@pytest.mark.parametrize("shape", ["1x2", "1x7", "3x5", "4x4"])
+@pytest.mark.parametrize("algorithm", ["lumorph:radix=4", "mesh", "tree"])
+@pytest.mark.parametrize("shape", ["1x7", "3x5"])
 def test_every_routing_verifies(routing: str, algorithm: str, shape: str) -> None:
     """On scarce waveguides, odd shapes and random places."""
     where = f"lightpath:shape={shape},routing={routing},numbering=random,waveguides=2"

@@ -39,9 +39,7 @@ def _everyone_to_everyone(nodes: int) -> Schedule:
 
 
 @pytest.mark.parametrize("algorithm", ["halving_doubling", "recursive_doubling", "tree", "ring"])
-@pytest.mark.parametrize(
-    "shape", ["1", "2", "4", "8", "64", "256", "1x2", "2x2", "2x4", "4x2", "16x16", "4x2x8", "2x2x2", "8x8x4"]
-)
+@pytest.mark.parametrize("shape", ["1", "8", "1x2", "16x16", "4x2x8"])
 def test_powers_of_two_verify(algorithm: str, shape: str) -> None:
     """One to three dimensions, 1 to 256 nodes, one round a step, no wavelengths but the default ones."""
     plan = _plan(f"oddl:shape={shape}", algorithm)

@@ -63,8 +63,8 @@ def test_every_ring_is_verified(wavelengths: int) -> None:
             assert verdict.ok, f"{algorithm}, {nodes} nodes, {wavelengths} wavelengths: {verdict}"
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 7, 16])
-@pytest.mark.parametrize("nodes", [1, 2, 31, 139, 1000, 1021])
+@pytest.mark.parametrize("size", [2, 3, 7, 16])
+@pytest.mark.parametrize("nodes", [1, 31, 1000])
 def test_other_group_sizes_are_verified(nodes: int, size: int) -> None:
     """Even and odd groups, primes, short last groups, with and without an exchange, on floor(m / 2) wavelengths."""
     for variant in ("optimal", "published"):

@@ -167,7 +167,7 @@ HEADERS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore")
-@examples(300)
+@examples(100)
 @given(data=st.data())
 def test_a_damaged_array(array, data):
     """Bytes that are changed or cut, and headers of every kind: an array or one line."""

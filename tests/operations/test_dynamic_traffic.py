@@ -66,7 +66,7 @@ def setups(draw):
     )
 
 
-@examples(20)
+@examples(8)
 @given(setups())
 def test_offered_is_sent_and_pending_and_every_epoch_is_judged(run):
     """No cell is lost or invented, and no slot breaks the law of light, at any load."""

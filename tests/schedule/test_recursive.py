@@ -54,14 +54,6 @@ def test_right_at_every_rank(algorithm: str, collective: str) -> None:
             check(algorithm, request, fabric("ideal", nodes=nodes))
 
 
-@pytest.mark.parametrize(("algorithm", "collective"), BOTH)
-@pytest.mark.parametrize("name", ["oddl:shape=2x4", "oddl:shape=8", "sipac:radix=4,levels=2", "terarack:nodes=8"])
-def test_on_light(algorithm: str, collective: str, name: str) -> None:
-    """Whatever the collective, ODDL's wavelengths are one for each bit."""
-    for request in requests(collective, 5):
-        check(algorithm, request, fabric(name))
-
-
 def test_a_row_of_a_grid_is_a_cube_of_its_own() -> None:
     """Four nodes of the second row, in another order."""
     check("halving_doubling", "reduce_scatter", job(fabric("oddl:shape=2x4"), [7, 5, 4, 6]))

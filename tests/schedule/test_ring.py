@@ -43,14 +43,6 @@ def test_any_number_of_chunks(collective: str, pipeline: int) -> None:
             assert schedule.num_steps == (nodes - 2 + pipeline if nodes > 1 else 0)
 
 
-@pytest.mark.parametrize("collective", ROUND + CHAIN)
-@pytest.mark.parametrize("name", ["oddl:shape=3x5", "oddl:shape=2x2x3", "terarack:nodes=7", "sipac:radix=3,levels=2"])
-def test_on_light(collective: str, name: str) -> None:
-    """The ring of a grid is not in the order of its node numbers, so blocks belong to other nodes than positions."""
-    where = fabric(name)
-    check("ring", Request(collective, where.num_nodes - 2), where)
-
-
 def test_a_job_has_a_ring_of_its_own() -> None:
     """Four of nine nodes of a fibre ring, in another order."""
     for collective in ROUND + CHAIN:

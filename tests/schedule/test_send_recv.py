@@ -13,7 +13,7 @@ from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("nodes", [1, 2, 7])
 @pytest.mark.parametrize("shift", [1, 2, 5, -1, 0, 16])
 def test_every_shift(nodes: int, shift: int) -> None:
     """One step, none where every rank would send to itself; shifts wrap around, backwards too."""

@@ -17,7 +17,7 @@ from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
 
-@pytest.mark.parametrize("nodes", [*range(1, 20), 97, 127, 128, 257])
+@pytest.mark.parametrize("nodes", [1, 2, 3, 6, 17, 127, 128, 257])
 def test_sums_come_out_right(nodes: int) -> None:
     """Every contribution once at every rank, with light, in 2 ceil(log2 N) steps; primes too."""
     where = fabric("ideal", nodes=nodes)
