@@ -46,7 +46,7 @@ def light_closes(plan):
     return found.closes
 
 
-@examples(10)
+@examples(6)
 @given(
     where=fabrics(16),
     name=NAMES,

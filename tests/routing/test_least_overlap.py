@@ -44,7 +44,7 @@ def checked(grid: Grid, src: np.ndarray, dst: np.ndarray, **options: object) -> 
     return routes
 
 
-@examples(30)
+@examples(15)
 @given(st.data())
 def test_routes_connect_and_bounds_hold(data: st.DataObject) -> None:
     """Random demands on random grids, with closed tiles and weak edges."""

@@ -69,9 +69,7 @@ def test_all_circuits_serve_both_steps():
 @pytest.mark.parametrize(
     ("collective", "size", "shares"),
     [
-        ("all_to_all", "1KB", 2 / 16),
         ("all_to_all", "10MB", 2 / 16),
-        ("all_gather", "1KB", 1 / 256 + 1 / 16),
         ("all_gather", "1MB", 1 / 256 + 1 / 16),
         ("reduce_scatter", "1KB", 1 / 256 + 1 / 16),
     ],
@@ -91,7 +89,7 @@ FOUR = 2 / 16 + 2 / 256
 
 @pytest.mark.parametrize(
     ("size", "steps", "shares"),
-    [("1KB", 2, 2), ("10KB", 3, 3 / 16), ("100KB", 3, 3 / 16), ("1MB", 4, FOUR), ("10MB", 4, FOUR)],
+    [("1KB", 2, 2), ("100KB", 3, 3 / 16), ("10MB", 4, FOUR)],
 )
 def test_time_of_an_all_reduce_on_256_tiles(size, steps, shares):
     """The fastest of all; latencies and shares of the message on one laser, cold and warm."""
