@@ -408,25 +408,3 @@ def test_a_file_of_kernels_is_locked_until_all_are_compiled(tmp_path):
     assert is_free()
     with kernels._alone_with(str(tmp_path / "nowhere.py")):
         assert is_free()
-
-
-CALLED = "from opticcl.kernels import njit\n\n\n@njit(cache=False)\ndef one():\n    return {}\n"
-
-
-def test_a_kernel_is_compiled_again_when_a_module_that_it_calls_changes(tmp_path, monkeypatch):
-    """Numba compares the file of the kernel alone; `kept_with` adds the contents of the others."""
-    (tmp_path / "called.py").write_text(CALLED.format(1), "utf-8")
-    (tmp_path / "entry.py").write_text(
-        "import called\nfrom opticcl.kernels import kept_with, njit\n\n\n"
-        "@kept_with(called)\n@njit\ndef two():\n    return 2 * called.one()\n",
-        "utf-8",
-    )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    ask = [sys.executable, "-c", "import entry; print(entry.two(), sum(entry.two.stats.cache_hits.values()))"]
-    found = [subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
-    os.utime(tmp_path / "called.py", (2e9, 2e9))
-    found.append(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split())
-    (tmp_path / "called.py").write_text(CALLED.format(21), "utf-8")
-    found.append(subprocess.run(ask, capture_output=True, text=True, check=True).stdout.split())
-    assert found == [["2", "0"], ["2", "1"], ["2", "1"], ["42", "0"]]

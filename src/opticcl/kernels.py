@@ -10,16 +10,14 @@ the user, so that nothing is compiled twice.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from opticcl.interrupts import temporary
 
@@ -28,13 +26,10 @@ __all__ = [
     "always_compiled",
     "chosen",
     "keep_kernels",
-    "kept_with",
     "never_compiled",
     "njit",
     "worth_compiling",
 ]
-
-Kernel = TypeVar("Kernel")
 
 LOADED_FROM = 1 << 14
 """Rows that NumPy does while a kernel is loaded from the disk."""
@@ -115,7 +110,7 @@ def _load_without_compiler(kernel: Any) -> None:
 def _alone_with(source: str) -> Iterator[None]:
     """Within this, no other process is within it for the same file; this one may enter it again.
 
-    Kernels of a file call each other, but none of another file that is kept for itself: so no process waits for one that waits.
+    Kernels of a file call each other, but none of another file: so no process waits for one that waits.
 
     Args: source: file of the kernels, which is locked. Where it cannot be, no process waits.
     """
@@ -183,25 +178,6 @@ def always_compiled(wanted: bool = True) -> Iterator[None]:
 def never_compiled() -> AbstractContextManager[None]:
     """Within this, kernels are used on no number of rows, where NumPy can do the same."""
     return always_compiled(False)
-
-
-def kept_with(*modules: ModuleType) -> Callable[[Kernel], Kernel]:
-    """Decorator of a compiled kernel that calls kernels of other modules: it is compiled again when these files change too.
-
-    Numba compares the file of the kernel alone. The kernels of the other modules are not kept for themselves, and arguments of
-    the decorated one are no named tuples: a class that was renamed could not be read back.
-
-    Args: modules: whose kernels it calls.
-    """
-
-    def stamped(kernel: Kernel) -> Kernel:
-        kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-        if kept is not None:
-            contents = [Path(str(module.__file__)).read_bytes() for module in modules]
-            kept._source_stamp = (kept._source_stamp, *(hashlib.sha256(one).hexdigest() for one in contents))
-        return kernel
-
-    return stamped
 
 
 def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:

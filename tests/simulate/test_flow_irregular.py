@@ -13,9 +13,8 @@ from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.simulate import _event_kernels, _fair_kernels, _heap_kernels
 from opticcl.simulate import _flow_kernels as kernels
-from opticcl.simulate._fair_kernels import fair_rates
+from opticcl.simulate._flow_kernels import fair_rates
 from opticcl.simulate.dependencies import released_together
 from opticcl.simulate.links import Links
 
@@ -204,8 +203,8 @@ def test_fair_rates_on_many_links(seed):
         for _ in range(90)
     ]
     due = shares(dict(enumerate(hops_of)), capacity.astype(int).tolist())
-    with interpreted(_heap_kernels, _fair_kernels):
-        found = _fair_kernels.fair_rates(*columns(hops_of), capacity)
+    with interpreted(kernels):
+        found = kernels.fair_rates(*columns(hops_of), capacity)
     assert found.tolist() == pytest.approx([float(due[f]) for f in range(90)], rel=1e-9)
 
 

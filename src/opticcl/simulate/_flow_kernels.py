@@ -1,30 +1,638 @@
 """The flow engine: flows that wait for each other and share links, event by event.
 
+All of its kernels stand in this file, since numba compiles a kernel that is on the disk again when its own file changes, and
+looks at no other. They are a binary heap of numbers, the max-min fair rates of flows that share links, the clock, and the run.
+
 A flow is identified by its number. It belongs to a group of flows that are released together, and the group to a block.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import kept_with, njit
-from opticcl.simulate import _event_kernels, _fair_kernels, _heap_kernels
-from opticcl.simulate._event_kernels import (
-    drop_first_end,
-    ends_of,
-    events_of,
-    first_end,
-    first_event_s,
-    pop_event,
-    push_event,
-    set_end,
-)
-from opticcl.simulate._fair_kernels import active_flows, add_flow, fill, reach, remove_flow, shares_of
+from opticcl.kernels import njit
 
-__all__ = ["DONE", "FlowColumns", "FlowOrder", "run"]
+__all__ = ["DONE", "FlowColumns", "FlowOrder", "fair_rates", "run"]
+
+# --- a binary heap ----------------------------------------------------------------------------------------------------
+# The number with the least key is on top; of equal keys, the lower number. The heap is two arrays by place, the numbers and
+# their keys, so that keys that are compared stand side by side.
+
+at = np.uint64
+"""Makes an index unsigned: kernels do not ask then whether it counts from the end, which takes a quarter of their time."""
+
+
+@njit(cache=False, _nrt=False)
+def push(heap, keys, size, number, key):  # type: ignore[no-untyped-def]
+    """Add a number that is not in the heap.
+
+    Args:
+        heap, keys: numbers and their keys, by place; changed.
+        size: of the heap, int64 (1,); changed.
+        number, key: to be added.
+    """
+    place = size[0]
+    size[0] += 1
+    while place > 0:
+        above = at((place - 1) >> 1)
+        if keys[above] < key or (keys[above] == key and heap[above] < number):
+            break
+        heap[at(place)], keys[at(place)] = heap[above], keys[above]
+        place = (place - 1) >> 1
+    heap[at(place)], keys[at(place)] = number, key
+
+
+@njit(cache=False, inline="always")
+def _sink(heap, keys, size, number, key):  # type: ignore[no-untyped-def]
+    """Put a number where it belongs below the top, whose place is free; arguments as of `push`."""
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= size[0]:
+            break
+        one, other = at(below), at(min(below + 1, size[0] - 1))
+        later = keys[one] > keys[other]
+        if keys[one] == keys[other]:
+            later = heap[one] > heap[other]
+        below += int(later)  # without a branch, which cannot be predicted
+        first = at(below)
+        if keys[first] > key or (keys[first] == key and heap[first] > number):
+            break
+        heap[at(place)], keys[at(place)] = heap[first], keys[first]
+        place = below
+    heap[at(place)], keys[at(place)] = number, key
+
+
+@njit(cache=False, _nrt=False)
+def drop_least(heap, keys, size):  # type: ignore[no-untyped-def]
+    """Remove the number on top; arguments as of `push`.
+
+    Args: heap, keys, size: changed.
+    """
+    size[0] -= 1
+    _sink(heap, keys, size, heap[size[0]], keys[size[0]])
+
+
+@njit(cache=False, _nrt=False)
+def lower_least(heap, keys, size, key):  # type: ignore[no-untyped-def]
+    """Put the number on top where it belongs with a larger key; arguments as of `push`.
+
+    Args:
+        heap, keys, size: changed.
+        key: its key from now on.
+    """
+    _sink(heap, keys, size, heap[0], key)
+
+
+# --- fair shares ------------------------------------------------------------------------------------------------------
+# The max-min fair rates of flows that share links, from nothing or after a change. An active flow has a slot, and each of its
+# hops a node: node `(slot << shift) + h` is its h-th hop. The nodes on each link are kept side by side, in
+# `nodes[link_at[link]:][:num_on[link]]`.
+
+SAME_SHARE = 1e-11  # relative; bottlenecks closer than that are one level
+FEW_LINKS, MOST_PARTS = 16, 12  # links that are queued at once, and parts in which more of them are [count]
+PART = 1 / 8  # of the way from the least share to the mean one: up to there links are queued
+
+
+class ActiveFlows(NamedTuple):
+    """Flows in flight and the links that they cross.
+
+    Args:
+        capacity: of each link [byte/s].
+        load: weight of the flows on each link, int64 (links,).
+        link_at, num_on: where the nodes of each link begin, int64 (links + 1,), and their number, int32 (links,).
+        nodes: nodes, link by link, int32.
+        num_hops: of each slot, int64 (slots,).
+        rate: of each slot, float64 (slots,) [byte/s].
+        node_link, node_weight, place_on: link of each node, how often the rate counts on it, and its place on the link, int32.
+        shift: nodes of a slot, as a power of two.
+        weighted: whether some weight is not one.
+    """
+
+    capacity: np.ndarray
+    load: IntArray
+    link_at: IntArray
+    num_on: IntArray
+    nodes: IntArray
+    num_hops: IntArray
+    rate: np.ndarray
+    node_link: IntArray
+    node_weight: IntArray
+    place_on: IntArray
+    shift: int
+    weighted: bool
+
+
+class Shares(NamedTuple):
+    """What is known of links while rates rise, and lists of what a change can reach.
+
+    Args:
+        left, open: capacity and weight of the flows that still rise on each link, before those of `frozen` stopped.
+        frozen: weight of the flows that stopped at the last level, int64 (links,).
+        touched: links on which some stopped at that level, int64 (links + 1,).
+        value: share of each link that waits, float64 (links,) [byte/s].
+        heap, num_queued, share: links by the share that they have for each flow, int64 (links,) and (1,), and that share by
+            place in the heap, float64 (links,) [byte/s].
+        links, slots: that can be reached.
+        seen_link, seen_slot: change that reached them last.
+        changing, keeping: slots on a link whose rates may change, int32, and what each of the others takes of it, float64
+            [byte/s].
+    """
+
+    left: np.ndarray
+    open: IntArray
+    frozen: IntArray
+    touched: IntArray
+    value: np.ndarray
+    heap: IntArray
+    num_queued: IntArray
+    share: np.ndarray
+    links: IntArray
+    slots: IntArray
+    seen_link: IntArray
+    seen_slot: IntArray
+    changing: IntArray
+    keeping: np.ndarray
+
+
+@njit(cache=False)
+def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: ignore[no-untyped-def]
+    """No flows in flight yet, with room for all that there will be.
+
+    Args:
+        path_at, path_n, hops: hops of flow f are hops[path_at[f]:path_at[f] + path_n[f]].
+        weight: of each hop.
+        capacity: of each link [byte/s].
+        num_slots: flows in flight at most [count].
+    """
+    shift, num_links = 0, len(capacity)
+    while len(path_n) and 1 << shift < path_n.max():
+        shift += 1
+    most = num_slots << shift
+    link_at = np.zeros(num_links + 1, np.int64)
+    for f in range(len(path_at)):
+        for h in range(path_at[f], path_at[f] + path_n[f]):
+            link_at[hops[h] + 1] += 1
+    for link in range(num_links):
+        link_at[link + 1] = link_at[link] + min(link_at[link + 1], most)
+    return ActiveFlows(
+        capacity,
+        np.zeros(num_links, np.int64),
+        link_at,
+        np.zeros(num_links, np.int32),
+        np.empty(link_at[-1], np.int32),
+        np.zeros(num_slots, np.int64),
+        np.zeros(num_slots),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        np.zeros(most, np.int32),
+        shift,
+        bool((weight != 1).any()),
+    )
+
+
+@njit(cache=False)
+def shares_of(num_links, num_slots, most_on_link):  # type: ignore[no-untyped-def]
+    """Space for the shares of links and slots.
+
+    Args:
+        num_links, num_slots: of all [count].
+        most_on_link: nodes of a link [count].
+    """
+    return Shares(
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_links + 1, np.int64),
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(num_links),
+        np.zeros(num_links, np.int64),
+        np.zeros(num_slots, np.int64),
+        np.full(num_links, -1, np.int32),
+        np.full(num_slots, -1, np.int32),
+        np.zeros(most_on_link + 1, np.int32),
+        np.zeros(most_on_link + 1),
+    )
+
+
+@njit(cache=False, inline="always")
+def add_flow(active, slot, path_at, path_n, hops, weight):  # type: ignore[no-untyped-def]
+    """Put a flow on its links, without a rate.
+
+    Args:
+        active: changed.
+        slot: of the flow.
+        path_at, path_n: where its hops begin, and their number.
+        hops, weight: as of `active_flows`.
+    """
+    active.num_hops[slot], active.rate[slot] = path_n, 0.0
+    for h in range(path_n):
+        node, link = (slot << active.shift) + h, hops[path_at + h]
+        active.node_link[node], active.node_weight[node] = link, weight[path_at + h]
+        active.load[link] += active.node_weight[node]
+        active.place_on[node], active.nodes[active.link_at[link] + active.num_on[link]] = active.num_on[link], node
+        active.num_on[link] += 1
+
+
+@njit(cache=False, inline="always")
+def remove_flow(active, slot):  # type: ignore[no-untyped-def]
+    """Take a flow off its links."""
+    for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
+        link = active.node_link[node]
+        active.load[link] -= active.node_weight[node]
+        active.num_on[link] -= 1
+        last = active.nodes[active.link_at[link] + active.num_on[link]]
+        active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
+
+
+@njit(cache=False, _nrt=False)
+def _queue_least(shares, waiting, level, all_of_them):  # type: ignore[no-untyped-def]
+    """Queue the links that wait with the least shares; returns how many still wait, and the largest share that is queued.
+
+    Shares only grow, so those of the links that wait are evaluated again once all with less are done. By then no flow rises on
+    many of them.
+
+    Args:
+        shares: changed; those that wait are the first of `links`.
+        waiting: links [count].
+        level: at which flows stopped last [byte/s].
+        all_of_them: whether none is to wait any longer.
+    """
+    links, value = shares.links, shares.value
+    kept, least, total = 0, np.inf, 0.0
+    for i in range(waiting):
+        link = at(links[at(i)])
+        still = shares.open[link] - shares.frozen[link]
+        if still:
+            share = (shares.left[link] - level * shares.frozen[link]) / still
+            links[at(kept)], value[at(kept)] = link, share
+            least, total, kept = min(least, share), total + share, kept + 1
+    up_to = np.inf if all_of_them or kept <= FEW_LINKS else least + PART * (total / kept - least)
+    waiting = 0
+    for i in range(kept):
+        if value[at(i)] <= up_to:
+            push(shares.heap, shares.share, shares.num_queued, links[at(i)], value[at(i)])
+        else:
+            links[at(waiting)] = links[at(i)]
+            waiting += 1
+    return waiting, up_to
+
+
+@njit(cache=False, _nrt=False)
+def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped-def]
+    """Progressive filling of one component: `rate` of its slots. All rates rise together; where a link is full, its flows stop.
+
+    The caller gives `left` and `open` of the links without the flows whose rates stay. One subtraction a link and level,
+    however many flows stop there, keeps rounding small.
+
+    Args:
+        active: flows.
+        shares: the links of the component, on each of which some of its flows rise, and its slots; changed.
+        num_links, num_slots: of the component [count].
+        rate: changed.
+    """
+    left, open_, frozen, touched = shares.left, shares.open, shares.frozen, shares.touched
+    heap, share, size = shares.heap, shares.share, shares.num_queued
+    size[0] = 0
+    for i in range(num_links):
+        frozen[at(shares.links[at(i)])] = 0
+    for i in range(num_slots):
+        rate[at(shares.slots[at(i)])] = -1.0
+    rising, level, num_touched = num_slots, 0.0, 0
+    waiting, up_to, parts = num_links, 0.0, 0
+    while rising:
+        if waiting and (size[0] == 0 or share[0] > up_to):
+            parts += 1
+            waiting, up_to = _queue_least(shares, waiting, level, parts == MOST_PARTS)
+            continue
+        link = at(heap[0])
+        still = open_[link] - frozen[link]
+        if still == 0:
+            drop_least(heap, share, size)
+            continue
+        current = (left[link] - level * frozen[link]) / still
+        if current > share[0] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
+            lower_least(heap, share, size, current)
+            continue
+        if current > level * (1 + SAME_SHARE):
+            for i in range(num_touched):
+                other = at(touched[at(i)])
+                left[other] -= level * frozen[other]
+                open_[other] -= frozen[other]
+                frozen[other] = 0
+            level, num_touched = current, 0
+        for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
+            slot = at(active.nodes[at(i)] >> active.shift)
+            if rate[slot] < 0:
+                rate[slot] = level
+                rising -= 1
+                first = np.int64(slot) << active.shift
+                for node in range(first, first + active.num_hops[slot]):
+                    other = at(active.node_link[at(node)])
+                    touched[at(num_touched)] = other
+                    num_touched += int(frozen[other] == 0)  # without a branch, which cannot be predicted
+                    frozen[other] += active.node_weight[at(node)] if active.weighted else 1
+
+
+@njit(cache=False, inline="always")
+def _split_by_rate(active, shares, link, slowest, epoch):  # type: ignore[no-untyped-def]
+    """List the slots on a link that are new and whose rates may change; returns their number.
+
+    Also returns what those that keep their rates take of the link, and weigh.
+
+    Args:
+        active, slowest, epoch: as of `reach`.
+        shares: changed.
+        link: number.
+    """
+    changing, keeping = shares.changing, shares.keeping
+    num_changing = num_keeping = weight = 0
+    for i in range(active.link_at[link], active.link_at[link] + active.num_on[link]):
+        node = active.nodes[at(i)]
+        slot = at(node >> active.shift)
+        rate = active.rate[slot]
+        keeps = int((rate > 0) & (rate < slowest))  # without a branch, which cannot be predicted
+        found = int(shares.seen_slot[slot] != epoch)
+        changing[at(num_changing)], keeping[at(num_keeping)] = slot, rate
+        if active.weighted:
+            keeping[at(num_keeping)] *= active.node_weight[at(node)]
+            weight += keeps * active.node_weight[at(node)]
+        num_changing += found & (1 - keeps)
+        num_keeping += keeps
+    taken, lost = 0.0, 0.0  # lost: to rounding (Knuth)
+    for k in range(num_keeping):
+        part = keeping[at(k)]
+        total = taken + part
+        added = total - taken
+        lost += (taken - (total - added)) + (part - added)
+        taken = total
+    return num_changing, taken + lost, weight if active.weighted else num_keeping
+
+
+@njit(cache=False, inline="always")
+def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def]
+    """List all links and slots that a change on a link can reach; returns the number of each.
+
+    Flows slower than `slowest` keep their rates: they are not followed, and `left` and `open` are without them.
+
+    Args:
+        active: flows.
+        shares: changed.
+        start: link that changes.
+        epoch: number of the change.
+        slowest: lowest rate that may change [byte/s].
+    """
+    links, reached, visited, num_slots = shares.links, 1, 0, 0
+    links[0], shares.seen_link[start] = start, epoch
+    while visited < reached:
+        here = at(links[at(visited)])
+        visited += 1
+        changing, taken, weight = _split_by_rate(active, shares, here, slowest, epoch)
+        shares.left[here], shares.open[here] = active.capacity[here] - taken, active.load[here] - weight
+        for k in range(changing):
+            slot = at(shares.changing[at(k)])
+            if shares.seen_slot[slot] != epoch:
+                shares.seen_slot[slot] = epoch
+                shares.slots[at(num_slots)] = slot
+                num_slots += 1
+                first = np.int64(slot) << active.shift
+                for node in range(first, first + active.num_hops[slot]):
+                    link = at(active.node_link[at(node)])
+                    if shares.seen_link[link] != epoch:
+                        shares.seen_link[link] = epoch
+                        links[at(reached)] = link
+                        reached += 1
+    return reached, num_slots
+
+
+@njit
+def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
+    """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `active_flows`.
+
+    Args:
+        path_at, path_n, hops: paths.
+        weight: of each hop.
+        capacity: of each link [byte/s].
+    """
+    n, num_links = len(path_at), len(capacity)
+    active, shares = active_flows(path_at, path_n, hops, weight, capacity, n), shares_of(num_links, n, 0)
+    for flow in range(n):
+        add_flow(active, flow, path_at[flow], path_n[flow], hops, weight)
+        shares.slots[flow] = flow
+    shares.left[:], shares.open[:] = capacity, active.load
+    used = np.flatnonzero(active.load)
+    shares.links[: len(used)] = used
+    fill(active, shares, len(used), n, active.rate)
+    return active.rate
+
+
+# --- the clock --------------------------------------------------------------------------------------------------------
+# The next event of each flow, and the ends of flows in flight.
+
+RECENT = 8
+BLOCK = 7  # slots of a block, as a power of two
+
+
+class NextEvents(NamedTuple):
+    """Next events, by time. Those of one time are a linked list, a bucket; buckets are in a binary heap.
+
+    Args:
+        after: the next flow in the bucket of each flow, int32 (flows,); -1: none.
+        bucket_first: first flow of each bucket, int32 (flows + 1,).
+        spare, heap: buckets that are free, and those in the heap, the first time on top, int32 (flows + 1,) each.
+        heap_time: times of the buckets in the heap, float64 (flows + 1,) [s].
+        num_spare, num_queued: int64 (1,) each.
+        recent, recent_time: buckets in which most events have their place, int64 and float64 (RECENT,).
+    """
+
+    after: IntArray
+    bucket_first: IntArray
+    spare: IntArray
+    heap: IntArray
+    heap_time: np.ndarray
+    num_spare: IntArray
+    num_queued: IntArray
+    recent: IntArray
+    recent_time: np.ndarray
+
+
+@njit(cache=False)
+def events_of(num_flows):  # type: ignore[no-untyped-def]
+    """No events of that many flows."""
+    buckets = np.full((2, num_flows + 1), -1, np.int32)
+    counts = np.zeros((2, 1), np.int64)
+    counts[0, 0] = num_flows + 1
+    return NextEvents(
+        np.full(num_flows, -1, np.int32),
+        buckets[0],
+        np.arange(num_flows + 1, dtype=np.int32)[::-1].copy(),
+        buckets[1],
+        np.zeros(num_flows + 1),
+        counts[0],
+        counts[1],
+        np.full(RECENT, -1, np.int64),
+        np.full(RECENT, -1.0),
+    )
+
+
+@njit(cache=False, inline="always")
+def push_event(events, flow, time):  # type: ignore[no-untyped-def]
+    """Set the next event of a flow.
+
+    Args:
+        events: changed.
+        flow: number.
+        time: of the event [s].
+    """
+    bucket = np.int64(-1)
+    for i in range(RECENT):
+        if events.recent_time[i] == time:
+            bucket = events.recent[i]
+    if bucket < 0:
+        events.num_spare[0] -= 1
+        bucket = np.int64(events.spare[events.num_spare[0]])
+        push(events.heap, events.heap_time, events.num_queued, bucket, time)
+        oldest = bucket % RECENT  # any bucket may be dropped from the recent ones
+        events.recent[oldest], events.recent_time[oldest] = bucket, time
+    events.after[flow] = events.bucket_first[bucket]
+    events.bucket_first[bucket] = flow
+
+
+@njit(cache=False, inline="always")
+def pop_event(events):  # type: ignore[no-untyped-def]
+    """Remove one of the first events and return its flow; -1 if their bucket is empty, which is freed."""
+    bucket = events.heap[0]
+    flow = events.bucket_first[bucket]
+    if flow < 0:
+        for i in range(RECENT):
+            if events.recent[i] == bucket:
+                events.recent_time[i] = -1.0
+        events.spare[events.num_spare[0]] = bucket
+        events.num_spare[0] += 1
+        drop_least(events.heap, events.heap_time, events.num_queued)
+    else:
+        events.bucket_first[bucket] = events.after[flow]
+    return flow
+
+
+@njit(cache=False, inline="always")
+def first_event_s(events):  # type: ignore[no-untyped-def]
+    """Time of the first bucket; infinite if there is none [s]."""
+    return events.heap_time[0] if events.num_queued[0] else np.inf
+
+
+class Ends(NamedTuple):
+    """When the flows in flight end, as a binary heap, or by blocks of slots where the order of equal ends does not matter.
+
+    Args:
+        time: of each slot, float64 (slots,) [s]; infinite: none.
+        num_queued: int64 (1,).
+        scans: whether blocks are scanned.
+        queue, place_of: slots, the first end on top, and the place of each, int64 (slots,); empty if blocks are scanned.
+        block_time, stale: first end of each block, and whether it is to be found again; empty if there is a heap.
+    """
+
+    time: np.ndarray
+    num_queued: IntArray
+    scans: bool
+    queue: IntArray
+    place_of: IntArray
+    block_time: np.ndarray
+    stale: Any
+
+
+@njit(cache=False)
+def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
+    """No ends of that many slots."""
+    heap = np.zeros((2, 0 if scans else num_slots), np.int64)
+    blocks = (num_slots >> BLOCK) + 1 if scans else 0
+    time, num_queued = np.full(num_slots, np.inf), np.zeros(1, np.int64)
+    return Ends(time, num_queued, scans, heap[0], heap[1], np.full(blocks, np.inf), np.zeros(blocks, np.bool_))
+
+
+@njit(cache=False, _nrt=False)
+def _move(ends, slot, place):  # type: ignore[no-untyped-def]
+    """Put a slot, whose place in the queue is free, where its end belongs."""
+    queue, place_of, time, num_queued = ends.queue, ends.place_of, ends.time[slot], ends.num_queued[0]
+    while place > 0 and ends.time[queue[(place - 1) >> 1]] > time:
+        above = queue[(place - 1) >> 1]
+        queue[place], place_of[above] = above, place
+        place = (place - 1) >> 1
+    while True:
+        below = 2 * place + 1
+        if below >= num_queued:
+            break
+        if below + 1 < num_queued and ends.time[queue[below + 1]] < ends.time[queue[below]]:
+            below += 1
+        if ends.time[queue[below]] >= time:
+            break
+        queue[place], place_of[queue[below]] = queue[below], place
+        place = below
+    queue[place], place_of[slot] = slot, place
+
+
+@njit(cache=False, _nrt=False)
+def _first_of_blocks(ends):  # type: ignore[no-untyped-def]
+    """The slot that ends first. Blocks are brought up to date where they are stale."""
+    first, time = 0, np.inf
+    for block in range(len(ends.block_time)):
+        if ends.stale[block]:
+            ends.stale[block] = False
+            soon = np.inf
+            for slot in range(block << BLOCK, min((block + 1) << BLOCK, len(ends.time))):
+                soon = min(soon, ends.time[slot])
+            ends.block_time[block] = soon
+        if ends.block_time[block] < time:
+            first, time = block, ends.block_time[block]
+    first <<= BLOCK
+    while ends.time[first] != time:
+        first += 1
+    return first
+
+
+@njit(cache=False, inline="always")
+def first_end(ends):  # type: ignore[no-untyped-def]
+    """The slot that ends first; -1 if none is queued."""
+    if not ends.num_queued[0]:
+        return -1
+    return _first_of_blocks(ends) if ends.scans else ends.queue[0]
+
+
+@njit(cache=False, inline="always")
+def drop_first_end(ends, slot):  # type: ignore[no-untyped-def]
+    """Remove the slot that ends first."""
+    ends.num_queued[0] -= 1
+    if ends.scans:
+        ends.time[slot], ends.stale[slot >> BLOCK] = np.inf, True
+    elif ends.num_queued[0]:
+        _move(ends, ends.queue[ends.num_queued[0]], 0)
+
+
+@njit(cache=False, inline="always")
+def set_end(ends, slot, time, is_new):  # type: ignore[no-untyped-def]
+    """Set the end of a slot.
+
+    Args:
+        ends: changed.
+        slot: number.
+        time: of the end [s].
+        is_new: whether the slot had none.
+    """
+    ends.time[slot] = time
+    place = ends.num_queued[0]
+    ends.num_queued[0] += is_new
+    if ends.scans:
+        ends.stale[slot >> BLOCK] = True
+    else:
+        _move(ends, slot, place if is_new else ends.place_of[slot])
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
 
 ENTER, FINISH, USABLE = 0, 1, 2  # what a flow does next
 SAME_TIME = 1e-12  # relative; events closer than that are simultaneous
@@ -342,7 +950,6 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
             return DONE
 
 
-@kept_with(_event_kernels, _fair_kernels, _heap_kernels)
 @njit
 def run(flow_columns, order_columns, capacity, num_slots, max_events, progress, tolerance, left_out):  # type: ignore[no-untyped-def]
     """Simulate flows that wait for each other and share links.

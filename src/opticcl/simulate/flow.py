@@ -102,7 +102,7 @@ def max_min_rates(hops: IntArray, hop_offsets: IntArray, capacity: np.ndarray) -
     >>> max_min_rates(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), np.array([2.0, 10.0]))
     array([1., 1., 9.])
     """
-    from opticcl.simulate._fair_kernels import fair_rates
+    from opticcl.simulate._flow_kernels import fair_rates
 
     at, n = hop_offsets[:-1].astype(np.int64), np.diff(hop_offsets).astype(np.int64)
     rates: np.ndarray = fair_rates(at, n, hops.astype(np.int64), np.ones(len(hops), np.int64), capacity)

@@ -18,8 +18,13 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import IntArray
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._columns import Ended, Granted
-from opticcl.operations.dynamic_traffic._cyclic_kernels import CycleQueues, insert_requests, serve_epoch
+from opticcl.operations.dynamic_traffic._scheduler_kernels import (
+    CycleQueues,
+    Ended,
+    Granted,
+    insert_requests,
+    serve_epoch,
+)
 from opticcl.operations.dynamic_traffic.demand import Channels
 from opticcl.operations.dynamic_traffic.flows import run_values
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, register_scheduler

@@ -18,8 +18,15 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics.ramp import Ramp, wavelength_between
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.operations.dynamic_traffic._columns import Ended, FreeWords, Granted, Waiting, Words
-from opticcl.operations.dynamic_traffic._grant_kernels import grant_iteratively, grant_oldest_first
+from opticcl.operations.dynamic_traffic._scheduler_kernels import (
+    Ended,
+    FreeWords,
+    Granted,
+    Waiting,
+    Words,
+    grant_iteratively,
+    grant_oldest_first,
+)
 from opticcl.operations.dynamic_traffic.demand import Channels
 from opticcl.operations.dynamic_traffic.flows import run_values
 from opticcl.registry import Registry, convert_arguments, parse_call
