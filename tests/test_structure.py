@@ -21,7 +21,8 @@ ALLOWED = {
     "units": {"errors"},
     "ir": {"errors", "units"},
     "files": {"errors", "interrupts"},
-    "kernels": {"interrupts"},
+    "compiler_lock": set(),
+    "kernels": {"compiler_lock", "interrupts"},
     "pairs": {"ir", "kernels"},
     "registry": {"errors", "units"},
     "processes": {"errors", "interrupts", "ir"},
@@ -243,7 +244,7 @@ def _kernels(path: Path) -> Iterator[tuple[ast.FunctionDef, str]]:
 
 
 def test_a_kernel_calls_kernels_of_its_own_file_alone():
-    """Numba compiles a kernel that is on the disk again when its own file changes, and looks at no other."""
+    """Numba compiles a kernel that is on the disk again when its own file changes, whatever becomes of others."""
     kernels = {f"{module_name(path)}.{kernel.name}" for path in FILES for kernel, _ in _kernels(path)}
     wrong = []
     for path in FILES:

@@ -1,8 +1,7 @@
-"""Compiled kernels: when they are worth compiling, and where they are kept between processes.
+"""Kernels: functions that numba compiles when they are first called, and where they are kept between processes.
 
-A kernel takes 0.1 to 1 s to compile and 3 ms to load; NumPy does the same work 10 to 100 times slower, but at once. So NumPy
-does it until it has taken about as long as the kernel takes to be ready; from there on the kernel does. Both give the same
-results, and rows are counted, not time, so that a command does the same on every run.
+Numba takes 0.3 s to import, a kernel 0.1 to 1 s to compile and 3 ms to load from the disk. So numba is imported when the first
+kernel is called, and where NumPy does the same in a few lines, it does so for few rows.
 
 Numba keeps what it compiled beside the package, where that is writable. Where it is not, `keep_kernels` names a directory of
 the user, so that nothing is compiled twice.
@@ -11,157 +10,95 @@ the user, so that nothing is compiled twice.
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache, cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from opticcl.interrupts import temporary
 
-__all__ = [
-    "ROWS_OF_A_CALL",
-    "always_compiled",
-    "chosen",
-    "keep_kernels",
-    "never_compiled",
-    "njit",
-    "worth_compiling",
-]
+__all__ = ["Kernel", "always_compiled", "keep_kernels", "never_compiled", "njit", "worth_compiling"]
 
 LOADED_FROM = 1 << 14
 """Rows that NumPy does while a kernel is loaded from the disk."""
 
-COMPILED_FROM = 1 << 21
-"""Rows that NumPy does while a kernel is compiled."""
-
-ROWS_OF_A_CALL = 1 << 9
-"""Rows that NumPy does while it does nothing but begin."""
-
-ROWS_IN_PYTHON = 16
-"""Rows that NumPy does while Python does one."""
-
-_rows_done: dict[Any, int] = {}
 _forced: bool | None = None
-_locked: set[str] = set()
+
+
+class Kernel:
+    """A function that numba compiles when it is first called.
+
+    A kernel calls kernels of its own module alone: numba compiles one that is on the disk again when its own file changes,
+    whatever becomes of others.
+    """
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        """Make a kernel.
+
+        Args:
+            function: to be compiled.
+            options: of `numba.njit`.
+        """
+        self.py_func, self._options = function, options
+        self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The result of the compiled function."""
+        return self.compiled(*arguments)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The function that numba made of it.
+
+        Those of all kernels of the module take their place there, where numba finds what the kernel calls.
+        """
+        names = self.py_func.__globals__
+        for name, value in list(names.items()):
+            if isinstance(value, Kernel):
+                names[name] = value._decorated
+        return self._decorated
+
+    @cached_property
+    def _decorated(self) -> Any:
+        return _numba().njit(nogil=True, **self._options)(self.py_func)
 
 
 def njit(function: Any = None, /, *, cache: bool = True, **options: Any) -> Any:
-    """Decorator of a kernel: `numba.njit`, kept on the disk, and without what only a caller in C would need.
-
-    The wrapper for C takes up to a tenth of the time that a kernel takes to compile.
+    """Decorator of a kernel: `numba.njit` at its first call, kept on the disk.
 
     Args:
         function: to be compiled; None: the decorator takes options.
         cache: whether it is kept for itself; false for a part of another kernel.
         options: of `numba.njit`.
     """
-    _keep_once()
+    options["cache"] = cache
+    return Kernel(function, options) if function is not None else lambda function: Kernel(function, options)
+
+
+@cache
+def _numba() -> ModuleType:
+    """Numba, which keeps kernels where they can be written, and compiles them in one process at a time."""
+    keep_kernels()
     import numba
+    from numba.core import event
 
-    decorate: Any = numba.njit(cache=cache, nogil=True, no_cfunc_wrapper=True, **options)  # type: ignore[call-overload]
+    from opticcl.compiler_lock import CompilerLock
 
-    def decorated(function: Any) -> Any:
-        kernel = decorate(function)
-        if cache and kernel is not function:
-            _compile_in_one_process(kernel)
-            _load_without_compiler(kernel)
-        return kernel
-
-    return decorated if function is None else decorated(function)
-
-
-def _compile_in_one_process(kernel: Any) -> None:
-    """Let other processes wait while a kernel is compiled, and load it then: none is compiled twice, and no file lost."""
-    compile, source = kernel.compile, kernel.py_func.__code__.co_filename
-
-    def compile_alone(signature: Any) -> Any:
-        with _alone_with(source):
-            return compile(signature)
-
-    kernel.compile = compile_alone
-
-
-def _load_without_compiler(kernel: Any) -> None:
-    """Have a kernel loaded from the disk before numba reads what only its compiler needs, 0.1 s in each command.
-
-    Whatever is compiled prepares the compiler itself. A release of numba without these parts loads kernels as it does.
-    """
-    kept: Any = getattr(kernel, "_cache", None)
-    needed = ("load_overload", "_load_overload", "_guard_against_spurious_io_errors")
-    if not all(hasattr(kept, name) for name in needed):
-        return
-    try:
-        from numba.core.runtime.nrt import rtsys
-    except ImportError:
-        return
-
-    def load_overload(signature: Any, target: Any) -> Any:
-        rtsys.initialize(target)
-        with kept._guard_against_spurious_io_errors():
-            return kept._load_overload(signature, target)
-
-    kept.load_overload = load_overload
-
-
-@contextmanager
-def _alone_with(source: str) -> Iterator[None]:
-    """Within this, no other process is within it for the same file; this one may enter it again.
-
-    Kernels of a file call each other, but none of another file: so no process waits for one that waits.
-
-    Args: source: file of the kernels, which is locked. Where it cannot be, no process waits.
-    """
-    from numba.core.compiler_lock import global_compiler_lock
-
-    with global_compiler_lock, ExitStack() as opened:  # other threads wait here
-        if source not in _locked:
-            with suppress(ImportError, OSError):  # not on Windows, not in an archive, not on every file system
-                import fcntl
-
-                fcntl.flock(opened.enter_context(open(source, "rb")), fcntl.LOCK_EX)
-            _locked.add(source)
-            opened.callback(_locked.discard, source)
-        yield
+    event.register("numba:compiler_lock", CompilerLock(Path(__file__)))  # type: ignore[no-untyped-call]
+    return numba
 
 
 def worth_compiling(rows: int, kernel: Any = None) -> bool:
-    """Whether a compiled kernel is to be used on that many rows, where NumPy can do the same.
+    """Whether a kernel does that many rows sooner than NumPy, where it has to be loaded from the disk first.
 
     Args:
         rows: of this call [count].
-        kernel: whose rows of earlier calls count too, and which may not be on the disk yet; None: one that is.
+        kernel: that does the same; all are loaded in about the same time.
     """
-    if _forced is not None:
-        return _forced
-    if kernel is None:
-        return rows >= LOADED_FROM
-    if _is_loaded(kernel):
-        return True
-    done = _rows_done.get(kernel, 0) + rows
-    _rows_done[kernel] = done + ROWS_OF_A_CALL
-    return done >= COMPILED_FROM or (done >= LOADED_FROM and _is_kept(kernel))
-
-
-def chosen(kernel: Any, rows: int) -> Any:
-    """A kernel, or where it is not worth compiling on that many rows, the function that it is made of."""
-    return kernel if worth_compiling(ROWS_IN_PYTHON * rows, kernel) else getattr(kernel, "py_func", kernel)
-
-
-def _is_loaded(kernel: Any) -> bool:
-    """Whether a kernel is compiled in this process; without numba's compiler it is a function, which is as good."""
-    return bool(getattr(kernel, "overloads", True))
-
-
-def _is_kept(kernel: Any) -> bool:
-    """Whether a kernel is on the disk as it is in the source, by the contents of the file that numba compares."""
-    kept = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    try:
-        return kept is not None and bool(kept._load_index())
-    except (OSError, EOFError, pickle.UnpicklingError):  # it is written just now, or was cut off
-        return False
+    return rows >= LOADED_FROM if _forced is None else _forced
 
 
 @contextmanager
@@ -181,7 +118,7 @@ def never_compiled() -> AbstractContextManager[None]:
 
 
 def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
-    """Choose where compiled kernels are kept; called before a kernel is defined.
+    """Choose where compiled kernels are kept; called before a kernel is compiled.
 
     Args:
         package: directory of the package.
@@ -191,16 +128,16 @@ def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
     if _writable(Path(wanted)) if wanted else os.access(package, os.W_OK):
         return None
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    chosen = Path(home) / "opticcl" / "kernels"
-    if not _writable(chosen):
+    directory = Path(home) / "opticcl" / "kernels"
+    if not _writable(directory):
         import atexit
         import shutil
         import tempfile
 
-        chosen = Path(tempfile.mkdtemp(prefix="opticcl-kernels-"))  # a name that no other user could have prepared
+        directory = Path(tempfile.mkdtemp(prefix="opticcl-kernels-"))  # a name that no other user could have prepared
         at_exit = ExitStack()
-        at_exit.enter_context(temporary(chosen))
-        at_exit.callback(shutil.rmtree, chosen, ignore_errors=True)
+        at_exit.enter_context(temporary(directory))
+        at_exit.callback(shutil.rmtree, directory, ignore_errors=True)
         atexit.register(at_exit.close)
         tried = f"neither NUMBA_CACHE_DIR={wanted}" if wanted else f"neither {package}"
         print(
@@ -208,13 +145,10 @@ def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:
             "set NUMBA_CACHE_DIR to a directory of yours",
             file=sys.stderr,
         )
-    os.environ["NUMBA_CACHE_DIR"] = str(chosen)
+    os.environ["NUMBA_CACHE_DIR"] = str(directory)
     if "numba" in sys.modules:  # it has read its settings already
-        sys.modules["numba"].config.CACHE_DIR = str(chosen)
-    return chosen
-
-
-_keep_once = cache(keep_kernels)
+        sys.modules["numba"].config.CACHE_DIR = str(directory)
+    return directory
 
 
 def _writable(folder: Path) -> bool:

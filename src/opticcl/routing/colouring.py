@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import chosen, njit
+from opticcl.kernels import njit
 
 __all__ = ["edge_colouring"]
 
@@ -21,8 +21,7 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
     Each edge finds a colour a that is free at its left end and one, b, that is free at its right end. If they differ,
     the path that leaves the right end by a, b, a, ... swaps the two; it never reaches the left end, where a is free.
     """
-    colours = chosen(_colours, len(left) * num_colours)
-    return np.asarray(colours(np.asarray(left, np.int64), np.asarray(right, np.int64), num_vertices, num_colours))
+    return np.asarray(_colours(np.asarray(left, np.int64), np.asarray(right, np.int64), num_vertices, num_colours))
 
 
 @njit

@@ -1,7 +1,8 @@
 """The flow engine: flows that wait for each other and share links, event by event.
 
-All of its kernels stand in this file, since numba compiles a kernel that is on the disk again when its own file changes, and
-looks at no other. They are a binary heap of numbers, the max-min fair rates of flows that share links, the clock, and the run.
+All of its kernels stand in this file, since numba compiles a kernel that is on the disk again when its own file changes,
+whatever becomes of others. They are a binary heap of numbers, the max-min fair rates of flows that share links, the clock, and
+the run.
 
 A flow is identified by its number. It belongs to a group of flows that are released together, and the group to a block.
 """

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.kernels import chosen, njit
+from opticcl.kernels import njit
 
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
@@ -38,7 +38,7 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
         found.append(side[near] + side[far])
         if found[-1] == positions - 1:
             return np.array(found, np.float64)
-        side = chosen(_one_more_level, len(side))(side)
+        side = _one_more_level(side)
     return np.array([*found, positions - 1], np.float64)
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
-from opticcl.kernels import chosen, njit
+from opticcl.kernels import njit
 from opticcl.verify._time_rows import TimeRows, slack
 
 __all__ = [
@@ -295,7 +295,7 @@ def _blocks(
     if count > 2 * len(member):  # few of many members
         known, member = np.unique(member, return_inverse=True)
         count = len(known)
-    block, first, latest, in_time = chosen(_blocks_of, len(member))(member, setting, start, end, count)
+    block, first, latest, in_time = _blocks_of(member, setting, start, end, count)
     return block, first, latest, in_time
 
 

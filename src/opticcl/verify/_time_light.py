@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Usage
-from opticcl.kernels import chosen, njit
+from opticcl.kernels import njit
 from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
 from opticcl.verify.light import add_usage, distinct_signals
 
@@ -314,7 +314,8 @@ def _until_used(
     order = np.lexsort((amount, ~idle, start, circuit, unit))
     new = np.ones(len(order) + 1, bool)
     new[1:-1] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
-    return chosen(_spans_of_idle, len(order))(order, new, idle, start, left)
+    begins, ends = _spans_of_idle(order, new, idle, start, left)
+    return begins, ends
 
 
 @njit

@@ -1,7 +1,7 @@
 """Compiled kernels of the schedulers: grants of one queue on words of bits, and the queues of the cyclic scheduler.
 
-All of them stand in this file, since numba compiles a kernel that is on the disk again when its own file changes, and looks at
-no other. The named columns are given to them as plain tuples.
+All of them stand in this file, since numba compiles a kernel that is on the disk again when its own file changes, whatever
+becomes of others. The named columns are given to them as plain tuples.
 
 A word holds the cells (slot, plane) of an epoch that are free: bit slot * planes + plane, in 64-bit parts, lowest first. A
 circuit has a cell if the words of its sender, its receiver and its channel have the bit.
