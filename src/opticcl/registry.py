@@ -158,7 +158,7 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 def unit_of(function: Callable[..., Any], name: str) -> str:
     """The unit in the annotation of a parameter, or ""."""
-    hint = typing.get_type_hints(function, include_extras=True).get(name)
+    hint = _signature(function)[1].get(name)
     choices = (hint, *typing.get_args(hint))
     return next((str(typing.get_args(h)[1]) for h in choices if typing.get_origin(h) is typing.Annotated), "")
 
@@ -177,9 +177,8 @@ def convert_arguments(
     Raises: ParameterError: unknown name, a value of the wrong kind, or a missing argument.
     """
     parameters, hints = _signature(function)
-    parameters = parameters[positional:]
-    known = {p.name: p for p in parameters}
-    arguments = {name: p.default for name, p in known.items() if p.default is not inspect.Parameter.empty}
+    known = [p.name for p in parameters[positional:]]
+    arguments = {p.name: p.default for p in parameters[positional:] if p.default is not inspect.Parameter.empty}
     for key, value in given.items():
         name = canonical(key)
         if name not in known:

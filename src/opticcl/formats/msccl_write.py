@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -265,6 +264,8 @@ class _Program:
 
     def lines(self, algorithm: str) -> Iterator[str]:
         """The file, line by line."""
+        from xml.sax.saxutils import quoteattr  # imports the clients of the web
+
         c = self.collective
         apart = int(bool(self.held))
         yield (

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from opticcl.assumptions import SETS, set_of
-from opticcl.collective import COLLECTIVES
+from opticcl.collective import COLLECTIVES, as_request
 from opticcl.errors import FabricError, UnknownNameError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.files import read_toml
@@ -78,7 +78,10 @@ def _algorithms_of(name: str) -> dict[str, list[str]]:
         fabric = fabric_at_scale(name, MATRIX_NODES)
     except FabricError:  # a fabric of a plugin may have other sizes
         return {c: [] for c in COLLECTIVES}
-    return {c: [a for a in ALGORITHMS.names() if reason_declined(a, c, fabric) is None] for c in COLLECTIVES}
+    requests = {c: as_request(c) for c in COLLECTIVES}
+    return {
+        c: [a for a in ALGORITHMS.names() if reason_declined(a, one, fabric) is None] for c, one in requests.items()
+    }
 
 
 def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict[str, Any]) -> dict[str, Any]:

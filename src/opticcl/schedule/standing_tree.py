@@ -119,19 +119,22 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
         rooted: whether one node is left, and nothing is exchanged.
         blocks: whether the exchange is always cut, in one step.
     """
-    best: dict[int, tuple[float, tuple[int, ...], bool]] = {}
+    candidates = []
     for groups in _groups(n, w):
         counts = _counts(n, groups)
         top, loads = counts[-1], _loads(counts, groups)
         if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
             continue
         for cut in (True,) if blocks else (False, True)[: 1 + (top > 2)]:
-            steps = 2 * len(groups) + (top > 1) + (cut and not blocks)
-            if _least_load(loads, top, w, cut) * (1 - 1e-9) > best.get(steps, (inf,))[0]:
-                continue
-            widths = _widths(loads, top, w, cut)
-            load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
-            best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
+            candidates.append((_least_load(loads, top, w, cut), groups, cut, top, loads))
+    best: dict[int, tuple[float, tuple[int, ...], bool]] = {}
+    for least, groups, cut, top, loads in sorted(candidates):
+        steps = 2 * len(groups) + (top > 1) + (cut and not blocks)
+        if least * (1 - 1e-9) > best.get(steps, (inf,))[0]:
+            continue
+        widths = _widths(loads, top, w, cut)
+        load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
+        best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
     found, least = list[tuple[tuple[int, ...], bool]](), inf
     for steps in sorted(best):
         load, groups, cut = best[steps]
@@ -307,7 +310,7 @@ def tree_of(num_nodes: int, groups: tuple[int, ...]) -> StandingTree:
     """
     members: list[IntArray] = [np.arange(num_nodes)]
     for m in groups:
-        members.append(members[-1][np.unique(_middles(len(members[-1]), m))])
+        members.append(members[-1][_middles(len(members[-1]), m)[::m]])
     return StandingTree(groups, tuple(members))
 
 

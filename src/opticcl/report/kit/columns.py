@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -75,6 +76,7 @@ class FittedTable:
         self._all, self._note, self._has_total = columns, note, has_total
         self._keys, self._heading = keys, heading
         self._widths: dict[tuple[str, int, bool], int] = {}
+        self._between: dict[bool, int] = {}  # by whether cells are close
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self._heading:
@@ -138,18 +140,19 @@ class FittedTable:
 
     def _width(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
         """Natural width of a table of these columns; wrapped ones count with their least width."""
-        between = self._measured([_NARROWEST, _NARROWEST], console, options) - 2
+        close = options.max_width < _NARROW
+        if close not in self._between:
+            self._between[close] = self._measured([_NARROWEST, _NARROWEST], console, options) - 2
         alone = sum(self._width_alone(column, console, options) for column in columns)
-        return alone + between * max(0, len(columns) - 1)
+        return alone + self._between[close] * max(0, len(columns) - 1)
 
     def _width_alone(self, column: Column, console: Console, options: ConsoleOptions) -> int:
         """Natural width of a table of one column, which is measured once."""
         key = (column.header, id(column.cells), column.wrap)
         if key not in self._widths:
-            cut = column
-            if column.wrap:
-                cut = dataclasses.replace(column, cells=[str(cell)[:_LEAST_WRAPPED] for cell in column.cells])
-            self._widths[key] = self._measured([cut], console, options)
+            cells = [str(cell)[:_LEAST_WRAPPED] for cell in column.cells] if column.wrap else column.cells
+            widest = sorted(cells, key=_cell_width)[-1:]
+            self._widths[key] = self._measured([dataclasses.replace(column, cells=widest)], console, options)
         return self._widths[key]
 
     def _measured(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
@@ -166,6 +169,11 @@ class FittedTable:
         for i, cells in enumerate(rows, 1):
             table.add_row(*cells, end_section=self._has_total and i == len(rows) - 1)
         return table
+
+
+def _cell_width(cell: str | Text) -> int:
+    """Columns of the terminal that the widest line of a cell takes."""
+    return max(map(cell_len, str(cell).splitlines()), default=0)
 
 
 @dataclass(frozen=True)
