@@ -15,7 +15,6 @@ import opticcl
 from opticcl import kernels
 from opticcl.circuits import _lasers, terarack
 from opticcl.compiler_lock import CompilerLock
-from opticcl.routing.dimension_order import dimension_order
 from opticcl.verify import light
 from tests.profiles import examples
 
@@ -38,18 +37,6 @@ def both(run):
 def equal(one, other):
     """All arrays of both are equal."""
     return len(one) == len(other) and all(map(np.array_equal, one, other))
-
-
-@examples(40)
-@given(st.data())
-def test_paths_along_rows_and_columns(data):
-    """Of any lengths, none among them, in both orders."""
-    rows, columns, n = (data.draw(st.integers(1, 7)) for _ in range(3))
-    src, dst = (
-        np.array(data.draw(st.lists(st.integers(0, rows * columns - 1), min_size=n, max_size=n))) for _ in range(2)
-    )
-    first = data.draw(st.sampled_from(["row", "column"]))
-    assert equal(*both(lambda: dimension_order(src, dst, columns, first)))
 
 
 @examples(30)

@@ -1,15 +1,11 @@
-"""Distinct pairs of sender and receiver, by kernels and with NumPy, against sets."""
+"""Distinct pairs of sender and receiver, against sets."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.pairs import Pairs, among, distinct
 from tests.profiles import examples
-
-WAYS = {"kernels": always_compiled, "numpy": never_compiled}
 
 
 @st.composite
@@ -22,25 +18,23 @@ def rows(draw):
     return nodes, first, second + draw(st.lists(pair, max_size=1))
 
 
-@pytest.mark.parametrize("way", WAYS)
 @examples(60)
 @given(drawn=rows())
-def test_pairs_are_sets(way, drawn):
+def test_pairs_are_sets(drawn):
     """Their number, the most at a node, and whether all are among others."""
     nodes, *lists = drawn
-    with WAYS[way]():
-        first, second = (
-            Pairs.of(np.array([s for s, _ in some], np.int32), np.array([d for _, d in some], np.int32), nodes)
-            for some in lists
-        )
-        for found, some in ((first, set(lists[0])), (second, set(lists[1]))):
-            sender = np.repeat(np.arange(nodes), np.diff(found.starts))
-            assert sorted(zip(sender.tolist(), found.dst.tolist(), strict=True)) == sorted(some)
-            for most, end in ((found.most_sent, 0), (found.most_received, 1)):
-                ends = [pair[end] for pair in some]
-                assert most == max(map(ends.count, ends), default=0)
-        assert second.within(first) == (set(lists[1]) <= set(lists[0]))
-        assert first.within(second) == (set(lists[0]) <= set(lists[1]))
+    first, second = (
+        Pairs.of(np.array([s for s, _ in some], np.int32), np.array([d for _, d in some], np.int32), nodes)
+        for some in lists
+    )
+    for found, some in ((first, set(lists[0])), (second, set(lists[1]))):
+        sender = np.repeat(np.arange(nodes), np.diff(found.starts))
+        assert sorted(zip(sender.tolist(), found.dst.tolist(), strict=True)) == sorted(some)
+        for most, end in ((found.most_sent, 0), (found.most_received, 1)):
+            ends = [pair[end] for pair in some]
+            assert most == max(map(ends.count, ends), default=0)
+    assert second.within(first) == (set(lists[1]) <= set(lists[0]))
+    assert first.within(second) == (set(lists[0]) <= set(lists[1]))
 
 
 @examples(60)
@@ -54,5 +48,4 @@ def test_numbers_as_sets(some, others):
 
 def test_nodes_that_do_not_exist_reach_no_kernel():
     """A wrong schedule is refused elsewhere; here nothing is written outside of an array."""
-    with always_compiled():
-        assert len(Pairs.of(np.array([0, 1], np.int32), np.array([5, 0], np.int32), 2)) == 2
+    assert len(Pairs.of(np.array([0, 1], np.int32), np.array([5, 0], np.int32), 2)) == 2

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 
 __all__ = ["Pairs", "among", "distinct"]
 
@@ -37,7 +37,7 @@ class Pairs:
             src, dst: of each row, below num_nodes.
             num_nodes: nodes [count].
         """
-        if worth_compiling(len(src), _group) and _all_below(src, num_nodes) and _all_below(dst, num_nodes):
+        if _all_below(src, num_nodes) and _all_below(dst, num_nodes):
             starts, receivers = np.empty(num_nodes + 1, np.int64), np.empty(len(src), np.int32)
             count = _group(np.asarray(src, np.int32), np.asarray(dst, np.int32), num_nodes, starts, receivers)
             return cls(starts, receivers[:count] if 2 * count > len(src) else receivers[:count].copy())
@@ -65,9 +65,7 @@ class Pairs:
 
     def within(self, others: Pairs) -> bool:
         """Whether all pairs are among others of the same nodes."""
-        if worth_compiling(len(self), _within):
-            return bool(_within(self.starts, self.dst, others.starts, others.dst))
-        return bool(among(self._numbers, distinct(others._numbers)).all())
+        return bool(_within(self.starts, self.dst, others.starts, others.dst))
 
     @property
     def src(self) -> IntArray:

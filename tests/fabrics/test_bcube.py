@@ -19,7 +19,6 @@ from tests.fabrics.walks import (
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -111,20 +110,6 @@ def test_all_routes_arrive(shape: tuple[int, int], routing: str) -> None:
     made = fabric("bcube", radix=shape[0], levels=shape[1], routing=routing)
     assert made.num_nodes == shape[0] ** shape[1]
     assert_routes_arrive(made)
-
-
-@pytest.mark.parametrize("routing", ["rotated", "dimension_order"])
-def test_routes_by_a_kernel(routing: str) -> None:
-    """The same links."""
-    made = fabric("bcube", radices=(3, 2, 4), routing=routing)
-    src, dst = (column.ravel() for column in np.indices((24, 24)))
-    with never_compiled():
-        listed = made.route(src, dst)
-    with always_compiled():
-        found = made.route(src, dst)
-    for one, other in zip(listed, found, strict=True):
-        assert np.array_equal(one, other)
-        assert one.dtype == other.dtype
 
 
 @pytest.mark.parametrize(("nodes", "shape"), [(1, (1, 1)), (13, (13, 1)), (64, (8, 2)), (512, (8, 3)), (1024, (32, 2))])

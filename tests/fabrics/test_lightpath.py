@@ -17,7 +17,6 @@ from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, sides_of_hops, tile_of_node
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
 from opticcl.ir.occupied import parse_conditions
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.optics.values import optics
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -184,11 +183,8 @@ def test_any_walk_is_a_path(path: list[int]) -> None:
     ],
 )
 def test_anything_else_is_no_path(path: list[int]) -> None:
-    """From tile 0 to tile 4; the kernel for many paths sees it too."""
-    with never_compiled():
-        assert one_circuit("3x3", 0, 4, path) == {"path_broken"}
-    with always_compiled():
-        assert one_circuit("3x3", 0, 4, path) == {"path_broken"}
+    """From tile 0 to tile 4."""
+    assert one_circuit("3x3", 0, 4, path) == {"path_broken"}
 
 
 def test_paths_start_where_the_node_sits() -> None:
@@ -725,9 +721,8 @@ def test_edges_that_do_not_exist_are_named_first() -> None:
     path = np.array([[one, EAST] for one in [*outside, *others]])
     row = np.arange(len(path))
     circuits = Circuits.of(row, row * 0, row * 0 + 1, path=path)
-    with never_compiled():
-        (fault,) = (f for f in where.faults(circuits) if len(f.circuits))
-        (gaps,) = (f for f in where.faults(circuits.take(row[len(outside) :])) if len(f.circuits))
+    (fault,) = (f for f in where.faults(circuits) if len(f.circuits))
+    (gaps,) = (f for f in where.faults(circuits.take(row[len(outside) :])) if len(f.circuits))
     assert (fault.rule, fault.expected) == ("path_broken", "edges between neighbouring tiles of a 3x3 grid")
     assert fault.circuits.tolist() == list(range(len(outside)))
     assert gaps.circuits.tolist() == list(range(len(others)))

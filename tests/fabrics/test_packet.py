@@ -13,7 +13,6 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import _packet, fabric
 from opticcl.fabrics._packet import LinkGroup, Network, PacketFabric, hash_of, paths_of_columns
 from opticcl.ir.capacity import thresholds
-from opticcl.kernels import always_compiled
 
 ODD = (
     "fat_tree:nodes=1",
@@ -279,8 +278,7 @@ def walks(made, src, dst, hops):
 
 
 @pytest.mark.parametrize("specification", SMALL)
-@pytest.mark.parametrize("many", [False, True])
-def test_faults_are_the_circuits_whose_links_lead_elsewhere(specification, many):
+def test_faults_are_the_circuits_whose_links_lead_elsewhere(specification):
     """Paths of which one link is another one, of neighbours too, and paths cut short; with and without a kernel."""
     made = fabric(specification)
     src, dst = pairs(made.num_nodes)
@@ -294,16 +292,15 @@ def test_faults_are_the_circuits_whose_links_lead_elsewhere(specification, many)
         paths = np.split(hops, good.hop_offsets[1:-1])
         ways = zip(src.tolist(), dst.tolist(), paths, strict=True)
         due = [i for i, (a, b, path) in enumerate(ways) if not walks(made, a, b, path.tolist())]
-        assert refused(made, bad, many) == due
+        assert refused(made, bad) == due
     for ends in ((good.dst, good.dst), (good.src, good.src), (good.dst, good.src)):
         swapped = replace(good, src=ends[0], dst=ends[1])
-        assert refused(made, swapped, many) == list(range(len(good)))
+        assert refused(made, swapped) == list(range(len(good)))
 
 
-def refused(made, circuits, compiled):
+def refused(made, circuits):
     """Circuits that the fabric has a fault of."""
-    with always_compiled(compiled):
-        return [row for fault in made.faults(circuits) for row in fault.circuits.tolist()]
+    return [row for fault in made.faults(circuits) for row in fault.circuits.tolist()]
 
 
 def test_a_path_through_a_node_is_refused_where_only_switches_forward():
@@ -417,14 +414,12 @@ def test_hashes_are_two_rounds_of_splitmix64():
     assert hash_of(np.int64(1), np.int64(5), 3, 2).tolist() == [by_hand(1, 5, (3, 2))]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_paths_of_columns_leave_out_hops_below_zero(compiled):
+def test_paths_of_columns_leave_out_hops_below_zero():
     """Hop 0 is one; a path may be empty, and there may be none."""
-    with always_compiled(compiled):
-        hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
-        assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
-        hops, offsets = paths_of_columns([np.array([], int)] * 2)
-        assert (hops.tolist(), offsets.tolist()) == ([], [0])
+    hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
+    assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
+    hops, offsets = paths_of_columns([np.array([], int)] * 2)
+    assert (hops.tolist(), offsets.tolist()) == ([], [0])
 
 
 @pytest.mark.parametrize("specification", ["leaf_spine", "fat_tree", "superpod", "dragonfly"])

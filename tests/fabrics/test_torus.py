@@ -10,7 +10,6 @@ from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.torus import Torus
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -127,18 +126,6 @@ def test_links_join_coordinates_that_differ_by_one(shape: str) -> None:
     assert [made.coordinates(i) for i in node] == [
         "(" + ", ".join(str(int(c)) for c in np.unravel_index(i, sides)) + ")" for i in node
     ]
-
-
-@pytest.mark.parametrize("shape", ["5", "3x4", "2x3x4"])
-def test_many_routes_are_the_same_as_few(shape: str) -> None:
-    """A kernel walks them."""
-    made = fabric(f"torus:shape={shape}")
-    with never_compiled():
-        few = made.route(*pairs(made.num_nodes))
-    with always_compiled():
-        many = made.route(*pairs(made.num_nodes))
-    for found, due in zip(many, few, strict=True):
-        assert np.array_equal(found, due)
 
 
 def test_the_ring_goes_back_and_forth() -> None:

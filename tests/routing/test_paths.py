@@ -15,7 +15,8 @@ from tests.routing.grids import demands, graph_of, grids, recount
 from opticcl.errors import FabricError
 from opticcl.fabrics import lightpath
 from opticcl.routing import grid as edges
-from opticcl.routing.grid import Grid
+from opticcl.routing.dimension_order import dimension_order
+from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
 from opticcl.routing.k_shortest import k_shortest
 from opticcl.routing.paths import cheapest_paths, open_dimension_order, random_shortest, replace_paths
 from opticcl.routing.reach import components
@@ -54,6 +55,26 @@ def test_dimension_order_goes_around(data: st.DataObject) -> None:
     for first in ("row", "column"):
         hops, offsets = open_dimension_order(grid, src, dst, first)
         recount(grid, src, dst, hops, offsets)
+
+
+@examples(40)
+@given(st.data())
+def test_dimension_order_is_along_one_side_and_then_the_other(data: st.DataObject) -> None:
+    """Of any lengths, none among them, in both orders: as walked tile by tile."""
+    rows, columns, n = (data.draw(st.integers(1, 7)) for _ in range(3))
+    ends = st.lists(st.integers(0, rows * columns - 1), min_size=n, max_size=n)
+    src, dst, row_first = data.draw(ends), data.draw(ends), data.draw(st.booleans())
+    due, offsets = list[int](), [0]
+    for tile, goal in zip(src, dst, strict=True):
+        for along_row in (row_first, not row_first):
+            place, stride = (lambda k: k % columns, 1) if along_row else (lambda k: k // columns, columns)
+            while place(tile) != place(goal):
+                ahead = place(tile) < place(goal)
+                due.append(4 * tile + (EAST, WEST, SOUTH, NORTH)[2 * (not along_row) + (not ahead)])
+                tile += stride if ahead else -stride
+        offsets.append(len(due))
+    found = dimension_order(np.array(src), np.array(dst), columns, "row" if row_first else "column")
+    assert [one.tolist() for one in found] == [due, offsets]
 
 
 def test_a_wall_is_refused() -> None:

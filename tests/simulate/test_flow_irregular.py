@@ -362,7 +362,7 @@ def test_a_path_may_cross_a_link_more_than_once():
     flows = np.array([30.0, 60.0]), np.zeros(2), np.zeros(2), at, n, hops, np.ones(6, np.int64)
     waits = released_together(2)
     order = waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
-    with interpreted(_heap_kernels, _event_kernels, _fair_kernels, kernels):
+    with interpreted(kernels):
         status, _, finished, *_ = kernels.run(
             flows, order, np.array([6.0]), 2, 100, np.zeros(2, np.int64), 0.0, np.zeros(1)
         )

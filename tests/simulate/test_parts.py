@@ -10,7 +10,6 @@ from tests.simulate.plans import by_hand
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.ir import Circuits, Op, Transfers
-from opticcl.simulate import parts as parts_module
 from opticcl.simulate.parts import (
     Reconfiguration,
     busiest_sum,
@@ -55,11 +54,9 @@ def test_sums_move_three_bytes_or_fewer():
     assert sums_s(both, 1e12, common) == pytest.approx([0, 3e12 / common.memory_bytes_per_s])
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("compute", ["fused", "chain", "none"])
-def test_copies_sum_nothing(monkeypatch, compiled, compute):
-    """With and without kernels; as ranges, or every third chunk."""
-    monkeypatch.setattr(parts_module, "worth_compiling", lambda count, kernel: compiled)
+def test_copies_sum_nothing(compute):
+    """As ranges, or every third chunk."""
     for apart in (None, 3):
         copies = Transfers.of([0, 1], [2, 2], [0, 0], 2, Op.COPY)
         if apart:

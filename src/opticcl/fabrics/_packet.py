@@ -22,7 +22,6 @@ from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.kernels import njit, worth_compiling
 
 __all__ = [
     "MAX_NODES",
@@ -176,10 +175,9 @@ class Network:
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Paths that are no walk from the sender to the receiver."""
-        if worth_compiling(len(circuits.hops), breaks_off):
-            walks = (circuits.hops, circuits.hop_offsets, circuits.src, circuits.dst)
-            if not breaks_off(*walks, self.tail, self.head, 0 if self.relays else self.num_nodes):
-                return
+        walks = (circuits.hops, circuits.hop_offsets, circuits.src, circuits.dst)
+        if not breaks_off(*walks, self.tail, self.head, 0 if self.relays else self.num_nodes):
+            return
         hops, owner = circuits.hops, circuits.hop_owner()
         broken = circuits.num_hops() == 0
         broken[owner[(hops < 0) | (hops >= self.num_links)]] = True
@@ -387,25 +385,8 @@ def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     (array([4, 5, 6], dtype=int32), array([0, 2, 3]))
     """
     table = np.stack([np.asarray(column, np.int32) for column in columns])
-    if worth_compiling(table.size, _hops_there):
-        hops, offsets = _hops_there(table)
-        return hops, offsets
     there = table.T >= 0
     return table.T[there], np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-
-
-@njit
-def _hops_there(table):  # type: ignore[no-untyped-def]
-    """Hops that there are, path after path, int32, and where those of each path begin; `table` is (hops, paths)."""
-    count, paths = table.shape
-    found, offsets = np.empty(table.size + 1, np.int32), np.zeros(paths + 1, np.int64)
-    at = 0
-    for path in range(paths):
-        for k in range(count):
-            found[at] = table[k, path]
-            at += table[k, path] >= 0  # what is not there is written over
-        offsets[path + 1] = at
-    return found[:at].copy(), offsets
 
 
 def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:

@@ -27,18 +27,15 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import (
     MAX_NODES,
-    NO_HOP,
     LinkGroup,
     Network,
     PacketFabric,
     at_least,
-    paths_of_columns,
     positive_rates,
 )
 from opticcl.fabrics._walks import digit_by_digit
 from opticcl.fabrics.sipac import checked_radices, shape_at_scale, strides_of
 from opticcl.ir import IntArray, Part
-from opticcl.kernels import worth_compiling
 from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["BCube"]
@@ -147,19 +144,9 @@ class BCube(PacketFabric):
         radices, strides = np.array(self.sides, np.int64), self.strides
         src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
         start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
-        if worth_compiling(len(src) * levels, digit_by_digit):
-            digits = (np.arange(n)[:, None] // strides % radices).astype(np.int32)
-            return digit_by_digit(src, dst, start, digits, strides.astype(np.int32))
-        columns, at = [], src
-        for turn in range(levels):
-            level = (start + turn) % levels
-            stride, radix = strides[level], radices[level]
-            onward = at + (dst // stride % radix - at // stride % radix) * stride
-            moves = onward != at
-            columns.append(np.where(moves, 2 * level * n + at, NO_HOP))
-            columns.append(np.where(moves, (2 * level + 1) * n + onward, NO_HOP))
-            at = onward
-        return paths_of_columns(columns)
+        digits = (np.arange(n)[:, None] // strides % radices).astype(np.int32)
+        hops, offsets = digit_by_digit(src, dst, start, digits, strides.astype(np.int32))
+        return hops, offsets
 
     def parts(self) -> tuple[Part, ...]:
         """A transceiver at each end of every cable, and the switches."""

@@ -84,7 +84,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist, StateUse
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 from opticcl.optics.limits import counted, reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -589,7 +589,7 @@ class Lightpath(Fabric):
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Edges that do not lead from the sender's tile to the receiver's, and circuits without a waveguide."""
-        if not worth_compiling(len(circuits.hops)) or self._leaves_grid(circuits):
+        if self._leaves_grid(circuits):
             yield from self._path_faults(circuits)
         if self.switch_unit == "waveguide":
             guide = np.full(len(circuits), -1) if circuits.waveguide is None else circuits.waveguide

@@ -28,7 +28,6 @@ from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric,
 from opticcl.fabrics._walks import slices
 from opticcl.ir import IntArray, Part
 from opticcl.ir.pieces import Pieces
-from opticcl.kernels import worth_compiling
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
 
@@ -139,14 +138,7 @@ class Torus(PacketFabric):
             base[:, k] = at - here * stride
             at = at + (there - here) * stride
         end = np.cumsum(counts.ravel(), dtype=np.int64)
-        behind = (start.ravel() - (end - counts.ravel())).astype(np.int32)
-        if len(end) and worth_compiling(int(end[-1]), slices):
-            hops = slices(lines, start.ravel(), base.ravel(), end)
-            return hops, np.concatenate([[0], end[len(self._sides) - 1 :: len(self._sides)]])
-        hops = np.arange(end[-1] if len(end) else 0, dtype=np.int32)
-        hops += np.repeat(behind, counts.ravel())
-        hops = lines[hops]
-        hops += np.repeat(base.ravel(), counts.ravel())
+        hops = slices(lines, start.ravel(), base.ravel(), end) if len(end) else np.zeros(0, np.int32)
         return hops, np.concatenate([[0], end[len(self._sides) - 1 :: len(self._sides)]])
 
     @cached_property

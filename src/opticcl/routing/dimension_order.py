@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST
 
 __all__ = ["dimension_order"]
@@ -37,25 +37,8 @@ def dimension_order(
     east, south = c1 - c0, r1 - r0
     offsets = np.concatenate([[0], np.cumsum(np.abs(east) + np.abs(south))])
     hops = np.empty(offsets[-1], np.int32)
-    walk = _walk if worth_compiling(len(hops), _walk) else _walk_columns
-    walk(src, east, south, columns, first == "row", offsets, hops)
+    _walk(src, east, south, columns, first == "row", offsets, hops)
     return hops, offsets
-
-
-def _walk_columns(
-    start: IntArray, east: IntArray, south: IntArray, columns: int, row_first: bool, offsets: IntArray, hops: IntArray
-) -> None:
-    """As `_walk`, with NumPy."""
-    legs = ((east, 1, EAST, WEST), (south, columns, SOUTH, NORTH))
-    begin, tile = offsets[:-1], start
-    for ahead, stride, positive, negative in legs if row_first else legs[::-1]:
-        length, sign = np.abs(ahead), np.sign(ahead)
-        row = np.repeat(np.arange(len(start)), length)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
-        hops[begin[row] + nth] = 4 * (tile[row] + nth * sign[row] * stride) + np.where(
-            sign[row] > 0, positive, negative
-        )
-        begin, tile = begin + length, tile + ahead * stride
 
 
 @njit

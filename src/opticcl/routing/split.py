@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 
 __all__ = ["Split", "loads", "split"]
 
@@ -65,19 +65,7 @@ def loads(resources: IntArray, count: int) -> IntArray:
     >>> loads(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    if resources.dtype == np.int32 and worth_compiling(len(resources), _loads):
-        found: IntArray = _loads(resources, count)
-        return found
     return np.bincount(resources, minlength=count)
-
-
-@njit
-def _loads(resources, count):  # type: ignore[no-untyped-def]
-    """As `loads`, without a copy as int64, which NumPy makes."""
-    found = np.zeros(count, np.int64)
-    for resource in resources:
-        found[resource] += 1
-    return found
 
 
 @njit

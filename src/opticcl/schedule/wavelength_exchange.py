@@ -26,7 +26,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
@@ -98,38 +98,9 @@ def arcs(num_nodes: int, first_lap: int, num_laps: int, num_steps: int = 1) -> A
     >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
     [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
     """
-    if worth_compiling(8 * num_laps * num_steps, _listed):
-        begin = np.stack([_first_laps(num_nodes, direction) for direction in (CLOCKWISE, COUNTER_CLOCKWISE)])
-        *columns, starts = _listed(num_nodes, first_lap, num_laps, num_steps, begin)
-        return Arcs(columns[0], columns[1], columns[2], columns[3], starts)
-    lap = np.arange(first_lap, first_lap + num_laps * num_steps)
-    stops = np.empty((num_steps, 2, num_laps, 5), np.int32)  # the first again behind the last
-    for direction in (CLOCKWISE, COUNTER_CLOCKWISE):
-        stops[:, direction, :, :4] = _stops(num_nodes, direction, lap).reshape(num_steps, num_laps, 4)
-    stops[..., 4] = stops[..., 0]
-    src, dst = stops[..., :4], stops[..., 1:]
-    there = src != dst
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=(1, 2, 3)))])
-    way, nth = np.arange(2, dtype=np.int32)[:, None, None], np.arange(num_laps, dtype=np.int32)[:, None]
-    columns = [np.broadcast_to(column, there.shape)[there] for column in (src, dst, way, nth)]
-    return Arcs(columns[0], columns[1], columns[2], columns[3], starts)
-
-
-def _stops(num_nodes: int, direction: int, lap: IntArray) -> IntArray:
-    """Four stops of each lap, int64 (n, 4); a stop equal to the previous one is empty, as all are beyond the last lap."""
-    begin = _first_laps(num_nodes, direction)
-    k = np.searchsorted(begin, lap, side="right") - 1
-    a, b = k, num_nodes // 2 + k
-    first, third = (a, b) if direction == CLOCKWISE else (b, a)
-    behind = lap - begin[k] + 1
-    x, y = a + behind, b + behind
-    short = x >= num_nodes // 2  # no node is left on the side of x
-    x = np.where(short, third, x)
-    if num_nodes % 2 == 0:  # nor on the side of y
-        y = np.where(short, third, y)
-    stops = np.stack([first, x, third, y], axis=1)
-    stops[lap >= begin[-1]] = 0
-    return stops
+    begin = np.stack([_first_laps(num_nodes, direction) for direction in (CLOCKWISE, COUNTER_CLOCKWISE)])
+    src, dst, direction, lap, starts = _listed(num_nodes, first_lap, num_laps, num_steps, begin)
+    return Arcs(src, dst, direction, lap, starts)
 
 
 @njit

@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["add_loads", "busiest_ends", "first_of_messages", "most_to_add", "path_sums", "ranges_apart"]
+__all__ = ["add_loads", "busiest_ends", "first_of_messages", "path_sums", "ranges_apart"]
 
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
@@ -61,29 +61,6 @@ def first_of_messages(src, dst, op, ranks, ops, first):  # type: ignore[no-untyp
         if seen_by[message] != src[row]:
             seen_by[message] = src[row]
             first[row] = True
-
-
-@njit
-def most_to_add(dst, count, op, adds, ranks):  # type: ignore[no-untyped-def]
-    """The first of the ranks where most chunks arrive to be added, how many these are, and how many transfers bring them.
-
-    Args:
-        dst: of each transfer, 0 to ranks - 1, int32.
-        count: chunks of each, int32 [chunks].
-        op: of each, uint8.
-        adds: bit of operations that add.
-        ranks: number of them [count].
-    """
-    arrived, rows = np.zeros(ranks, np.int64), np.zeros(ranks, np.int64)
-    for i in range(len(dst)):
-        if op[i] & adds:
-            arrived[dst[i]] += count[i]
-            rows[dst[i]] += 1
-    busiest = 0
-    for rank in range(ranks):
-        if arrived[rank] > arrived[busiest]:
-            busiest = rank
-    return busiest, arrived[busiest], rows[busiest]
 
 
 @njit

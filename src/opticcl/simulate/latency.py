@@ -21,7 +21,6 @@ import numpy.typing as npt
 from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
-from opticcl.kernels import worth_compiling
 from opticcl.simulate._step_kernels import first_of_messages, path_sums
 
 __all__ = [
@@ -95,7 +94,7 @@ class PathLatency:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         hops, table = circuits.hops, self._table
         assert table is not None  # hops add something
-        if hops_within(hops, len(table)) and worth_compiling(len(hops), path_sums):
+        if hops_within(hops, len(table)):
             return np.asarray(path_sums(table, hops, circuits.hop_offsets))
         return np.bincount(circuits.hop_owner(), table[hops], minlength=len(circuits))  # refuses hops that do not exist
 
@@ -189,7 +188,7 @@ def _first_transfers(src: IntArray, dst: IntArray, op: npt.NDArray[np.uint8]) ->
         return None
     ranks, ops = 1 + max(int(src.max()), int(dst.max())), 1 + int(op.max())
     first = np.zeros(len(src), bool)
-    if worth_compiling(len(src), first_of_messages) and min(int(src.min()), int(dst.min())) >= 0:
+    if min(int(src.min()), int(dst.min())) >= 0:
         first_of_messages(src, dst, op, ranks, ops, first)
     else:
         first[np.unique((src.astype(np.int64) * ranks + dst) * ops + op, return_index=True)[1]] = True

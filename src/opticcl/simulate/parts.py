@@ -10,8 +10,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
-from opticcl.kernels import worth_compiling
-from opticcl.simulate._step_kernels import most_to_add, ranges_apart
+from opticcl.simulate._step_kernels import ranges_apart
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -71,12 +70,9 @@ def busiest_sum(transfers: Transfers) -> tuple[int, int]:
     if not len(adds) or not adds.any():
         return 0, 0
     dst = transfers.dst
-    if worth_compiling(len(dst), most_to_add) and dst.min() >= 0:
-        rank, arrived, rows = most_to_add(dst, transfers.chunk_n, transfers.op, int(Op.REDUCE), 1 + int(dst.max()))
-    else:
-        chunks, mine = (np.bincount(dst[adds], of) for of in (transfers.chunk_n[adds], None))
-        rank = chunks.argmax()
-        arrived, rows = chunks[rank], mine[rank]
+    chunks, rows_of = (np.bincount(dst[adds], of) for of in (transfers.chunk_n[adds], None))
+    rank = chunks.argmax()
+    arrived, rows = chunks[rank], rows_of[rank]
     if rows == 1:
         return int(arrived), int(arrived)
     _, lo, n = _ranges(transfers.take(np.flatnonzero((dst == rank) & adds)))
@@ -126,7 +122,7 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     if assumed.compute == "chain":
         return memory_traffic("chain", arrived, arrived)
     covered = np.zeros(len(arrived), np.int64)
-    if not (worth_compiling(len(dst), ranges_apart) and ranges_apart(dst, lo, n, covered)):
+    if not ranges_apart(dst, lo, n, covered):
         order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
         dst, lo, end = dst[order], lo[order], (lo + n)[order]
         covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
