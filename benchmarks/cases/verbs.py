@@ -26,6 +26,12 @@ for _name, _nodes, _further in (
     _words = ("compare", "--nodes", str(_nodes), *_further)
     register(f"verbs.{_name}", f"opticcl {' '.join(_words)}", lambda words=_words: command(*words), whole=True)
 
+for _name in ("ideal", "torus", "sipac"):
+    for _verb in ("compare", "verify"):
+        _words = (_verb, "-f", _name, "--nodes", "262144")
+        _text = f"opticcl {' '.join(_words)}"
+        register(f"verbs.{_verb}_262144_{_name}", _text, lambda words=_words: command(*words), whole=True)
+
 
 @case("verbs.two_jobs", "opticcl compare --nodes 4096 with two jobs, against one")
 def two_jobs() -> Run:

@@ -5,16 +5,13 @@ import pytest
 
 from opticcl.assumptions import assumptions
 from opticcl.ir import Op, Transfers
-from opticcl.simulate import parts
 from opticcl.simulate.parts import summed_chunks, sums_s
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("compute", ["fused", "chain"])
 @pytest.mark.parametrize("steps", [(1,), (2,), (3,), (1, 2), (2, 3)])
-def test_they_count_as_their_single_chunks(monkeypatch, steps, compute, compiled):
+def test_they_count_as_their_single_chunks(steps, compute):
     """Ranges that overlap in part, at one distance and at several, against a set of chunks for each rank."""
-    monkeypatch.setattr(parts, "worth_compiling", lambda count, kernel: compiled)
     random = np.random.default_rng(7)
     assumed = assumptions("common", compute=compute)
     for _ in range(40):
