@@ -10,7 +10,6 @@ here, after the others: so every error is the same as without processes. Whateve
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import pickle
@@ -190,7 +189,7 @@ def _work(
 
 
 def _begin(inherited: Iterable[Connection], cap: int) -> None:
-    """Prepare a process: the parent ends it, its memory is capped, and the parent's objects are left as they are.
+    """Prepare a process: the parent ends it, and its memory is capped.
 
     Args:
         inherited: ends of pipes that belong to the parent.
@@ -198,7 +197,6 @@ def _begin(inherited: Iterable[Connection], cap: int) -> None:
     """
     import resource
 
-    gc.freeze()  # what the parent made is not searched for cycles again, and stays shared
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()

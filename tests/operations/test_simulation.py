@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 from tests.engines import closed_form
@@ -49,19 +47,6 @@ def test_1024_nodes():
     hops = [5, 5, 5, 5, 3, 3, 3, 1, 1, 1]
     assert played.control_s * 1e5 == pytest.approx(hops + hops[::-1])
     assert (played.messages, played.repeated, played.lost) == (2 * 20 * 1024, 0, 0)
-
-
-def test_the_search_for_cycles_goes_on_afterwards():
-    """Also where it was off before, and after a refusal."""
-    assert gc.isenabled()
-    simulate(plan_of("oddl:shape=2"), MB)
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        simulate(plan_of("oddl:shape=2"), MB)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_a_job_from_rest_has_one_exchange_less():

@@ -11,9 +11,7 @@ starts from rest (follows=False) has one exchange less.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
@@ -182,9 +180,8 @@ def simulate(
         )
     step, payload_s, reduced_bytes = _exchange_loads(plan, size_bytes)
     reduction_s = reduced_bytes * (3 / memory_bytes_per_s if memory_bytes_per_s else 0.0)
-    with _garbage_collection_paused():
-        queue = _EventQueue(plan, channel or Channel(), follows, payload_s, reduction_s, overlap, watch)
-        queue.run()
+    queue = _EventQueue(plan, channel or Channel(), follows, payload_s, reduction_s, overlap, watch)
+    queue.run()
     waited = np.array(queue.waited).reshape(len(step), len(queue.scripts))
     active = (
         np.array([list(map(bool, script.meets)) for script in queue.scripts])
@@ -228,18 +225,6 @@ def _exchange_loads(plan: CircuitPlan, size_bytes: int) -> tuple[list[int], np.n
             adds.append(adding)
     shape = (len(step), n)
     return step, np.array(sends).reshape(shape), np.array(adds).reshape(shape)
-
-
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Pause cyclic garbage collection: the queue makes a million tuples and no cycle, and each collection visits all."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _EventQueue:

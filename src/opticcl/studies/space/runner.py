@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -99,7 +97,7 @@ def run_space(
     Raises: StateFileError, OutputError: as `Ledger` raises them; what was finished before is kept.
     """
     points = list(space.points())
-    with _long_lived(), Ledger(folder, f"{version} {space.judged_by}") as ledger:
+    with Ledger(folder, f"{version} {space.judged_by}") as ledger:
         states = ledger.states()
         opened = {i for i, point in enumerate(points) if states.get(point.key, "pending") in ("pending", "crashed")}
         table = folder / RESULTS
@@ -119,16 +117,6 @@ def run_space(
             key: (state, why, row.get("verdict", "right") != "right") for key, (state, why, row) in results.items()
         }
         return _progressed(points, outcomes, len(opened))
-
-
-@contextmanager
-def _long_lived() -> Iterator[None]:
-    """Within this, what exists already is not searched for cycles: the compiler's tables outlive every study."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def _compute(
