@@ -29,7 +29,8 @@ MACHINES = (
     "ramp:groups=4,racks=2,wavelengths=4",
     "ramp:groups=3,racks=2,wavelengths=6",
 )
-COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier", "broadcast")
+MORE = ("reduce_scatter", "all_gather", "barrier", "broadcast")
+COLLECTIVES = ("all_reduce", "all_to_all", *(pytest.param(name, marks=pytest.mark.deep) for name in MORE))
 
 
 def plans(where, collective):
