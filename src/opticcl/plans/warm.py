@@ -1,8 +1,4 @@
-"""Compiles the kernels beforehand, by small plans of every kind, so that the first command takes no longer than the second.
-
-Two processes make the same plans, one of them in reverse order: each kernel is compiled by the one that comes to it first, and
-loaded by the other.
-"""
+"""Compiles the kernels beforehand, by small plans of every kind, so that the first command takes no longer than the second."""
 
 from __future__ import annotations
 
@@ -25,7 +21,6 @@ from opticcl.kernels import always_compiled
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
 from opticcl.plans.plan import compile
-from opticcl.processes import each, number_of_jobs
 from opticcl.simulate import simulate
 
 __all__ = ["Warmth", "kernels", "warm"]
@@ -56,21 +51,11 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
         progress: called with a line of text before each part of the work.
     """
     begun = time.perf_counter()
-    parts = {**_ALWAYS, **(_FURTHER if engines else {})}
-    orders = [list(parts.items()), list(parts.items())[::-1]]
-
-    def work(i: int, progress: ProgressCallback) -> dict[tuple[str, str], bool]:
-        with always_compiled():
-            for what, run in orders[i]:
-                progress(what)
-                run()
-        return _made()
-
-    jobs = min(len(orders), number_of_jobs(None)) if sys.platform == "linux" else 1
-    found: dict[tuple[str, str], bool] = {}
-    for made in each(work, jobs, jobs=jobs, progress=progress):
-        for one, now in made.items():
-            found[one] = found.get(one, False) or now
+    with always_compiled():
+        for what, run in {**_ALWAYS, **(_FURTHER if engines else {})}.items():
+            progress(what)
+            run()
+    found = _made()
     compiled = sum(found.values())
     return Warmth(compiled, len(found) - compiled, _directory(), time.perf_counter() - begun)
 
