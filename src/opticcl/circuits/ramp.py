@@ -266,9 +266,9 @@ class _Skewed(Represented):
     def _places_joined(self, step: int) -> tuple[int, int]:
         """By how many places a move goes on, and among how many."""
         machine, phase = self.fabric.machine_as(Ramp), self.exchange.phases[step]
-        return machine.groups if phase == "B" else 1, machine.wavelengths // (
-            self.exchange.classes if phase in "CD" else 1
-        )
+        along = machine.groups if phase == "B" else 1
+        classes = self.exchange.classes if phase in "CD" else 1
+        return along, machine.wavelengths // classes
 
     def symmetric(self, step: int) -> SymmetricRounds | None:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.

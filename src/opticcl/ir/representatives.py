@@ -19,13 +19,7 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.phases import Steps
 from opticcl.ir.transfers import Transfers
 
-__all__ = [
-    "LightMove",
-    "Represented",
-    "StepImages",
-    "SymmetricRounds",
-    "first_of_orbit",
-]
+__all__ = ["LightMove", "Represented", "StepImages", "SymmetricRounds", "first_of_orbit"]
 
 
 @dataclass(frozen=True)
@@ -111,7 +105,10 @@ class SymmetricRounds:
 
 
 class Represented(ABC):
-    """A rule that gives the circuits of some senders for those of all."""
+    """A rule that gives the circuits of some senders for those of all.
+
+    Where it does, circuits of a step are by definition the images of these; what it lists is a reading of that definition.
+    """
 
     @abstractmethod
     def represents(self, step: int) -> bool:
