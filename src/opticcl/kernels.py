@@ -91,12 +91,10 @@ def _numba() -> ModuleType:
     return numba
 
 
-def worth_compiling(rows: int, kernel: Any = None) -> bool:
+def worth_compiling(rows: int) -> bool:
     """Whether a kernel does that many rows sooner than NumPy, where it has to be loaded from the disk first.
 
-    Args:
-        rows: of this call [count].
-        kernel: that does the same; all are loaded in about the same time.
+    Args: rows: of this call [count].
     """
     return rows >= LOADED_FROM if _forced is None else _forced
 

@@ -140,7 +140,7 @@ def test_the_busiest_node_of_any_step(compiled, where, drawn):
     schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i: transfers)
     rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), adds.tolist(), strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(facts_module, "worth_compiling", lambda count, kernel: compiled)
+        patch.setattr(facts_module, "worth_compiling", lambda count: compiled)
         _check_rows(where, schedule, rows)
 
 
@@ -183,7 +183,7 @@ def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch, options,
 def test_ranks_that_are_none_are_refused(monkeypatch, compiled):
     """No kernel writes beside its tables."""
     where = fabric("ideal:nodes=4")
-    monkeypatch.setattr(facts_module, "worth_compiling", lambda count, kernel: compiled)
+    monkeypatch.setattr(facts_module, "worth_compiling", lambda count: compiled)
     for ends in (([0, -1], [1, 2]), ([0, 1], [1, -1])):
         transfers = Transfers.of(*ends, 0, 1, Op.REDUCE)
         schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i, t=transfers: t)

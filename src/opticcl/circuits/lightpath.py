@@ -389,7 +389,7 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
     if (circuits.wavelength_n == width).all() and not (lo % width).any():
         sets = -(-fabric.num_wavelengths // width)
-        if worth_compiling(len(circuits.hops), _in_sets):
+        if worth_compiling(len(circuits.hops)):
             return (
                 _in_sets(circuits.hops, circuits.hop_offsets, lo // width, sets),
                 circuits.hop_offsets,

@@ -277,7 +277,7 @@ def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[In
     offsets = np.concatenate([[0], np.cumsum(_distance(fabric, transfers, direction))])
     hops = np.empty(offsets[-1], np.int32)
     columns, rows = sides(fabric)
-    fill = _fill if worth_compiling(len(hops), _fill) else _fill_columns
+    fill = _fill if worth_compiling(len(hops)) else _fill_columns
     fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
     return hops, offsets
 

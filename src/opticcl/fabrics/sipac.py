@@ -430,7 +430,7 @@ class Sipac(FailingFabric):
 
     def _one_digit_apart(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         src, dst = np.broadcast_arrays(src, dst)
-        if worth_compiling(src.size, one_digit_apart):
+        if worth_compiling(src.size):
             pairs = (np.ravel(end.astype(np.int32, copy=False)) for end in (src, dst))
             return np.asarray(one_digit_apart(*pairs, np.array(self.sides, np.int32))).reshape(src.shape)
         apart = np.abs(np.subtract(src, dst, dtype=np.int64))

@@ -300,9 +300,8 @@ def _worth_a_kernel(links: int) -> bool:
     """Whether `_fastest_of` is to be used on that many links; compilers are loaded only where it may be."""
     if not worth_compiling(links):
         return False
-    from opticcl.plans._held_kernels import first_fastest
 
-    return worth_compiling(links, first_fastest)
+    return worth_compiling(links)
 
 
 def _fastest_of(

@@ -552,7 +552,7 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
         amount: size of each [chunks].
     """
     ends = transfers.src, transfers.dst
-    if worth_compiling(len(amount), busiest_ends) and min(int(end.min()) for end in ends) >= 0:
+    if worth_compiling(len(amount)) and min(int(end.min()) for end in ends) >= 0:
         sent, received, *chunks = busiest_ends(*ends, amount, 1 + max(int(end.max()) for end in ends))
         return int(sent), int(received), int(chunks[0]), int(chunks[1])
     counts = [int(np.bincount(end).max()) for end in ends]
@@ -571,7 +571,7 @@ def _add_loads(carried: np.ndarray, circuits: Circuits, chunks: np.ndarray) -> N
         chunks: of each route, float64 (routes,).
     """
     hops, offsets = circuits.hops, circuits.hop_offsets
-    if worth_compiling(len(hops), add_loads) and hops_within(hops, len(carried)):  # else NumPy refuses them
+    if worth_compiling(len(hops)) and hops_within(hops, len(carried)):  # else NumPy refuses them
         add_loads(carried, hops, offsets, chunks)
     else:
         carried += np.bincount(hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))

@@ -483,7 +483,7 @@ def count_usage(
         depth: wavelengths counted apart [count].
         counts: (resource, wavelength) -> circuits, changed.
     """
-    if depth == 1 or not worth_compiling(len(index), _count_usage):
+    if depth == 1 or not worth_compiling(len(index)):
         places = _places(index, owner, lo, n, step, depth)[0]
         if len(counts) > SPARSE * len(places):
             np.add.at(counts, places, 1)
@@ -540,7 +540,7 @@ def _write_settings(
         setting: of each row.
         table: (resource, wavelength) -> setting, or -1; changed.
     """
-    if worth_compiling(len(index), _write_all):
+    if worth_compiling(len(index)):
         return np.asarray(_write_all(*_columns(index, owner), np.asarray(setting, np.int64), lo, n, step, depth, table))
     place, row = _places(index, owner, lo, n, step, depth)
     places, first, which = np.unique(place, return_index=True, return_inverse=True)
