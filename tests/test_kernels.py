@@ -245,6 +245,29 @@ def test_a_kernel_is_compiled_again_when_its_file_changes(sums):
     assert said() == "True 23 23 False added 1 0"
 
 
+IMPORTING = """
+from opticcl.kernels import njit
+from sums import added
+
+
+@njit
+def doubled(a):
+    return 2 * a
+
+
+print(doubled(2), added(1, 2))
+"""
+
+
+def test_a_kernel_is_compiled_beside_one_of_another_file(sums):
+    """What a module imports is not compiled with its own kernels, but with those of the file that defines it."""
+    source, variables = sums
+    (source.parent / "importing.py").write_text(IMPORTING, "utf-8")
+    words = [sys.executable, "importing.py"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=variables, cwd=source.parent)
+    assert done.stdout.strip() == "4 3", done.stderr
+
+
 def test_the_file_is_locked_until_the_compiler_is_done(tmp_path):
     """A kernel that the first one calls locks nothing, and releases nothing."""
     fcntl = pytest.importorskip("fcntl")

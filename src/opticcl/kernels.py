@@ -53,11 +53,11 @@ class Kernel:
     def compiled(self) -> Any:
         """The function that numba made of it.
 
-        Those of all kernels of the module take their place there, where numba finds what the kernel calls.
+        Those of all kernels that the module defines take their place there, where numba finds what the kernel calls.
         """
         names = self.py_func.__globals__
         for name, value in list(names.items()):
-            if isinstance(value, Kernel):
+            if isinstance(value, Kernel) and value.py_func.__globals__ is names:
                 names[name] = value._decorated
         return self._decorated
 
