@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, cached_property
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from opticcl.interrupts import temporary
 
-__all__ = ["Kernel", "always_compiled", "keep_kernels", "never_compiled", "njit", "worth_compiling"]
+__all__ = ["Kernel", "always_compiled", "compiled_kernels", "keep_kernels", "never_compiled", "njit", "worth_compiling"]
 
 LOADED_FROM = 1 << 14
 """Rows that NumPy does while a kernel is loaded from the disk."""
@@ -33,49 +35,91 @@ class Kernel:
 
     A kernel calls kernels of its own module alone: numba compiles one that is on the disk again when its own file changes,
     whatever becomes of others.
+
+    Args:
+        function: to be compiled.
+        options: of `numba.njit`.
+        writes: names of the arrays that it changes, as `njit` takes them.
     """
 
-    def __init__(self, function: Any, options: dict[str, Any]):
-        """Make a kernel.
-
-        Args:
-            function: to be compiled.
-            options: of `numba.njit`.
-        """
+    def __init__(self, function: FunctionType, options: dict[str, Any], writes: tuple[str, ...] | None = None):
+        """Compile nothing yet."""
         self.py_func, self._options = function, options
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
+        code = function.__code__
+        arguments = code.co_varnames[: code.co_argcount] if writes is not None else ()
+        self._reads = [at for at, name in enumerate(arguments) if name not in (writes or ())]
 
     def __call__(self, *arguments: Any) -> Any:
         """The result of the compiled function."""
-        return self.compiled(*arguments)
+        if not self._reads:
+            return self.compiled(*arguments)
+        given = list(arguments)
+        for at in self._reads:
+            given[at] = _read_only(given[at])
+        return self.compiled(*given)
 
     @cached_property
     def compiled(self) -> Any:
-        """The function that numba made of it.
+        """The function that numba made of it, which finds those of other kernels under the names of its module."""
+        if self.__module__ not in _compiled:
+            names = dict(self.py_func.__globals__)
+            mine = {
+                name: value
+                for name, value in names.items()
+                if isinstance(value, Kernel) and value.__module__ == self.__module__
+            }
+            names.update({name: kernel._decorated(names) for name, kernel in mine.items()})
+            _compiled.setdefault(self.__module__, {name: names[name] for name in mine})
+        return _compiled[self.__module__][self.__name__]
 
-        Those of all kernels that the module defines take their place there, where numba finds what the kernel calls.
-        """
-        names = self.py_func.__globals__
-        for name, value in list(names.items()):
-            if isinstance(value, Kernel) and value.py_func.__globals__ is names:
-                names[name] = value._decorated
-        return self._decorated
-
-    @cached_property
-    def _decorated(self) -> Any:
-        return _numba().njit(nogil=True, **self._options)(self.py_func)
+    def _decorated(self, names: dict[str, Any]) -> Any:
+        """The function that numba makes of it with these names in place of those of its module."""
+        old = self.py_func
+        function = FunctionType(old.__code__, names, old.__name__, old.__defaults__, old.__closure__)
+        function.__qualname__, function.__doc__ = old.__qualname__, old.__doc__
+        return _numba().njit(nogil=True, **self._options)(function)
 
 
-def njit(function: Any = None, /, *, cache: bool = True, **options: Any) -> Any:
+_compiled: dict[str, dict[str, Any]] = {}
+"""What numba made of the kernels of each module that has called one, by name."""
+
+
+def compiled_kernels() -> dict[str, Any]:
+    """What numba made of the kernels of all modules that have called one, by module and name."""
+    return {
+        f"{module}.{name}": kernel for module, kernels in sorted(_compiled.items()) for name, kernel in kernels.items()
+    }
+
+
+def _read_only(given: Any) -> Any:
+    """The same array, or arrays of a tuple, that cannot be written."""
+    if isinstance(given, tuple):
+        return tuple(map(_read_only, given))
+    if not isinstance(given, np.ndarray) or not given.flags.writeable:
+        return given
+    view = given.view()
+    view.flags.writeable = False
+    return view
+
+
+def njit(function: Any = None, /, *, cache: bool = True, writes: tuple[str, ...] | None = None, **options: Any) -> Any:
     """Decorator of a kernel: `numba.njit` at its first call, kept on the disk.
 
     Args:
         function: to be compiled; None: the decorator takes options.
         cache: whether it is kept for itself; false for a part of another kernel.
+        writes: names of the arrays that it changes. All others are given as read-only ones, so that what is compiled serves
+            arrays that can be written and those that cannot. None: arrays are given as they are, and numba compiles it for
+            each such combination of types.
         options: of `numba.njit`.
     """
     options["cache"] = cache
-    return Kernel(function, options) if function is not None else lambda function: Kernel(function, options)
+    return (
+        Kernel(function, options, writes)
+        if function is not None
+        else lambda function: Kernel(function, options, writes)
+    )
 
 
 @cache

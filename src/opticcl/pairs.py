@@ -97,7 +97,7 @@ def among(numbers: IntArray, ascending: IntArray) -> np.ndarray:
     return np.asarray(ascending[place] == numbers)
 
 
-@njit
+@njit(writes=("starts", "receivers"))
 def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-def]
     """Write the distinct receivers of each sender; returns how many there are in all.
 
@@ -134,7 +134,7 @@ def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-d
     return count
 
 
-@njit
+@njit(writes=())
 def _within(starts, dst, other_starts, other_dst):  # type: ignore[no-untyped-def]
     """Whether all pairs are among others.
 

@@ -9,7 +9,7 @@ from opticcl.kernels import njit
 __all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "one_digit_apart", "slices"]
 
 
-@njit
+@njit(writes=())
 def breaks_off(hops, offsets, src, dst, tail, head, not_through):  # type: ignore[no-untyped-def]
     """Whether a path is no walk along links from its sender to its receiver, or passes a vertex below `not_through`.
 
@@ -123,7 +123,7 @@ def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-
     return hops, offsets
 
 
-@njit
+@njit(writes=())
 def one_digit_apart(src, dst, sides):  # type: ignore[no-untyped-def]
     """Whether two numbers differ in one digit alone, bool (pairs,).
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
-from opticcl.kernels import always_compiled
+from opticcl.kernels import always_compiled, compiled_kernels
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
 
-__all__ = ["Warmth", "kernels", "warm"]
+__all__ = ["Warmth", "warm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +61,10 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
 def _made() -> dict[tuple[str, str], bool]:
     """Kernels that this process has, by name and types, and whether it compiled them."""
     made = {}
-    for name, kernel in kernels().items():
+    for name, kernel in compiled_kernels().items():
         made.update({(name, str(types)): False for types in kernel.stats.cache_hits})
         made.update({(name, str(types)): True for types in kernel.stats.cache_misses})
     return made
-
-
-def kernels() -> dict[str, Any]:
-    """The kernels of all modules that are imported, by module and name."""
-    found: dict[int, tuple[str, Any]] = {}
-    for name, module in sorted(sys.modules.items()):
-        if name.startswith("opticcl."):
-            for value in list(vars(module).values()):
-                if hasattr(value, "nopython_signatures") and value.py_func.__module__ == name:
-                    found[id(value)] = (f"{name}.{value.py_func.__name__}", value)
-    return dict(found.values())
 
 
 def _machines(nodes: int) -> list[Fabric]:

@@ -24,7 +24,7 @@ def edge_colouring(left: IntArray, right: IntArray, num_vertices: int, num_colou
     return np.asarray(_colours(np.asarray(left, np.int64), np.asarray(right, np.int64), num_vertices, num_colours))
 
 
-@njit
+@njit(writes=())
 def _colours(left, right, num_vertices, num_colours):  # type: ignore[no-untyped-def]
     # vertex at the other end of the edge of each colour, -1 for none
     at_left = np.full((num_vertices, num_colours), -1, np.int32)

@@ -41,7 +41,7 @@ def dimension_order(
     return hops, offsets
 
 
-@njit
+@njit(writes=("hops",))
 def _walk(start, east, south, columns, row_first, offsets, hops):  # type: ignore[no-untyped-def]
     """Write the edges of each path: `east` tiles east (west if negative), `south` tiles south (north if negative)."""
     for i in range(len(start)):

@@ -11,7 +11,7 @@ __all__ = ["add_loads", "busiest_ends", "first_of_messages", "path_sums", "range
 MOST_RANGES = 8  # of a rank, which are compared with each other
 
 
-@njit
+@njit(writes=())
 def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
     """Most transfers that a rank sends, and receives; and most chunks of each.
 
@@ -35,7 +35,7 @@ def busiest_ends(src, dst, amount, ranks):  # type: ignore[no-untyped-def]
     return most_sent, most_received, most_chunks_sent, most_chunks_received
 
 
-@njit
+@njit(writes=("first",))
 def first_of_messages(src, dst, op, ranks, ops, first):  # type: ignore[no-untyped-def]
     """Mark the first transfer of each message: each sender, receiver and operation.
 
@@ -63,7 +63,7 @@ def first_of_messages(src, dst, op, ranks, ops, first):  # type: ignore[no-untyp
             first[row] = True
 
 
-@njit
+@njit(writes=("covered",))
 def ranges_apart(dst, lo, count, covered):  # type: ignore[no-untyped-def]
     """Whether the ranges that arrive at a rank are equal or have no chunk in common, at most `MOST_RANGES` different ones.
 
@@ -91,7 +91,7 @@ def ranges_apart(dst, lo, count, covered):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit
+@njit(writes=())
 def path_sums(table, hops, offsets):  # type: ignore[no-untyped-def]
     """Sum of the values of the hops of each path, float64 (paths,).
 
@@ -107,7 +107,7 @@ def path_sums(table, hops, offsets):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit
+@njit(writes=("carried",))
 def add_loads(carried, hops, offsets, chunks):  # type: ignore[no-untyped-def]
     """Add what each path carries to the links on it.
 

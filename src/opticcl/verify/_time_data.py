@@ -155,7 +155,7 @@ def _inside(first, count, apart, width):  # type: ignore[no-untyped-def]
     return range(first + skipped * apart, min(first + count * apart, width), apart)
 
 
-@njit
+@njit(writes=("ready", "left", "copied", "ready_of", "missing"))
 def _replay_step(  # type: ignore[no-untyped-def]
     src,
     dst,

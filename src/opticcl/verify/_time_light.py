@@ -318,7 +318,7 @@ def _until_used(
     return begins, ends
 
 
-@njit
+@njit(writes=())
 def _spans_of_idle(order, new, idle, start, left):  # type: ignore[no-untyped-def]
     """Starts and ends of all rows; see `_until_used`.
 

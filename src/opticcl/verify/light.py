@@ -516,7 +516,7 @@ def _columns(index: IntArray, owner: IntArray | None) -> tuple[IntArray, IntArra
     return np.asarray(index, np.int64), np.arange(len(index)) if owner is None else owner
 
 
-@njit
+@njit(writes=("counts",))
 def _count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
     for i in range(len(index)):
         for w in range(n[owner[i]]):
@@ -554,7 +554,7 @@ def _write_settings(
     return np.array([len(clashes), row[at], standing[at], wanted[at]])
 
 
-@njit
+@njit(writes=("table",))
 def _write_all(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
     clash = np.zeros(4, np.int64)
     for i in range(len(index)):

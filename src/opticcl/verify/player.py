@@ -34,7 +34,7 @@ OVERWRITTEN, NOT_HELD, OTHER_SIZE = range(3)
 """Rules that a transfer breaks: rows of the counters of `play`."""
 
 
-@njit
+@njit(writes=())
 def rows_by_chunk(lo, n, distance, first, last):  # type: ignore[no-untyped-def]
     """Rows that carry each chunk from first to before last, in order: (starts, rows).
 
@@ -70,6 +70,16 @@ def _holds(kind, one, table, chunk, rank):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _count(broken, rule, entry, chunk, held):  # type: ignore[no-untyped-def]
+    """Count that a rule is broken, and keep where it is first."""
+    if broken[rule, 0] == 0:
+        broken[rule, 1] = entry
+        broken[rule, 2] = chunk
+        broken[rule, 3] = held
+    broken[rule, 0] += 1
+
+
+@njit(writes=())
 def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, stale, num_ranks):  # type: ignore[no-untyped-def]
     """Play chunks one after the other.
 
@@ -133,13 +143,9 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
                         written[rank] = -1
                 there = held[src[row]]
                 if there == 0:
-                    if broken[NOT_HELD, 0] == 0:
-                        broken[NOT_HELD, 1:] = entry, chunk, 0
-                    broken[NOT_HELD, 0] += 1
+                    _count(broken, NOT_HELD, entry, chunk, 0)
                 elif apart and there != parts[row]:
-                    if broken[OTHER_SIZE, 0] == 0:
-                        broken[OTHER_SIZE, 1:] = entry, chunk, there
-                    broken[OTHER_SIZE, 0] += 1
+                    _count(broken, OTHER_SIZE, entry, chunk, there)
                 carried[entry - a] = there
             for entry in range(first, end):
                 if op[rows[entry]] & _GIVES_UP:
@@ -148,9 +154,7 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
                 row = rows[entry]
                 rank, copies = dst[row], op[row] == _COPY
                 if written[rank] >= 2 * turn and (copies or written[rank] == 2 * turn):
-                    if broken[OVERWRITTEN, 0] == 0:
-                        broken[OVERWRITTEN, 1:] = entry, chunk, 0
-                    broken[OVERWRITTEN, 0] += 1
+                    _count(broken, OVERWRITTEN, entry, chunk, 0)
                 written[rank] = 2 * turn if copies else 2 * turn + 1
                 held[rank] = carried[entry - a] if copies else min(held[rank] + carried[entry - a], MOST_HELD)
             first, turn = end, turn + 1
