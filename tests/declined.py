@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Container
 from pathlib import Path
 
 from opticcl.collective import COLLECTIVES, Request
@@ -18,14 +19,14 @@ not exist are listed here by their reason. This page is written by `python -m te
 PAGE = Path(__file__).parents[1] / "docs/declined.md"
 
 
-def reasons(most: int = 64) -> dict[tuple[str, str], dict[str, set[str]]]:
-    """Algorithm and reason -> the fabrics of each collective that it concerns, on machines of up to `most` nodes."""
+def reasons(numbers: Container[int] = range(65)) -> dict[tuple[str, str], dict[str, set[str]]]:
+    """Algorithm and reason -> the fabrics of each collective that it concerns, on machines of these numbers of nodes."""
     found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for algorithm in ALGORITHMS.names():
         for name in FABRICS.names():
             for collective in COLLECTIVES:
                 for size in sizes(name, collective):
-                    if size > most or isinstance(at_scale(name, size), str):
+                    if size not in numbers or isinstance(at_scale(name, size), str):
                         continue
                     plan = compiled(name, algorithm, size, Request(collective))
                     if isinstance(plan, str):

@@ -9,6 +9,7 @@ from opticcl.collective import COLLECTIVES, ROOTED, Request
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import CircuitPlan
+from opticcl.registry import convert_arguments, parse_call
 from opticcl.schedule import ALGORITHMS, generate
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 25, 27, 30, 32, 54, 64)
@@ -42,10 +43,18 @@ def pairs() -> Iterator[tuple[str, str]]:
 @cache
 def cells() -> tuple[tuple[str, str], ...]:
     """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
-    return tuple(
-        (fabric, algorithm)
-        for fabric, algorithm in pairs()
-        if any(not isinstance(compiled(fabric, algorithm, *case), str) for case in cases(fabric))
+    return tuple(pair for pair in pairs() if is_accepted(*pair))
+
+
+def is_accepted(fabric: str, algorithm: str) -> bool:
+    """Whether an algorithm accepts one of the cases of a fabric; no step is generated."""
+    name, written = parse_call(algorithm)
+    maker = ALGORITHMS.get(name)
+    parameters = convert_arguments(maker.generate, written, name, positional=2)
+    return any(
+        maker.accepts(request, machine, **parameters) is None
+        for size, request in cases(fabric)
+        if not isinstance(machine := at_scale(fabric, size), str)
     )
 
 
