@@ -43,24 +43,23 @@ def pairs() -> Iterator[tuple[str, str]]:
 @cache
 def cells() -> tuple[tuple[str, str], ...]:
     """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
-    return tuple(pair for pair in pairs() if is_accepted(*pair))
+    return tuple(pair for pair in pairs() if any(True for _ in accepted(*pair)))
 
 
-def is_accepted(fabric: str, algorithm: str) -> bool:
-    """Whether an algorithm accepts one of the cases of a fabric; no step is generated."""
+def accepted(fabric: str, algorithm: str, *collectives: str) -> Iterator[tuple[int, Request]]:
+    """The cases of a fabric that an algorithm accepts, of all collectives or of some; no step is generated."""
     name, written = parse_call(algorithm)
     maker = ALGORITHMS.get(name)
     parameters = convert_arguments(maker.generate, written, name, positional=2)
-    return any(
-        maker.accepts(request, machine, **parameters) is None
-        for size, request in cases(fabric)
-        if not isinstance(machine := at_scale(fabric, size), str)
-    )
+    for size, request in cases(fabric, *collectives):
+        machine = at_scale(fabric, size)
+        if not isinstance(machine, str) and maker.accepts(request, machine, **parameters) is None:
+            yield size, request
 
 
-def cases(fabric: str) -> Iterator[tuple[int, Request]]:
-    """Numbers of nodes and requests at which a cell is tried, the largest first."""
-    for collective in COLLECTIVES:
+def cases(fabric: str, *collectives: str) -> Iterator[tuple[int, Request]]:
+    """Numbers of nodes and requests at which a cell is tried, the largest first; of all collectives or of some."""
+    for collective in collectives or COLLECTIVES:
         for size in reversed(sizes(fabric, collective)):
             for request in requests(collective, size):
                 yield size, request
