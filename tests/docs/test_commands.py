@@ -97,6 +97,10 @@ DEEP = {
     "opticcl jobs -f oddl:shape=8x8 --arrivals poisson:load=0.7,count=20 --policy best --json": (
         "1 s; tests/cli/test_jobs_over_time.py has the same"
     ),
+    "mpiexec -n 2 opticcl run -f lightpath:shape=1x2 -s 1kB -s 1MB --compare": "3 s; tests/execute/test_mpi.py has the same",
+    "mpiexec -n 2 opticcl run -f lightpath:shape=1x2 -s 100kB --pace 50000 -o gantt.svg": (
+        "3 s; tests/execute/test_paced.py has the same"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
