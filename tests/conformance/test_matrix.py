@@ -149,7 +149,9 @@ def test_no_fabric_and_no_algorithm_is_left_out():
     rest = set(ALGORITHMS.names()) - {algorithm.partition(":")[0] for _, algorithm in cells()}
     assert {name for name, _ in cells()} == set(FABRICS.names())
     for algorithm in rest:
-        assert any(is_compiled(algorithm, collective, made) for made in machines for collective in COLLECTIVES), algorithm
+        assert any(is_compiled(algorithm, collective, made) for made in machines for collective in COLLECTIVES), (
+            algorithm
+        )
 
 
 def is_compiled(algorithm, collective, made):

@@ -58,11 +58,8 @@ def hosts(link):
 
 
 @needs_torch
-@pytest.mark.parametrize(
-    ("link", "least_s"),
-    [(RATE, 0.9 * BYTES * 8 / 80e6), pytest.param(DELAY, 0.04, marks=pytest.mark.deep)],
-    ids=["rate", "delay"],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize(("link", "least_s"), [(RATE, 0.9 * BYTES * 8 / 80e6), (DELAY, 0.04)], ids=["rate", "delay"])
 def test_two_hosts(link, least_s):
     """One rank on each: right results, over the interface that the variable names, no faster than the link."""
     with hosts(link) as names:

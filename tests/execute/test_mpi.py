@@ -81,7 +81,7 @@ def test_columns_of_nccl_tests(collective):
     ("processes", "options", "words"),
     [
         (1, ["PLAN"], "the plan has 2 ranks, mpiexec started 1; try mpiexec -n 2"),
-        (2, ["nowhere.parquet"], "nowhere.parquet"),
+        deep(2, ["nowhere.parquet"], "nowhere.parquet"),
         deep(2, ["PLAN", "--dtype", "words"], "--dtype: 'words' is not a NumPy type"),
         deep(2, ["PLAN", "--repeat", "0"], "--repeat: 0 is below 1"),
         deep(2, ["PLAN", "-s", "big"], "--size"),
@@ -214,7 +214,8 @@ def test_python_of_the_tests_has_mpi():
 
 @needs_mpi
 @pytest.mark.skipif(sys.platform != "linux", reason="the other processes are forked")
-@pytest.mark.parametrize("stopped", [0, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("stopped", [0, 1])
 def test_a_rank_that_stops_before_mpi_has_started_is_ended(tmp_path, stopped):
     """Within the time limit and the seconds in which processes of a job may begin; the others do not wait for ever."""
     words = f"{sys.executable} -m opticcl run -f ideal:nodes=2 -s 1kB --time-limit 1s"
