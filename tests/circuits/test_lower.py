@@ -112,3 +112,12 @@ def test_a_copy_of_the_function_of_rounds_gives_the_same_circuits(machine):
         its.dst.tolist(),
         its.hops.tolist(),
     )
+
+
+def test_a_step_of_too_many_circuits_is_declined_for_its_bytes():
+    """Before any circuit is made, with the step and the bytes."""
+    where = fabric("ocs:nodes=4096")
+    with pytest.raises(
+        UnsupportedError, match=r"16,773,120 transfers of step 0 take \S+ GB, at most \S+ GB are supported"
+    ):
+        lower(where, generate("mesh", "all_to_all", where))

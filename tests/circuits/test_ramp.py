@@ -11,7 +11,6 @@ from tests.engines import closed_form
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.circuits.ramp import _has_labels
 from opticcl.collective import Request
 from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Op, concatenate_circuits
@@ -342,31 +341,8 @@ def test_light_that_meets_goes_by_first_fit() -> None:
         assert verify(lower(without, generate(algorithm, name, without))).ok
 
 
-@pytest.mark.parametrize(
-    ("subnet", "filters", "labels"),
-    [
-        ("broadcast", "fixed", True), ("broadcast", "none", False), ("route_broadcast", "tunable", False),
-        ("route_switch", "none", False),
-    ],
-)  # fmt: skip
-def test_labels_have_planes_on_couplers_with_filters(subnet: str, filters: str, labels: bool) -> None:
-    """Of skewed exchanges alone."""
-    where = fabric(f"ramp:groups=2,racks=2,wavelengths=2,subnet={subnet},receiver={filters}")
-    for algorithm, due in (("skewed_exchange", labels), ("mesh", False)):
-        assert _has_labels(where, generate(algorithm, "all_to_all", where)) == due
-
-
 def test_the_printed_form_takes_one_round_in_every_step() -> None:
     """Also where a pair of groups has fewer transceivers than peers, which then meet."""
     made = plan((2, 2, 8), algorithm="ramp:variant=published")
     assert [len(made.rounds(i)) for i in range(4)] == [1] * 4
     assert rules(made)
-
-
-def test_memory_of_first_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a transfer: 88 bytes, and 40 for each of its circuits, as many as a group has transceivers."""
-    asked: list[int] = []
-    monkeypatch.setattr("opticcl.circuits.ramp.decline_too_many", lambda where, schedule, each: asked.append(each))
-    for b in (1, 3):
-        plan((3, 1, 3), "all_reduce", "ring", b=b)
-    assert asked == [88 + 40, 88 + 3 * 40]

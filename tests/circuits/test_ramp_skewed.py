@@ -1,17 +1,12 @@
 """Circuits of skewed exchanges: by some senders and moves, and over the planes that work."""
 
-import itertools
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from tests.images import not_listed, ramp
 
 from opticcl.circuits import lower
-from opticcl.circuits.ramp import _first_fit, _planes_that_work
 from opticcl.fabrics import fabric
-from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Condition, Op, Transfers
+from opticcl.ir import Condition
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -62,21 +57,6 @@ def test_images_of_some_senders_are_all_circuits(monkeypatch, shape, collective,
                         every |= set(rows_of(image))
                         todo.append(image)
             assert sorted(every) == rows_of(whole)
-
-
-@pytest.mark.parametrize(
-    ("kind", "index", "plane"),
-    [
-        ("tx_gate", (5 * 8 + 3) * 4 + 2, 1), ("rx_gate", (5 * 8 + 7) * 4, 3), ("input_fibre", 8 * 4 + 3, 0),
-        ("output_fibre", (6 * 8 + 4) * 4 + 3, 2), ("transmitter", 5 * 8 + 6, 3), ("receiver", 2 * 8 + 1, 0), ("node", 6, None),
-        ("transmitter", 5 * 8 + 4, 2),
-    ],
-)  # fmt: skip
-def test_a_plane_with_a_failed_part_does_not_work(kind, index, plane):
-    """Two transceivers a plane, four planes; a failed node hurts none."""
-    machine = SimpleNamespace(groups=4, ports_per_node=8, transceivers_per_group=2)
-    where = SimpleNamespace(machine_as=lambda _: machine, conditions=[SimpleNamespace(kind=kind, index=index)])
-    assert _planes_that_work(where).tolist() == [one for one in range(4) if one != plane]
 
 
 @pytest.mark.parametrize(
@@ -160,40 +140,3 @@ def test_labels_by_their_definition(shape, collective, parameters, block, phases
             assert len(label) == 1
             found += label
         assert len(set(found)) == len(found)
-
-
-def test_what_no_circuit_may_share_has_a_number_of_its_own():
-    """Light from node 1 to node 0, and from node 2 to the last node, does not meet: both have both transceiver groups."""
-    where = fabric("ramp:groups=2,racks=2,wavelengths=4,subnet=route_broadcast")
-    (circuits,) = _first_fit(where, Transfers.of([1, 2], [0, 15], [0, 1], 1, Op.COPY))
-    assert len(circuits) == 4
-
-
-def halves(machine, one, other):
-    """Whether two circuits between four nodes cannot have the same transceiver group, since their light would meet."""
-    group, rack, place = machine.nodes_per_group, machine.wavelengths, machine.wavelengths
-    between = [(src // group, dst // group, dst % place) for src, dst in (one, other)]
-    if machine.subnet == "route_switch":
-        between = [(src // rack, *cell[1:]) for (src, _), cell in zip((one, other), between, strict=True)]
-    elif machine.signals_meet and machine.subnet == "broadcast":
-        between = [cell[:2] for cell in between]
-    elif machine.subnet == "route_broadcast" and not machine.signals_meet:
-        between = [(*cell, src % place) for (src, _), cell in zip((one, other), between, strict=True)]
-    return between[0] == between[1]
-
-
-@pytest.mark.parametrize("subnet", ["broadcast", "route_broadcast", "route_switch"])
-@pytest.mark.parametrize("meet", [False, True])
-def test_two_circuits_share_what_their_light_does_not_meet_in(subnet, meet):
-    """Both transceiver groups of two each, or one of them where it meets; some pairs of 16 nodes."""
-    where = fabric(f"ramp:groups=2,racks=2,wavelengths=4,subnet={subnet}" + ",receiver=none" * meet)
-    machine = where.machine_as(Ramp)
-    seen = set()
-    for pair in itertools.islice(itertools.permutations(range(where.num_nodes), 4), 0, None, 101):
-        one, other = pair[:2], pair[2:]
-        transfers = Transfers.of([one[0], other[0]], [one[1], other[1]], [0, 1], 1, Op.COPY)
-        (circuits,) = _first_fit(where, transfers)
-        met = halves(machine, one, other)
-        assert len(circuits) == (2 if met else 4), (one, other)
-        seen.add(met)
-    assert seen == {False, True}

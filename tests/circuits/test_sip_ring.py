@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.circuits import lower
-from opticcl.circuits import sip_ring as sip_ring_rule
-from opticcl.circuits.sip_ring import _at_once, _direction, _kept
 from opticcl.collective import collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
-from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.schedule import generate
 from opticcl.verify import verify
 
@@ -102,70 +100,3 @@ def test_pairs_that_stand_keep_their_light(nodes: int) -> None:
                 before = light
     assert kept > 0
     assert verify(bruck).ok
-
-
-@pytest.mark.parametrize("nodes", [7, 8])
-def test_the_shorter_way_and_opposite_nodes_by_the_number_of_the_sender(nodes):
-    """Clockwise where that is nearer; of opposite nodes the even ones."""
-    where = fabric(f"sip_ring:nodes={nodes},directions=2")
-    src, dst = np.array([(s, d) for s in range(nodes) for d in range(nodes) if s != d]).T
-    found = _direction(where, Transfers.of(src, dst, np.arange(len(src)), 1, Op.COPY))
-    ahead = (dst - src) % nodes
-    due = [
-        int(src % 2 == 1) if 2 * a == nodes else int(2 * a > nodes)
-        for src, a in zip(src.tolist(), ahead.tolist(), strict=True)
-    ]
-    assert found.tolist() == due
-
-
-def test_the_limit_of_segments_is_allowed(monkeypatch):
-    """A ring of 6 nodes uses 6 segments a step; with a limit of 6 it is lowered, with one of 5 it is refused."""
-    monkeypatch.setattr(sip_ring_rule, "MAX_SEGMENTS", 6)
-    assert len(plan("ring", nodes=6).rounds(0)) == 1
-    monkeypatch.setattr(sip_ring_rule, "MAX_SEGMENTS", 5)
-    with pytest.raises(UnsupportedError, match="uses 6 fibre segments"):
-        plan("ring", nodes=6)
-
-
-@pytest.mark.parametrize("directions", [1, 2])
-@pytest.mark.parametrize("wavelengths", [2, 9])
-def test_wavelengths_in_the_order_of_the_lower_node_of_each_pair(directions, wavelengths):
-    """First fit by lower node, then higher node, over the segments between; of an exchange, the one that is listed first."""
-    n, rng = 9, np.random.default_rng(7)
-    where = fabric("sip_ring", nodes=n, wavelengths=wavelengths, directions=directions)
-    for _ in range(20):
-        receiver = rng.permutation(n)
-        pairs = [(s, int(receiver[s])) for s in rng.permutation(n).tolist() if receiver[s] != s]
-        transfers = Transfers.of(*np.array(pairs).T, np.arange(len(pairs)), 1, Op.COPY)
-        port = _direction(where, transfers)
-        waiting, due, number = sorted(range(len(pairs)), key=lambda k: sorted(pairs[k])), {}, 0
-        while waiting:
-            lit = set()
-            for row in waiting:
-                (s, d), back = pairs[row], int(port[row])
-                count = (s - d if back else d - s) % n
-                path = {(back, (s - 1 - k) % n if back else (s + k) % n) for k in range(count)}
-                free = [w for w in range(wavelengths) if not any((w, segment) in lit for segment in path)]
-                if free:
-                    lit |= {(free[0], segment) for segment in path}
-                    due[row] = (number, free[0])
-            waiting, number = [row for row in waiting if row not in due], number + 1
-        rounds = _at_once(where, transfers, np.arange(len(pairs)), port)
-        found = {
-            row: (turn, wave)
-            for turn, circuits in enumerate(rounds)
-            for row, wave in zip(circuits.transfer.tolist(), circuits.wavelength_lo.tolist(), strict=True)
-        }
-        assert found == due
-
-
-def test_light_of_a_round_is_kept_where_all_its_pairs_stood_in_the_round_before():
-    """Pairs and wavelengths by hand: the second round keeps its light, the others have a pair that did not stand."""
-    rounds = [((0, 1, 3), (1, 2, 4), (5, 4, 5)), ((5, 4, 0), (0, 1, 1)), ((5, 4, 0), (1, 2, 1)), ((1, 2, 7), (5, 3, 2))]
-    given_rounds = []
-    for rows in rounds:
-        src, dst, wavelength = np.array(rows).T
-        given_rounds.append(Circuits.of(np.arange(len(rows)), src, dst, wavelength_lo=wavelength))
-    found = _kept(given_rounds, 6)
-    assert [circuits.wavelength_lo.tolist() for circuits in found] == [[3, 4, 5], [5, 3], [0, 1], [7, 2]]
-    assert [circuits.dst.tolist() for circuits in found] == [[1, 2, 4], [4, 1], [4, 2], [2, 3]]

@@ -10,16 +10,15 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lightpath as lightpath_rule
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan, Circuits, circuit_plan, concatenate_circuits
+from opticcl.ir import Circuits, circuit_plan, concatenate_circuits
 from opticcl.ir.step_cache import StepCache
-from opticcl.kernels import always_compiled, never_compiled
+from opticcl.kernels import always_compiled
 from opticcl.plans.compare import compare_plans
 from opticcl.schedule import generate
-from opticcl.simulate import PlanFacts, costs, profile
+from opticcl.simulate import PlanFacts, profile
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.pieces import RouteLegs
-from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify import verify
 
 FABRICS = [
@@ -36,8 +35,7 @@ def few(monkeypatch):
 
 
 @pytest.mark.parametrize("specification", FABRICS)
-@pytest.mark.parametrize("algorithm", ["mesh", "ring"])
-@pytest.mark.parametrize("collective", ["all_to_all", "all_reduce"])
+@pytest.mark.parametrize(("algorithm", "collective"), [("mesh", "all_to_all"), ("ring", "all_reduce")])
 def test_nothing_differs(specification, algorithm, collective, monkeypatch):
     """Cost of every step, verdict, loads of every link, with and without the cache of a search."""
     where = fabric(specification)
@@ -149,72 +147,6 @@ def test_straight_parts_are_the_routes(shape):
         circuits = Circuits.of(np.arange(len(some)), some, to, path=(hops, offsets))
         for law in laws:
             assert RouteLegs(where, some, to).longest_s(law) == pytest.approx(law.longest_s(circuits), rel=1e-12)
-
-
-def test_routes_of_many_hops_by_a_kernel():
-    """The same links."""
-    where = fabric("torus:shape=3x4x5")
-    src, dst = (column.ravel() for column in np.indices((60, 60)))
-    with never_compiled():
-        few_hops = where.route(src, dst)
-    with always_compiled():
-        many_hops = where.route(src, dst)
-    for one, other in zip(few_hops, many_hops, strict=True):
-        assert np.array_equal(one, other)
-        assert one.dtype == other.dtype
-
-
-def test_routes_are_evaluated_once_for_all_assumptions(few, monkeypatch):
-    """Not once for each; the costs are the same."""
-    plan = lower(where := fabric("fat_tree:nodes=27"), generate("mesh", "all_to_all", where))
-    sets, passes, routes = [assumptions("common"), assumptions("published")], [], CircuitPlan.routes
-    due = [profile(plan, one).costs for one in sets]
-
-    def counted(*given):
-        passes.append(given)
-        yield from routes(*given)
-
-    monkeypatch.setattr(CircuitPlan, "routes", counted)
-    facts = PlanFacts(plan, sets)
-    assert [tuple(costs(plan, one, facts)) for one in sets] == due
-    again = loads(plan, 10**6, tuple(costs(plan, sets[0], facts)))
-    assert len(passes) == 1
-    assert due[0] != due[1]
-    for load, other in zip(loads(plan, 10**6), again, strict=True):
-        assert np.array_equal(load.carried_bytes, other.carried_bytes)
-
-
-@pytest.mark.parametrize("name", ["fat_tree:nodes=27", "dragonfly:nodes=12"])
-def test_routes_of_the_same_transfers_are_evaluated_once(few, monkeypatch, name):
-    """In another order too, but not with another pair or another size; costs are those of plans evaluated alone."""
-    plan = lower(where := fabric(name), generate("mesh", "all_to_all", where))
-    step, passes, routes = plan.schedule.step(0), [], CircuitPlan.routes
-    shuffled = step.take(np.random.default_rng(3).permutation(len(step)))
-    other_pair = dataclasses.replace(step, dst=np.r_[step.dst[1:2], step.dst[1:]])
-    larger = dataclasses.replace(step, parts=np.r_[step.parts[:1] + 1, step.parts[1:]])
-    plans = [
-        lower(where, dataclasses.replace(plan.schedule, step=lambda i, rows=rows: rows))
-        for rows in (step, shuffled, other_pair, larger)
-    ]
-    sets = [assumptions("common"), assumptions("published")]
-    due = [[profile(one, assumed).costs for assumed in sets] for one in plans]
-
-    def counted(*given):
-        passes.append(given)
-        yield from routes(*given)
-
-    monkeypatch.setattr(CircuitPlan, "routes", counted)
-    shared, found = RouteLoads(), []
-    for one in plans:
-        facts = PlanFacts(one, sets, shared)
-        found.append(([tuple(costs(one, assumed, facts)) for assumed in sets], len(passes)))
-    for (mine, _), alone in zip(found, due, strict=True):
-        for one, other in zip(mine, alone, strict=True):
-            assert [(cost.slowest, cost.latency_s) for cost in one] == [
-                (cost.slowest, cost.latency_s) for cost in other
-            ]
-            assert all(np.array_equal(a.link_chunks, b.link_chunks) for a, b in zip(one, other, strict=True))
-    assert [number for _, number in found] == [1, 1, 2, 3]
 
 
 @pytest.mark.parametrize("specification", ["torus:shape=4x6", "fat_tree:nodes=27"])
