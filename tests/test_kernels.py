@@ -1,4 +1,4 @@
-"""Compiled kernels: NumPy gives the same for small inputs, and they are kept where it is allowed."""
+"""Compiled kernels: they are kept where it is allowed, and compiled once."""
 
 import os
 import subprocess
@@ -6,17 +6,11 @@ import sys
 from pathlib import Path
 
 import numba
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import opticcl
 from opticcl import kernels
-from opticcl.circuits import _lasers, terarack
 from opticcl.compiler_lock import CompilerLock
-from opticcl.verify import light
-from tests.profiles import examples
 
 
 @pytest.fixture
@@ -24,77 +18,6 @@ def cache(monkeypatch):
     """No directory is chosen yet."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
-
-
-def both(run):
-    """The result with NumPy and with kernels."""
-    with kernels.always_compiled():
-        compiled = run()
-    with kernels.never_compiled():
-        return run(), compiled
-
-
-def equal(one, other):
-    """All arrays of both are equal."""
-    return len(one) == len(other) and all(map(np.array_equal, one, other))
-
-
-@examples(30)
-@given(st.data())
-def test_segments_of_fibre_rings(data):
-    """Along rows and columns of a torus of rings, both ways."""
-    columns, rows, n = (data.draw(st.integers(1, 6)) for _ in range(3))
-    src = np.array([data.draw(st.integers(0, columns * rows - 1)) for _ in range(n)])
-    direction = np.array([data.draw(st.integers(0, 3)) for _ in range(n)])
-    offsets = np.cumsum([0, *(data.draw(st.integers(0, 5)) for _ in range(n))])
-    found = [np.empty(offsets[-1], np.int32) for _ in range(2)]
-    for fill, hops in zip((terarack._fill, terarack._fill_columns), found, strict=True):
-        fill(src, direction, offsets, columns, rows, hops)
-    assert np.array_equal(*found)
-
-
-@examples(40)
-@given(st.data())
-def test_usage_and_settings(data):
-    """With circuits that use several resources, and settings that clash."""
-    circuits, rows, step = (data.draw(st.integers(1, top)) for top in (6, 12, 3))
-    lo = np.array([data.draw(st.integers(0, 4)) for _ in range(circuits)], np.int32)
-    n = np.array([data.draw(st.integers(1, 3)) for _ in range(circuits)], np.int32)
-    alone = data.draw(st.booleans())
-    rows = circuits if alone else rows
-    owner = None if alone else np.array([data.draw(st.integers(0, circuits - 1)) for _ in range(rows)])
-    index = np.array(
-        [data.draw(st.integers(0, 3)) for _ in range(rows)], data.draw(st.sampled_from([np.int32, np.int64]))
-    )
-    setting = np.array([data.draw(st.integers(0, 2)) for _ in range(rows)])
-    depth = data.draw(st.sampled_from([1, 16]))
-
-    def counted():
-        counts = np.zeros(4 * depth, np.int32)
-        light.count_usage(index, owner, lo, n, step, depth, counts)
-        return [counts]
-
-    def written():
-        table = np.full(4 * depth, -1, np.int64)
-        table[data_at] = 1
-        return [light._write_settings(index, owner, setting, lo, n, step, depth, table), table]
-
-    data_at = data.draw(st.integers(0, 4 * depth - 1))
-    assert equal(*both(counted))
-    assert equal(*both(written))
-
-
-@examples(40)
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.integers(4, 9))
-def test_lasers_of_equal_transfers_are_shared_in_turn(many, width):
-    """As the kernel does that gives every laser to the slowest."""
-    pair = np.repeat(np.arange(len(many)), many)
-    if len(pair) == len(many):
-        return
-    _, own = _lasers._shares(pair, np.full(len(pair), 3), len(many), width)
-    by_kernel = np.ones(len(pair), np.int64)
-    _lasers._share_out(np.full(len(pair), 3), np.searchsorted(pair, np.arange(len(many) + 1)), width, by_kernel)
-    assert np.array_equal(own, by_kernel)
 
 
 def test_kernels_are_kept_with_the_user(cache, monkeypatch, tmp_path):

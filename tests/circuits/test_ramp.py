@@ -13,7 +13,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.fabrics import fabric, job
-from opticcl.ir import CircuitPlan, Circuits, Op, concatenate_circuits
+from opticcl.ir import CircuitPlan, Op
 from opticcl.schedule import generate
 from opticcl.verify import verify
 from opticcl.verify.light import check_light
@@ -161,58 +161,6 @@ def test_other_algorithms(algorithm: str, subnet: str, b: int) -> None:
     assert verify(made).ok
     part = job(made.fabric, [50, 3, 17, 8, 30, 31, 32])
     assert verify(lower(part, generate(algorithm, "all_reduce", part))).ok
-
-
-def _changed(made: CircuitPlan, step: int, edit: Callable[[Circuits], Circuits]) -> CircuitPlan:
-    """The plan with the circuits of the first round of a step changed."""
-
-    def rounds(i: int) -> tuple[Circuits, ...]:
-        first, *rest = made.rounds(i)
-        return (edit(first) if i == step else first, *rest)
-
-    return replace(made, rounds=rounds)
-
-
-def _first(column: str, value: Callable[[int], int]) -> Callable[[Circuits], Circuits]:
-    def edit(circuits: Circuits) -> Circuits:
-        changed = getattr(circuits, column).copy()
-        changed[0] = value(int(changed[0]))
-        return replace(circuits, **{column: changed})
-
-    return edit
-
-
-MUTANTS: dict[str, tuple[Callable[[Circuits], Circuits], set[str]]] = {
-    "another wavelength": (_first("wavelength_lo", lambda w: (w + 1) % 8), {"wavelength_unheard"}),
-    "two wavelengths": (_first("wavelength_n", lambda n: 2), {"wavelength_unheard", "wavelength_unknown"}),
-    "no such wavelength": (_first("wavelength_lo", lambda w: 8), {"wavelength_unknown"}),
-    "another port": (
-        _first("port", lambda p: (p + 1) % 4),
-        {"transmitter_shared", "receiver_shared", "wavelength_clash"},
-    ),
-    "no such port": (_first("port", lambda p: 4), {"port_unknown"}),
-    "the TX gate bent": (_first("hops", lambda g: (g + 1) % 4), {"path_broken"}),
-    "the path cut": (
-        lambda c: replace(c, hops=c.hops[1:], hop_offsets=np.r_[0, c.hop_offsets[1:] - 1]),
-        {"path_broken"},
-    ),
-    "another receiver": (_first("dst", lambda d: (d + 8) % 128), {"circuit_astray", "path_broken"}),
-    "a circuit doubled": (
-        lambda c: concatenate_circuits([c, c.take([0])]),
-        {"transmitter_shared", "receiver_shared", "wavelength_clash"},
-    ),
-    "a circuit dropped": (lambda c: c.take(np.arange(1, len(c))), {"transfer_not_carried"}),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-@pytest.mark.parametrize("step", [0, 1, 2])
-def test_mutants(name: str, step: int) -> None:
-    """A change of one circuit is refused by the rule that it breaks, and by no other."""
-    edit, allowed = MUTANTS[name]
-    found = rules(_changed(plan((4, 4, 8)), step, edit))
-    assert found
-    assert found <= allowed
 
 
 def test_another_piece_on_split_light() -> None:

@@ -11,7 +11,7 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.fabrics import fabric, job
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, concatenate_circuits
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
 
@@ -96,15 +96,6 @@ def test_part_of_a_machine() -> None:
     assert "part of one" in str(reason_declined("sipco", "all_reduce", where))
 
 
-@pytest.mark.parametrize("channels", ["published", "retuned"])
-@pytest.mark.parametrize(("radix", "levels"), [(1, 1), (2, 1), (2, 3), (5, 1), (3, 2)])
-def test_ring_is_carried(radix: int, levels: int, channels: str) -> None:
-    """A schedule that knows nothing of SiPAC, on its ring."""
-    where = fabric("sipac", radix=radix, levels=levels, channels=channels)
-    verdict = verify(lower(where, generate("ring", "all_reduce", where)))
-    assert verdict.ok, str(verdict)
-
-
 def _pairwise(where: Fabric) -> Schedule:
     """All-reduce of two nodes, each chunk in a transfer of its own: every channel is asked for three times a step."""
     chunk = np.arange(6)
@@ -135,36 +126,6 @@ def test_circuits_of_a_channel_stay_in_one_round() -> None:
         [4] * 3 + [5] * 3,
     ]
     assert all(circuits.wavelength_n.sum() == where.num_wavelengths for circuits in rounds)
-
-
-MUTANTS: dict[str, tuple[Callable[[Circuits], Circuits], set[str]]] = {
-    "another wavelength": (lambda c: replace(c, wavelength_lo=(c.wavelength_lo + 1) % 3), {"wavelength_unheard"}),
-    "one wavelength too far": (lambda c: replace(c, wavelength_n=c.wavelength_n + 1), {"wavelength_unknown"}),
-    "neighbouring wavelengths": (lambda c: replace(c, wavelength_step=1), {"wavelength_unheard"}),
-    "no step between wavelengths": (lambda c: replace(c, wavelength_step=0), {"wavelength_unknown"}),
-    "another port": (lambda c: replace(c, port=1 - c.port), {"path_broken"}),
-    "no such port": (lambda c: replace(c, port=c.port + 1), {"port_unknown"}),
-    "path bent": (lambda c: replace(c, hops=1 - c.hops), {"path_broken"}),
-    "path cut": (lambda c: replace(c, hops=c.hops[:0], hop_offsets=np.zeros(len(c) + 1, np.int64)), {"path_broken"}),
-    "path doubled": (lambda c: replace(c, hops=np.repeat(c.hops, 2), hop_offsets=2 * c.hop_offsets), {"path_broken"}),
-    "port and path bent": (lambda c: replace(c, port=1 - c.port, hops=1 - c.hops), {"path_broken"}),
-    "circuit doubled": (lambda c: concatenate_circuits([c, c.take([0])]), {"laser_shared", "photodiode_shared"}),
-    "circuit dropped": (lambda c: c.take(np.arange(1, len(c))), {"transfer_not_carried"}),
-    "no such node": (lambda c: replace(c, dst=c.dst + 9), {"node_unknown", "circuit_astray"}),
-    "receivers swapped": (
-        lambda c: replace(c, dst=np.roll(c.dst, 1)),
-        {"path_broken", "wavelength_unheard", "circuit_astray"},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_are_refused(name: str) -> None:
-    """Each by its own rules and no other."""
-    change, rules = MUTANTS[name]
-    plan = _plan()
-    assert verify(plan).ok
-    assert _rules(plan, change) == rules
 
 
 def _ring_plan() -> CircuitPlan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 import opticcl
 from opticcl.errors import ControlError, ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan
-from opticcl.operations.oddl_control.processes import Faults, _raise_if_bad, run
-from opticcl.operations.oddl_control.script import scripts
+from opticcl.operations.oddl_control.processes import Faults, run
 
 
 def plan_of(fabric: str = "oddl:shape=8", algorithm: str = "halving_doubling", **given: object) -> CircuitPlan:
@@ -55,14 +53,6 @@ def test_a_node_that_dies_in_mid_step_is_named_in_time():
     assert "all processes have ended" in text
     assert "\n" not in text
     assert time.monotonic() - began < 30
-
-
-def test_the_cause_is_reported_before_its_consequences():
-    """A node that gave up waiting comes before the one that then found it gone."""
-    units = scripts(plan_of("oddl:shape=2"))
-    answers = [{"error": "node 0 found node 1 gone", "is_root": False}, {"error": "node 1 waits", "is_root": True}]
-    with pytest.raises(ControlError, match=r"^control: node 1 waits; 1 more gave up; all processes have ended$"):
-        _raise_if_bad(units, [], answers, io.StringIO())
 
 
 def test_bad_input_is_refused_before_anything_starts():

@@ -22,7 +22,7 @@ from opticcl.studies.space import measure
 from opticcl.studies.space.design import read_design
 from opticcl.studies.space.ledger import Ledger
 from opticcl.studies.space.measure import Measured
-from opticcl.studies.space.runner import _parts, estimate, query, read_rows, run_space
+from opticcl.studies.space.runner import estimate, query, read_rows, run_space
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux alone")
 
@@ -394,13 +394,3 @@ def test_values_larger_than_one_read():
             seen.setdefault(event.item, []).extend(event.values)
             assert not event.crash
     assert seen == {item: [*range(100), bytes(item * 300_001), item] for item in range(4)}
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 5])
-def test_the_last_machines_are_done_in_parts(jobs):
-    """Every point once and in order; one process searches the plans of a machine once."""
-    machines = [list(range(503 * i, 503 * (i + 1))) for i in range(6)] + [[3018], [3019, 3020]]
-    parts = list(_parts(machines, jobs))
-    assert [one for part in parts for one in part] == [one for machine in machines for one in machine]
-    assert all(any({*part} <= {*machine} for machine in machines) for part in parts)
-    assert (parts == machines) == (jobs == 1)

@@ -19,7 +19,6 @@ from opticcl.errors import WorkloadError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.plans.fastest import Fastest
 from opticcl.traces import load_job, load_steps, load_workload
-from opticcl.traces.matching import _busiest
 from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import Runtime, simulate_iteration
 from opticcl.training.train import train
@@ -199,13 +198,6 @@ def test_recorded_splits_are_the_matrix(tmp_path_factory, matrix):
     off = [[0 if i == j else 4 * x for j, x in enumerate(row)] for i, row in enumerate(matrix)]
     busiest = max([sum(row) for row in off] + [sum(column) for column in zip(*off, strict=True)])
     assert busiest * 3 / 2 <= call.size_bytes < busiest * 3 / 2 + 1
-
-
-@examples(60)
-@given(st.integers(2, 6), st.integers(0, 10**6))
-def test_an_even_matrix_has_the_size_of_a_message(size, part):
-    """What every rank sends to all, itself included."""
-    assert _busiest(((part,) * size,) * size) == part * size
 
 
 def test_the_matrix_of_each_all_to_all_of_dlrm():
