@@ -135,21 +135,6 @@ def test_circuits_that_are_taken_have_the_paths_of_their_rows(rows):
     assert (taken.hops is LISTED.hops) == (taken.hop_offsets is LISTED.hop_offsets) == (rows == [0, 1, 2, 3, 4])
 
 
-def test_what_follows_from_paths_is_computed_once_for_circuits_that_share_them():
-    """Of all circuits that they are rows of, and of circuits with paths of their own each time."""
-    asked = []
-
-    def hops(circuits):
-        asked.append(len(circuits))
-        return circuits.num_hops()
-
-    every = replace(LISTED)
-    assert every.take([3, 1]).of_paths(hops).tolist() == [5, 0]
-    assert every.take([4, 3, 2]).of_paths(hops).tolist() == [3, 5, 1]
-    assert every.of_paths(hops).tolist() == [3, 0, 1, 5, 3]
-    assert asked == [5, 5]
-
-
 def test_bytes_of_circuits_are_those_of_their_columns_with_paths():
     """Before the paths are read as after it."""
     taken = LISTED.take([0, 3, 4])
