@@ -1,8 +1,12 @@
 """The conformance matrix: which fabric, which algorithm, which collective, at which sizes."""
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import Any
+
+import pytest
 
 from opticcl.circuits import lower
 from opticcl.collective import COLLECTIVES, ROOTED, Request
@@ -44,6 +48,17 @@ def pairs() -> Iterator[tuple[str, str]]:
 def cells() -> tuple[tuple[str, str], ...]:
     """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
     return tuple(pair for pair in pairs() if any(True for _ in accepted(*pair)))
+
+
+def shared_out(pairs: Iterable[tuple[str, str]]) -> list[Any]:
+    """Cells with a number each; `make test` tries a third of them, every algorithm among them, the others are deep."""
+    tried, shared = set(), []
+    for fabric, algorithm in pairs:
+        number, rest = divmod(zlib.crc32(f"{fabric} {algorithm}".encode()), 3)
+        soon = rest == 0 or algorithm not in tried
+        tried.add(algorithm)
+        shared.append(pytest.param(fabric, algorithm, number, marks=() if soon else pytest.mark.deep))
+    return shared
 
 
 def accepted(fabric: str, algorithm: str, *collectives: str) -> Iterator[tuple[int, Request]]:

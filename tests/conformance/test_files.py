@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 from tests.conformance.test_times import CIRCUITS, ENGINES, SETS, SIZES
-from tests.matrix import cases, cells, compiled
+from tests.matrix import cases, cells, compiled, shared_out
 
 from opticcl.formats.plan_file import read_plan_file, write_plan_file
 from opticcl.formats.programme_file import plan_digest, read_programme_file, write_programme_file
@@ -50,10 +50,9 @@ def check(plan, folder, turn, engines=()):
         check_times(file, plan, folder, 2 * j + 1, engine)
 
 
-@pytest.mark.parametrize(("name", "algorithm"), CELLS)
-def test_a_plan_of_each_cell(name, algorithm, tmp_path):
-    """With few nodes; its times by one engine, another in the next cell."""
-    turn = CELLS.index((name, algorithm))
+@pytest.mark.parametrize(("name", "algorithm", "turn"), shared_out(CELLS))
+def test_a_plan_of_each_cell(name, algorithm, turn, tmp_path):
+    """With few nodes; its times by one engine, by another in another cell."""
     for plan in islice(plans(name, algorithm, FEW_NODES), 1):
         check(plan, tmp_path / "plan", turn, [ENGINES[turn % 6]] if name in CIRCUITS else ())
 

@@ -1,7 +1,7 @@
 """Every plan of the conformance matrix on circuits, timed by every engine and judged by the laws of time."""
 
 import pytest
-from tests.matrix import OPTICAL, cases, cells, compiled
+from tests.matrix import OPTICAL, cases, cells, compiled, shared_out
 
 from opticcl.assumptions import assumptions
 from opticcl.simulate import programme, simulate
@@ -25,12 +25,11 @@ def judge(plan, size, assumed, engine):
     assert verdict.ok, f"{where}: {verdict}"
 
 
-@pytest.mark.parametrize(("name", "algorithm"), CELLS)
-def test_a_plan_of_each_cell_is_lawful(name, algorithm):
-    """The first with few nodes, by one engine after the other."""
+@pytest.mark.parametrize(("name", "algorithm", "turn"), shared_out(CELLS))
+def test_a_plan_of_each_cell_is_lawful(name, algorithm, turn):
+    """The first with few nodes; one engine a cell."""
     found = (compiled(name, algorithm, *case) for case in cases(name) if 1 < case[0] <= FEW_NODES)
     plan = next((plan for plan in found if not isinstance(plan, str)), None)
-    turn = CELLS.index((name, algorithm))
     if plan is not None:
         judge(plan, SIZES[turn % 3], SETS[turn % 4], ENGINES[turn % 6])
 
