@@ -133,11 +133,11 @@ def written(plan):
     return write_call(plan.schedule.name, {k: v for k, v in plan.schedule.parameters.items() if v is not None})
 
 
-@pytest.mark.parametrize(("name", "collective"), list(promised()))
-def test_every_system_has_every_operation(name, collective):
+def test_every_system_has_every_operation():
     """What the papers promise: some algorithm does each operation on each optical system at 16 nodes."""
-    plans = [compiled(name, a, 16, Request(collective)) for a in ALGORITHMS.names()]
-    assert any(not isinstance(plan, str) for plan in plans), f"{name} {collective}: {plans}"
+    for name, collective in promised():
+        plans = (compiled(name, algorithm, 16, Request(collective)) for algorithm in ALGORITHMS.names())
+        assert any(not isinstance(plan, str) for plan in plans), f"{name} {collective}"
 
 
 def test_no_fabric_and_no_algorithm_is_left_out():
