@@ -1,7 +1,7 @@
 """Parts of the judge of light, each against the same by hand: counts, settings, names in messages, steps of runs, one slot."""
 
+from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,75 +14,36 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage, no_progress
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.schedule import skewed_exchange
-from opticcl.verify.light import (
-    _combs_apart,
-    _over_capacity,
-    _write_all,
-    _write_settings,
-    check_light,
-    check_slot,
-    count_usage,
-    distinct_signals,
-)
+from opticcl.verify.light import check_light, check_slot, distinct_signals
+from opticcl.verify.sweep import cells_of
 
 RING = "terarack:nodes=6,wavelengths=4"
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("owned", [False, True])
-@pytest.mark.parametrize(("depth", "size"), [(1, 5), (1, 5000), (7, 5)])
-def test_counts_of_circuits(compiled, owned, depth, size):
-    """Rows of circuits in any order, wavelengths one or two apart: as counted one by one; what was there stays."""
+@pytest.mark.parametrize("depth", [1, 7])
+def test_loads_of_cells(owned, depth):
+    """Rows of circuits in any order, wavelengths one or two apart, each of an amount: as counted one by one."""
     draw = np.random.default_rng(3)
-    lo, n = draw.integers(0, 2, 6).astype(np.int32), draw.integers(1, 4, 6).astype(np.int32)
-    index = draw.integers(0, 5, 6).astype(np.int32)
-    owner = np.array([5, 0, 0, 3, 2, 1]) if owned else None
-    for step in (1, 2):
-        counts = np.full(size * depth, 2, np.int32)
-        due = counts.copy()
-        with always_compiled() if compiled else never_compiled():
-            count_usage(index, owner, lo, n, step, depth, counts)
+    lo, n = draw.integers(0, 2, 6), draw.integers(1, 4, 6)
+    index, owner = draw.integers(0, 5, 6), np.array([5, 0, 0, 3, 2, 1])
+    resource = Resource("fibre", 5, per_wavelength=depth > 1)
+    for step, amount in ((1, None), (2, None), (1, np.arange(6))):
+        if depth > 1 and amount is not None:
+            continue
+        usage = Usage(resource, index, owner if owned else None, amount=amount)
+        cells = cells_of(usage, Circuits.of(-1, [0] * 6, 1, 0, lo, n, wavelength_step=step), depth)
+        due = Counter()
         for row in range(6):
             circuit = owner[row] if owned else row
             for nth in range(n[circuit] if depth > 1 else 1):
-                due[index[row] * depth + (lo[circuit] + nth * step if depth > 1 else 0)] += 1
-        assert counts.tolist() == due.tolist()
-
-
-@pytest.mark.parametrize("owned", [False, True])
-@pytest.mark.parametrize("step", [1, 2, 4])
-def test_combs_that_are_apart_share_no_wavelength(owned, step):
-    """Random circuits on three units: where the quick answer is yes, no wavelength of a unit is counted twice."""
-    draw, answers = np.random.default_rng(step), []
-    unit = Resource("subnet", 3, per_wavelength=True)
-    for _ in range(200):
-        lo, n = draw.integers(0, 8, 3), draw.integers(1, 4, 3)
-        circuits = Circuits.of([0, 1, 2], [0, 0, 0], [1, 1, 1], 0, lo, n, np.array([[0]] * 3), wavelength_step=step)
-        owner = draw.permutation(3) if owned else None
-        usage = Usage(unit, draw.integers(0, 3, 3), owner)
-        counts = np.zeros(3 * 24, np.int32)
-        count_usage(usage.index, owner, circuits.wavelength_lo, circuits.wavelength_n, step, 24, counts)
-        answers.append((_combs_apart(usage, circuits, 24), int(counts.max()) == 1))
-    assert (True, False) not in answers
-    assert {(True, True), (False, False)} <= set(answers)
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("depth", [1, 4])
-def test_settings_are_written_once(compiled, depth):
-    """Setting 0 is one too; of what clashes the number, the first row and both settings."""
-    table = np.full(3 * depth, -1, np.int64)
-    table[2 * depth] = 0
-    one, two = np.ones(3, np.int32), np.zeros(3, np.int32)
-    with always_compiled() if compiled else never_compiled():
-        found = _write_settings(np.array([0, 1, 2]), None, np.array([0, 4, 0]), two, one, 1, depth, table)
-        assert found.tolist() == [0, 0, 0, 0]
-        assert table[::depth].tolist() == [0, 4, 0]
-        found = _write_settings(np.array([0, 1, 2]), None, np.array([0, 3, 5]), two, one, 1, depth, table)
-        assert found.tolist() == [2, 1, 4, 3]
-        assert table[::depth].tolist() == [0, 4, 0]
+                cell = index[row] * depth + (lo[circuit] + nth * step if depth > 1 else 0)
+                due[cell] += 1 if amount is None else amount[row]
+        assert cells.loads().tolist() == [due[cell] for cell in range(5 * depth)]
+        twice = cells.loads()
+        cells.add_to(twice)
+        assert twice.tolist() == [2 * due[cell] for cell in range(5 * depth)]
 
 
 def phase_of(number, count, parts_step=0):
@@ -375,80 +336,3 @@ def test_one_slot_with_other_nodes_is_not_counted():
     t = Transfers.of([0, 0], [1, 1], [0, 1], 1, Op.COPY)
     circuits = Circuits.of(np.arange(2), np.array([0, 0]), np.array([2, 2]), 0, 0, 1, np.array([[0, 1], [0, 1]]))
     assert [v.rule for v in check_slot(fabric(RING), t, circuits)] == ["circuit_astray"]
-
-
-def comb(lo, n, step=2):
-    """Circuits with some wavelengths each."""
-    many = len(lo)
-    return Circuits.of(np.arange(many), [0] * many, [1] * many, 0, lo, n, np.array([[0]] * many), wavelength_step=step)
-
-
-@pytest.mark.parametrize(
-    ("index", "lo", "n", "depth", "apart"),
-    [
-        ([0, 0], [0, 1], [2, 2], 4, True),
-        ([0, 0], [0, 2], [1, 2], 4, False),
-        ([0, 1], [1, 3], [2, 2], 6, True),
-        ([1, 0], [0, 0], [2, 2], 4, True),
-        ([0, 0], [0, 1], [2, 2], 1, False),
-        ([0, 0], [0, 1], [1, 1], 4, False),
-        ([0], [0], [2], 2, True),
-        ([], [0], [2], 4, True),
-    ],
-)
-def test_combs_that_are_known_to_be_apart(index, lo, n, depth, apart):
-    """By the remainders of their first wavelengths; circuits of one wavelength, and units that count all, are counted."""
-    unit = Resource("subnet", 2, per_wavelength=True)
-    usage = Usage(unit, np.array(index, np.int32), np.arange(len(index)))
-    assert _combs_apart(usage, comb(lo, n), depth) == apart
-    none = replace(usage, resource=replace(unit, capacity=0))
-    assert not _combs_apart(none, comb(lo, n), depth)
-
-
-class OneTaken:
-    """A stuck part that takes wavelength 0 of unit 0."""
-
-    def add_to(self, position, depth, counts):
-        """As `Occupied.add_to`."""
-        counts[position * depth] += 1
-
-
-def test_what_stuck_parts_take_is_no_fault_of_circuits_elsewhere():
-    """Twice the capacity of a unit that no circuit uses; of one that circuits use, these are named."""
-    unit = Resource("subnet", 2, per_wavelength=True)
-    twice = SimpleNamespace(
-        add_to=lambda position, depth, counts: np.add(counts, [2] * depth + [0] * depth, out=counts)
-    )
-    for index, found in ((1, 0), (0, 1)):
-        usage = Usage(unit, np.full(2, index, np.int32))
-        assert len(list(_over_capacity("rule", usage, comb([0, 1], [2, 2]), 4, (0, twice)))) == found
-
-
-def test_combs_that_are_apart_are_counted_beside_others():
-    """With what they take of a capacity, and with what stuck parts take."""
-    unit = Resource("subnet", 1, per_wavelength=True)
-    circuits = comb([0, 1], [2, 2])
-    apart = Usage(unit, np.zeros(2, np.int32))
-    assert list(_over_capacity("rule", apart, circuits, 4)) == []
-    (found,) = _over_capacity("rule", apart, circuits, 4, (0, OneTaken()))
-    assert (found.rule, found.where, found.found[:2]) == ("rule", "subnet 0 wavelength 0", "2:")
-    shares = replace(apart, amount=np.array([2, 2]))
-    assert len(list(_over_capacity("rule", shares, circuits, 4))) == 1
-
-
-def test_settings_of_every_wavelength():
-    """Random rows against a table by hand: the first setting stays, and each other is a clash."""
-    kernel, draw = getattr(_write_all, "py_func", _write_all), np.random.default_rng(9)
-    for depth in [1, 2, 9] * 30:
-        index, owner, setting = draw.integers(0, 3, 4), draw.permutation(4), draw.integers(0, 3, 4)
-        lo, n, step = draw.integers(0, 3, 4), draw.integers(1, 4, 4), int(draw.integers(1, 3))
-        lo, n, step = (lo % 2, 2 - lo % 2, 1) if depth == 2 else (lo, n, step)
-        table, known, clashes = np.full(3 * depth, -1), {}, []
-        found = kernel(index, owner, setting, lo, n, step, depth, table)
-        for i in range(4):
-            for w in range(n[owner[i]]) if depth > 1 else (0,):
-                cell = index[i], lo[owner[i]] + w * step if depth > 1 else 0
-                if known.setdefault(cell, setting[i]) != setting[i]:
-                    clashes.append([i, known[cell], setting[i]])
-        assert found.tolist() == [len(clashes), *(clashes[0] if clashes else [0, 0, 0])]
-        assert {divmod(at, depth): table[at] for at in np.flatnonzero(table >= 0)} == known

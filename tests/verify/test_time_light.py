@@ -16,8 +16,7 @@ from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.occupied import PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify import _time_light as time_light
-from opticcl.verify._time_light import _identities, _shares, _until_used, overlaps, too_short
+from opticcl.verify._time_light import overlaps, too_short
 from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
@@ -192,35 +191,6 @@ def test_capacity_is_that_of_every_instant(some, signals):
         assert all(one.missing_s > 0 and one.count > 0 for one in found)
 
 
-@pytest.mark.parametrize(
-    ("rows", "due"),
-    [
-        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 0, 1, 1.0, 6.0), (2, 0, 0, 0, 1, 4.0, 8.0)], True),
-        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, 0, 0, 1, 3.0, 6.0)], False),
-        ([(0, 0, 0, 0, 1, 0.0, 4.0), (0, 0, 0, 2, 3, 1.0, 2.0), (1, 0, 0, 0, 1, 3.0, 6.0)], False),
-        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 0, 3, 1.0, 6.0)], False),
-        ([(0, 0, 0, 0, 1, 0.0, 4.0), (1, 0, -1, 1, 3, 1.0, 6.0), (1, 0, -1, 0, 1, 1.0, 6.0)], True),
-        (
-            [
-                (0, 0, 0, 0, 1, 0.0, 4.0),
-                (0, 0, 0, 2, 1, 0.0, 4.0),
-                (1, 0, -1, 1, 3, 1.0, 6.0),
-                (1, 0, -1, 3, 1, 1.0, 6.0),
-            ],
-            False,
-        ),
-    ],
-)
-def test_circuits_of_several_rounds_are_counted_once(monkeypatch, rows, due):
-    """One that stands beside itself is one circuit; one that carries twice at a time, or another at its ends, is not."""
-    swept = []
-    monkeypatch.setattr(time_light, "_sweep", lambda *given: swept.append(given) or ())
-    every = [(step, of, at, src, dst, src, 1, 0, Op.COPY, start, left) for step, of, at, src, dst, start, left in rows]
-    plan, programme = plan_and_times(Shelf(shares=False), every)
-    assert not list(overlaps(TimeRows(plan, programme), idle_until(every), END))
-    assert bool(swept) != due
-
-
 def test_what_exceeds_a_capacity_is_named():
     """The circuit that comes last, the resource, the time until a place is free, and how many cells; of each round once."""
     rows = [
@@ -314,81 +284,7 @@ def test_one_signal_has_one_time(second, one):
     assert ("laser" not in found) == one
 
 
-def test_circuits_that_say_the_same():
-    """The same nodes, port, wavelengths and path, in whatever round; any difference makes another circuit."""
-    columns = {"src": 0, "dst": 1, "port": 2, "wavelength_lo": 3, "wavelength_n": 4}
-    rows = [
-        columns,
-        *({**columns, name: columns[name] + 1} for name in columns),
-        columns,
-        {**columns, "src": 1, "dst": 0},
-    ]
-    table = {name: np.array([row[name] for row in rows]) for name in columns}
-    n = len(rows)
-    found = _identities(Circuits.of(np.arange(n), **table)).tolist()
-    assert found[0] == found[n - 2]
-    assert len(set(found)) == n - 1
-    paths = [[], [0], [0, 0], [1, 2], [2, 1], [1], [2], [1, 2]]
-    offsets = np.cumsum([0, *map(len, paths)])
-    routed = Circuits.of(np.arange(8), np.zeros(8), np.ones(8), path=(np.concatenate(paths), offsets))
-    found = _identities(routed).tolist()
-    assert found[3] == found[7]
-    assert len(set(found)) == 7
-    assert _identities(replace(routed, wavelength_step=2))[0] != found[0]
-    beside = _identities(Circuits.of(np.arange(3), [0, 0, 1], [1, 1, 2], waveguide=[4, 5, 4]))
-    assert len(set(beside.tolist())) == 3
-
-
 TICKS = st.integers(0, 9)
-
-
-@examples(80)
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.booleans(), TICKS, TICKS), min_size=1, max_size=8))
-def test_an_idle_circuit_ends_where_another_row_of_its_light_begins(rows):
-    """And begins once data of that light that came before has left; of those that begin together one stands."""
-    unit, circuit, idle = (np.array([row[i] for row in rows]) for i in range(3))
-    idle = idle.astype(bool)
-    start, left = np.array([(min(row[3:]), max(row[3:]) + 0.5) for row in rows]).T
-    begin, end = _until_used(unit, circuit, idle, start.copy(), left.copy(), np.ones(len(rows), int))
-    assert np.array_equal(begin[~idle], start[~idle])
-    assert np.array_equal(end[~idle], left[~idle])
-    for one in {(u, c) for u, c, *_ in rows}:
-        mine = np.flatnonzero((unit == one[0]) & (circuit == one[1]))
-        waits = mine[idle[mine]]
-        for now in np.arange(0.25, 10, 0.5):
-            standing = [i for i in waits if begin[i] <= now < end[i]]
-            began = [i for i in mine if start[i] <= now]
-            latest = max((start[i] for i in began), default=-1.0)
-            last = [i for i in began if start[i] == latest]
-            due = bool(last) and all(idle[i] for i in last) and any(left[i] > now for i in last)
-            due = due and not any(now < left[i] for i in began if not idle[i])
-            if len([i for i in last if idle[i]]) <= 1:
-                assert len(standing) == due
-            assert len(standing) <= 1
-
-
-@pytest.mark.parametrize(
-    ("others", "due"),
-    [
-        ([(2, 4), (6, 8)], [(0, 2)]),
-        ([(0, 10), (1, 2)], []),
-        ([(25, 26)], [(0, 20)]),
-    ],
-)
-def test_an_idle_circuit_ends_as_it_is_used(others, due):
-    """Once; data that begins with it leaves it no time."""
-    spans = np.array([(0, 20), *others], float)
-    idle = np.arange(len(spans)) == 0
-    unit = np.zeros(len(spans), int)
-    starts, ends = _until_used(unit, unit, idle, *spans.T, unit + 1)
-    assert [(starts[0], ends[0])] == due or (not due and ends[0] <= starts[0])
-
-
-def test_the_largest_of_idle_circuits_that_begin_together_stands():
-    """Where circuits take shares of a capacity."""
-    unit, both = np.zeros(3, int), np.ones(3, bool)
-    starts, ends = _until_used(unit, unit, both, np.zeros(3), np.full(3, 9.0), np.array([2, 4, 3]))
-    assert (ends > starts).tolist() == [False, True, False]
 
 
 def test_two_wavelengths_are_two():
@@ -400,24 +296,6 @@ def test_two_wavelengths_are_two():
     rows = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 0, 0, 0, 2, 1, 1, 0, 0, 0.0, 1.0)]
     plan, programme = plan_and_times(Two(), rows)
     assert [one.resource.kind for one in overlaps(TimeRows(plan, programme), {}, END)] == ["laser"]
-
-
-def test_shares_of_weak_parts():
-    """The weakest part on the way of a circuit; other conditions and other kinds do not count."""
-    weak = [
-        SimpleNamespace(kind=kind, index=index, value=value, mode=mode)
-        for kind, index, value, mode in [
-            ("laser", 0, 0.5, "weak"), ("laser", 1, 0.25, "weak"), ("ring", 0, 0.125, "weak"), ("laser", 2, 0.1, "dead")
-        ]
-    ]  # fmt: skip
-    uses = [
-        PartUse("laser", np.array([0, 1, 2, 0]), np.array([0, 1, 2, 3])),
-        PartUse("ring", np.array([0, 1]), np.array([3, 0])),
-    ]
-    circuits = Circuits.of(np.arange(4), [0, 1, 2, 3], [1, 2, 3, 0])
-    machine = SimpleNamespace(conditions=weak, parts_used=lambda circuits: uses)
-    assert _shares(machine, circuits).tolist() == [0.5, 0.25, 1.0, 0.125]
-    assert _shares(SimpleNamespace(conditions=weak[3:]), circuits).tolist() == [1.0] * 4
 
 
 def test_light_at_a_weak_part_lasts_longer():

@@ -8,12 +8,10 @@ import pytest
 
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
-from opticcl.verify import _time_devices
 from opticcl.verify._time_devices import (
     Changes,
     Numbering,
     Uses,
-    _stable_order,
     changes_of,
     collect_uses,
     find_settings,
@@ -22,13 +20,6 @@ from opticcl.verify._time_devices import (
 
 LEAST = 2e-15
 """What a use misses at least that misses anything [s]."""
-
-
-@pytest.fixture(autouse=True)
-def in_python(monkeypatch):
-    """The kernel is a function of Python."""
-    kernel = _time_devices._assign_members
-    monkeypatch.setattr(_time_devices, "_assign_members", getattr(kernel, "py_func", kernel))
 
 
 def some_changes(rng, members, most):
@@ -218,12 +209,6 @@ def test_columns_of_changes():
     assert both.setting.tolist() == [4, 3, 2, 9, 1]
     assert both.member.tolist() == [0, 0, 0, 1, 1]
     assert np.isneginf(both.done_s).tolist() == [False, False, False, True, False]
-
-
-def test_orders_of_numbers_of_more_than_32_bits():
-    """Sixteen bits at a time, without a gap."""
-    numbers = np.array([(1 << 32) + 1, 5, 1 << 32, 4, 1 << 16, 1 << 33])
-    assert _stable_order(numbers).tolist() == [3, 1, 4, 2, 0, 5]
 
 
 def test_uses_of_repeated_steps():

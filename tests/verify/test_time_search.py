@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.ir.device import Device
-from opticcl.verify._time_data import _earliest_deadline
-from opticcl.verify._time_devices import Changes, Numbering, Uses, _stable_order, find_settings
-from opticcl.verify._time_light import _exceeding, busy_between
+from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
+from opticcl.verify._time_light import busy_between
 
 TICKS = st.integers(0, 12)
 
@@ -108,49 +107,6 @@ def test_settings_of_pools(history, uses):
     assert any(fits(chosen) for chosen in np.ndindex(*[3] * len(accepted)))
 
 
-@examples(200)
-@given(st.lists(st.tuples(st.integers(0, 1), TICKS, TICKS, st.integers(1, 3)), max_size=10), st.integers(1, 4))
-def test_occupations_over_capacity(rows, capacity):
-    """A unit is over its capacity exactly if occupations that share a moment of positive length take more than that."""
-    rows = [(unit, float(min(a, b)), float(max(a, b)), amount) for unit, a, b, amount in rows if a != b]
-    unit, start, left, amount = np.array(rows, float).reshape(-1, 4).T
-    over, missing = _exceeding(unit.astype(int), start, left, amount.astype(int), capacity)
-    for u in (0, 1):
-        most = max((sum(n for v, a, b, n in rows if v == u and a <= t < b) for t in range(13)), default=0)
-        assert (unit[over] == u).any() == (most > capacity)
-    assert (missing[over] > 0).all()
-
-
-@examples(200)
-@given(st.lists(st.tuples(TICKS, st.integers(1, 4), st.integers(1, 20)), max_size=5))
-def test_sums_by_earliest_deadline(jobs):
-    """No job is late exactly if some order of the jobs, each begun once it is released, meets all due times.
-
-    Jobs that may be interrupted meet due times that others cannot, so the comparison is with orders of whole jobs one way and
-    with the work between release and due times the other way.
-    """
-    jobs = sorted(jobs)
-    release, work, due = (np.array(column, float) for column in (list(zip(*jobs, strict=True)) or [[]] * 3))
-    late = _earliest_deadline(np.zeros(len(jobs), int), work, release, due)
-
-    def in_order(order):
-        now = 0.0
-        for j in order:
-            now = max(now, release[j]) + work[j]
-            if now > due[j]:
-                return False
-        return True
-
-    if any(in_order(order) for order in permutations(range(len(jobs)))):
-        assert not late.any()
-    crowded = any(
-        sum(work[j] for j in range(len(jobs)) if release[j] >= begin and due[j] <= end) > max(0.0, end - begin)
-        for begin in release
-        for end in due
-    )
-    assert late.any() == crowded
-
-
 @examples(100)
 @given(st.lists(st.tuples(TICKS, TICKS), max_size=8), TICKS, TICKS)
 def test_busy_time(rows, a, b):
@@ -160,14 +116,6 @@ def test_busy_time(rows, a, b):
     start, stop = np.array(rows, float).reshape(-1, 2).T
     busy = sum(any(s <= t < e for s, e in rows) for t in range(begin, end))
     assert busy_between(start, stop, begin, end) == busy
-
-
-@examples(50)
-@given(st.lists(st.integers(0, 2**40), max_size=50), st.integers(1, 2**20))
-def test_stable_orders(numbers, modulus):
-    """As NumPy's stable sort, for numbers of any size."""
-    column = np.array([*numbers, *(n % modulus for n in numbers)], np.int64)
-    assert _stable_order(column).tolist() == np.argsort(column, kind="stable").tolist()
 
 
 @examples(60)

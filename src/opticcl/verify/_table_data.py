@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.tables import Tables
-from opticcl.verify._time_rows import slack
+from opticcl.verify.sweep import slack
 from opticcl.verify.time import TimeRules
 
 __all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s", "replay"]

@@ -12,7 +12,8 @@ from opticcl.ir import Fabric, IntArray, Transfers
 from opticcl.ir.programme import ControlTimes
 from opticcl.verify._time_data import DataTiming
 from opticcl.verify._time_devices import Changes, DeviceFinding, Uses
-from opticcl.verify._time_rows import Copy, StoredRound, slack
+from opticcl.verify._time_rows import Copy, StoredRound
+from opticcl.verify.sweep import slack
 
 __all__ = ["control_late", "rows_by_round", "set_from_s"]
 

@@ -18,7 +18,8 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
 from opticcl.kernels import njit
-from opticcl.verify._time_rows import Copy, StoredStep, TimeRows, slack
+from opticcl.verify._time_rows import Copy, StoredStep, TimeRows
+from opticcl.verify.sweep import slack
 
 __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
 

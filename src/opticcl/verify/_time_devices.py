@@ -17,7 +17,8 @@ from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
 from opticcl.kernels import njit
-from opticcl.verify._time_rows import TimeRows, slack
+from opticcl.verify._time_rows import TimeRows
+from opticcl.verify.sweep import runs_of, slack
 
 __all__ = [
     "Changes",
@@ -256,84 +257,28 @@ def _of_single(
     found: DeviceFinding,
 ) -> None:
     """Devices without a pool: write what the given uses find."""
-    member, start, end, setting = uses.group[rows], uses.start_s[rows], uses.end_s[rows], uses.setting[rows]
+    member = uses.group[rows]
     if (numbering.pools != 1).any():
         member = numbering.first_of_group(member)
-    block, first, latest, in_time = _blocks(member, setting, start, end)
-    if not in_time:
-        order = np.argsort(start, kind="stable")
-        rows = np.arange(len(uses))[rows][order]
-        member, setting, start, end = member[order], setting[order], start[order], end[order]
-        block, first, latest, _ = _blocks(member, setting, start, end)
-    order = _stable_order(member[first])
-    first, latest = first[order], latest[order]
-    block = np.argsort(order)[block]
-    initial = (
-        _initial(member[first], setting[first]) if warm else None
-    )  # the first use decides what stands at the start
-    found_blocks = _search(member[first], start[first], latest, setting[first], changes, initial)
-    broken = np.flatnonzero((found_blocks.missing_s > 0)[block])
+    order, new_member = runs_of((member,), (uses.start_s[rows],))
+    rows = np.arange(len(uses))[rows][order]
+    member, setting, start, end = member[order], uses.setting[rows], uses.start_s[rows], uses.end_s[rows]
+    first_of_block = new_member.copy()
+    first_of_block[1:] |= setting[1:] != setting[:-1]
+    first, block = np.flatnonzero(first_of_block), np.cumsum(first_of_block) - 1
+    latest = np.maximum.reduceat(end, first) if len(first) else end
+    # where devices are warm, the first use decides what stands at the start
+    initial = setting[np.flatnonzero(new_member)][np.cumsum(new_member) - 1] if warm else None
+    of_first = None if initial is None else initial[first]
+    found_blocks = _search(member[first], start[first], latest, setting[first], changes, of_first)
     for column, of_block in zip(found, found_blocks, strict=True):
         column[rows] = of_block[block]
+    broken = np.flatnonzero((found_blocks.missing_s > 0)[block])
     if len(broken):  # a change between two uses of one setting is lawful
-        broken = broken[_stable_order(member[broken])]
-        initial = None if initial is None else initial[block[broken]]
+        initial = None if initial is None else initial[broken]
         alone = _search(member[broken], start[broken], end[broken], setting[broken], changes, initial)
         for column, of_use in zip(found, alone, strict=True):
-            column[np.arange(len(uses))[rows][broken]] = of_use
-
-
-def _blocks(
-    member: IntArray, setting: IntArray, start: FloatArray, end: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, bool]:
-    """Blocks of consecutive uses of a member with one setting.
-
-    Returns: the block of each use, int64 (n,); the first use of each, int64 (blocks,); its latest end, float64 (blocks,) [s];
-        and whether the uses of each member are in the order of their starts, without which blocks mean nothing.
-    """
-    count = int(member.max(initial=-1)) + 1
-    if count > 2 * len(member):  # few of many members
-        known, member = np.unique(member, return_inverse=True)
-        count = len(known)
-    block, first, latest, in_time = _blocks_of(member, setting, start, end, count)
-    return block, first, latest, in_time
-
-
-@njit
-def _blocks_of(member, setting, start, end, count):  # type: ignore[no-untyped-def]
-    """As `_blocks`, with members from 0 to below `count`."""
-    now, stands, since = np.full(count, -1, np.int64), np.zeros(count, np.int64), np.full(count, -np.inf)
-    n, blocks, in_time = len(member), 0, True
-    block, first, latest = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    for i in range(n):
-        m = member[i]
-        in_time &= start[i] >= since[m]
-        since[m] = start[i]
-        if now[m] < 0 or stands[m] != setting[i]:
-            now[m], stands[m] = blocks, setting[i]
-            first[blocks], latest[blocks] = i, end[i]
-            blocks += 1
-        elif end[i] > latest[now[m]]:
-            latest[now[m]] = end[i]
-        block[i] = now[m]
-    return block, first[:blocks].copy(), latest[:blocks].copy(), in_time
-
-
-def _stable_order(numbers: IntArray) -> IntArray:
-    """Rows sorted by a number of 0 or more, equal ones in their order; 16 bits at a time, which NumPy sorts in linear time."""
-    order = np.argsort((numbers & 0xFFFF).astype(np.uint16), kind="stable")
-    for shift in range(16, int(numbers.max(initial=0)).bit_length(), 16):
-        part = ((numbers[order] >> shift) & 0xFFFF).astype(np.uint16)
-        order = order[np.argsort(part, kind="stable")]
-    return order
-
-
-def _initial(member: IntArray, setting: IntArray) -> IntArray:
-    """Setting of the first row of each member, for all of its rows; rows sorted by member."""
-    new = np.ones(len(member), bool)
-    new[1:] = member[1:] != member[:-1]
-    first: IntArray = setting[np.flatnonzero(new)][np.cumsum(new) - 1]
-    return first
+            column[rows[broken]] = of_use
 
 
 def _search(
@@ -353,12 +298,6 @@ def _search(
     """
     num_changes, n = len(changes.member), len(member)
     done = changes.done_s - slack(changes.done_s)
-    if np.array_equal(changes.member, member) and (done <= start).all():
-        last = np.arange(n)  # one change for each use, in order
-        following = np.append(changes.begin_s[1:], np.inf)
-        following[:-1][member[1:] != member[:-1]] = np.inf
-        if n and (changes.setting == setting).all() and (following >= end - slack(end)).all():
-            return DeviceFinding(last, following, np.zeros(n), np.zeros(n, bool))
     rank = np.empty(num_changes + n, np.int64)
     rank[np.argsort(np.concatenate([done, start]), kind="stable")] = np.arange(num_changes + n)
     width = np.int64(num_changes + n)

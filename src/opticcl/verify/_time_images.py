@@ -23,8 +23,9 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, Op, Violation, concatenate_circuits
 from opticcl.ir.floor_plan import FloorPlan
 from opticcl.ir.representatives import StepImages, SymmetricRounds
-from opticcl.verify._time_rows import StoredStep, slack
+from opticcl.verify._time_rows import StoredStep
 from opticcl.verify.images import Loads, images_of_machine
+from opticcl.verify.sweep import slack
 
 __all__ = ["Missed", "data_missed", "overlaps_of_images", "refuse_other_machines", "sums_missed"]
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import Circuits, Fabric, IntArray, Resource, Usage
-from opticcl.kernels import njit
-from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows, slack
-from opticcl.verify.light import add_usage, distinct_signals
+from opticcl.ir import Circuits, Fabric, IntArray, Resource
+from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows
+from opticcl.verify.light import distinct_signals
+from opticcl.verify.sweep import Cells, cells_of, exceeding, largest_so_far, runs_of, slack
 
 __all__ = ["Overlap", "busy_between", "overlaps", "too_short"]
 
@@ -108,8 +108,7 @@ def overlaps(
     """Find circuits that overlap.
 
     Rounds that do not meet in time are counted one by one, as if all their circuits existed at the same time. Only where that
-    exceeds a capacity are circuits that several rounds have counted once, and where that exceeds a capacity too, the
-    times of the circuits compared.
+    exceeds a capacity are the times of the circuits compared.
 
     Args:
         rows: of the programme.
@@ -129,8 +128,8 @@ def overlaps(
             key = tuple((one.copy.stored.step, one.round.number) for one in together)
             if key not in known:
                 known[key] = _fits_at_once(fabric, together)
-            if not known[key] and not _fits_once_each(fabric, together):
-                yield from _sweep(fabric, together)
+            if not known[key]:
+                yield from _exceeded(fabric, together)
             together, until = [], -np.inf
         if i >= 0:
             together.append(placed[i])
@@ -152,120 +151,71 @@ def _placed(
             number += 1
 
 
-def _counted(fabric: Fabric, circuits: Circuits) -> Iterator[Usage]:
-    """Exclusive usage that changes over time."""
+def _cells(fabric: Fabric, placed: _Placed) -> Iterator[Cells]:
+    """Exclusive cells that circuits of a round take over time; circuits of one signal that start and end together are one."""
+    circuits, times = placed.round.circuits, (placed.start_s, placed.left_s)
     for usage in fabric.usage(circuits):
         if not (usage.resource.shared or usage.resource.once_per_job):
-            yield usage
+            if usage.resource.splits:
+                usage = distinct_signals(usage, fabric, placed.copy.stored.transfers, circuits, times)
+            yield cells_of(usage, circuits, fabric.num_wavelengths)
 
 
 def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
     """Whether all circuits of these rounds could exist at the same time."""
-    return _within_capacity(
-        fabric,
-        (
-            (placed.round.circuits, _signals(fabric, placed, usage) if usage.resource.splits else usage)
-            for placed in together
-            for usage in _counted(fabric, placed.round.circuits)
-        ),
-    )
+    taken: dict[Resource, IntArray] = {}
+    for placed in together:
+        for cells in _cells(fabric, placed):
+            if cells.resource in taken:
+                cells.add_to(taken[cells.resource])
+            else:
+                taken[cells.resource] = cells.loads()
+    return all((loads <= resource.capacity).all() for resource, loads in taken.items())
 
 
-def _within_capacity(fabric: Fabric, taken: Iterable[tuple[Circuits, Usage]]) -> bool:
-    """Whether all capacities suffice for what circuits use, each usage with its circuits."""
-    counts: dict[Resource, IntArray] = {}
-    for circuits, usage in taken:
-        resource = usage.resource
-        depth = fabric.num_wavelengths if resource.per_wavelength else 1
-        if resource not in counts:
-            counts[resource] = np.zeros(resource.count * depth, np.int64)
-        add_usage(usage, circuits, depth, counts[resource])
-    return all((count <= resource.capacity).all() for resource, count in counts.items())
-
-
-def _fits_once_each(fabric: Fabric, together: list[_Placed]) -> bool:
-    """Whether all circuits of these rounds could exist at the same time, each counted once; none carries data twice at once.
-
-    A circuit that stands while another round uses it is one circuit at any time. Circuits of one signal are counted one by one,
-    which is never less than they take.
-    """
-    identity = np.concatenate([_identities(placed.round.circuits) for placed in together])
-    carries = np.concatenate([placed.round.carries for placed in together])
-    start = np.concatenate([placed.start_s for placed in together])[carries]
-    left = np.concatenate([placed.left_s for placed in together])[carries]
-    order = np.lexsort((start, identity[carries]))
-    same = np.diff(identity[carries][order]) == 0
-    if (same & (start[order[1:]] < (left - slack(left))[order[:-1]])).any():
-        return False
-    rows = np.sort(np.unique(identity, return_index=True)[1])
-    ends = np.cumsum([len(placed.start_s) for placed in together])
-    of_round = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    chosen_circuits = [
-        placed.round.circuits.take(mine - (end - len(placed.start_s)))
-        for placed, mine, end in zip(together, of_round, ends, strict=True)
-    ]
-    return _within_capacity(
-        fabric, ((circuits, usage) for circuits in chosen_circuits for usage in _counted(fabric, circuits))
-    )
-
-
-def _signals(fabric: Fabric, placed: _Placed, usage: Usage) -> Usage:
-    """The usage with one row for each signal; circuits of one signal start and end together."""
-    times = (placed.start_s, placed.left_s)
-    return distinct_signals(usage, fabric, placed.copy.stored.transfers, placed.round.circuits, times)
-
-
-def _sweep(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
+def _exceeded(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
     """Compare the times of circuits on every resource and wavelength."""
     for resource in fabric.resources:
-        depth = fabric.num_wavelengths if resource.per_wavelength else 1
-        parts = []
-        for at, placed in enumerate(together):
-            for usage in _counted(fabric, placed.round.circuits):
-                if usage.resource == resource:
-                    parts.append(_occupied(fabric, placed, at, usage, depth))
+        parts = [
+            (cells, _columns(placed, at, cells))
+            for at, placed in enumerate(together)
+            for cells in _cells(fabric, placed)
+            if cells.resource == resource
+        ]
         if not parts:
             continue
-        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        unit, start, left, number, row, idle, circuit, amount = columns
+        cell, start, left, number, row, idle, light, amount = map(
+            np.concatenate, zip(*(columns for _, columns in parts), strict=True)
+        )
         if idle.any():
-            start, left = _until_used(unit, circuit, idle, start, left, amount)
+            start, left = _until_used(cell, light, idle, start, left, amount)
             stands = ~idle | (left > start)
-            unit, start, left, number, row, amount = (
-                column[stands] for column in (unit, start, left, number, row, amount)
+            cell, start, left, number, row, amount = (
+                column[stands] for column in (cell, start, left, number, row, amount)
             )
-        over, missing = _exceeding(unit, start, left, amount, resource.capacity)
+        over, missing = exceeding(cell, start, left, amount, resource.capacity)
         for at in np.unique(number[over]):
             mine = over[number[over] == at]
             worst = mine[int(np.argmax(missing[mine]))]
             placed = together[at]
             yield Overlap(
-                placed.copy, placed.round.number, int(row[worst]), resource, int(unit[worst] // depth),
-                float(missing[worst]), len(np.unique(unit[mine])),
+                placed.copy, placed.round.number, int(row[worst]), resource, int(cell[worst] // parts[0][0].depth),
+                float(missing[worst]), len(np.unique(cell[mine])),
             )  # fmt: skip
 
 
-def _occupied(fabric: Fabric, placed: _Placed, at: int, usage: Usage, depth: int) -> tuple[npt.NDArray[Any], ...]:
-    """Unit (instance and wavelength), start, end, round, row, idle, identity and amount of every occupation of a resource.
+def _columns(placed: _Placed, at: int, cells: Cells) -> tuple[npt.NDArray[Any], ...]:
+    """Cell, start, end, round, circuit, idle, light and amount of every row of cells.
 
-    Rows of equal identity on a unit are one light: of one sender on one path to one receiver, however its wavelengths are
-    divided into circuits; where one signal may have many receivers, of one transmitter.
+    Rows of equal light on a cell are one: of one sender on one path to one receiver, however its wavelengths are divided into
+    circuits; where one signal may have many receivers, of one transmitter.
     """
-    circuits, resource = placed.round.circuits, usage.resource
-    if resource.splits:
-        usage = _signals(fabric, placed, usage)
-    owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-    index = np.asarray(usage.index, np.int64)
-    same = _identities(circuits, paths=not resource.splits, wavelengths=depth == 1 and usage.amount is None)
-    if depth > 1 and usage.amount is None:
-        n = circuits.wavelength_n[owner].astype(np.int64)
-        within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-        owner = np.repeat(owner, n)
-        index = np.repeat(index, n) * depth + circuits.wavelength_lo[owner] + within * circuits.wavelength_step
-    idle = ~placed.round.carries[owner]
-    amount = np.ones(len(owner), np.int64) if usage.amount is None else usage.amount
-    times = placed.start_s[owner], placed.left_s[owner]
-    return index, *times, np.full(len(owner), at), owner, idle, same[owner], amount
+    circuits, row = placed.round.circuits, cells.circuit
+    whole = cells.depth == 1 and cells.amount is None
+    light = _identities(circuits, paths=not cells.resource.splits, wavelengths=whole)[row]
+    amount = np.ones(len(row), np.int64) if cells.amount is None else cells.amount
+    times = placed.start_s[row], placed.left_s[row]
+    return cells.cell, *times, np.full(len(row), at), row, ~placed.round.carries[row], light, amount
 
 
 _FACTOR = np.uint64(int.from_bytes(os.urandom(8), "big") | 1)
@@ -311,63 +261,14 @@ def _until_used(
         unit, circuit, idle, amount: of each occupation; `circuit` is equal for rows of one light.
         start, left: its times [s].
     """
-    order = np.lexsort((amount, ~idle, start, circuit, unit))
-    new = np.ones(len(order) + 1, bool)
-    new[1:-1] = (unit[order[1:]] != unit[order[:-1]]) | (circuit[order[1:]] != circuit[order[:-1]])
-    begins, ends = _spans_of_idle(order, new, idle, start, left)
-    return begins, ends
-
-
-@njit(writes=())
-def _spans_of_idle(order, new, idle, start, left):  # type: ignore[no-untyped-def]
-    """Starts and ends of all rows; see `_until_used`.
-
-    Args:
-        order: rows by light on a unit, then by start, int64 (n,).
-        new: whether each in that order is the first of its light on the unit, and True behind the last, bool (n + 1,).
-        idle: of each row, bool (n,).
-        start, left: of each row, float64 (n,).
-    """
+    order, new = runs_of((unit, circuit), (start, ~idle, amount))
+    until = largest_so_far(new, np.where(idle, -np.inf, left)[order])
+    mine = np.flatnonzero(idle[order])
     begins, ends = start.copy(), left.copy()
-    until = -np.inf
-    for at in range(len(order)):
-        row = order[at]
-        if new[at]:
-            until = -np.inf
-        if not idle[row]:
-            until = max(until, left[row])
-            continue
-        begins[row] = max(start[row], until)
-        if not new[at + 1]:
-            ends[row] = min(left[row], start[order[at + 1]])
+    begins[order[mine]] = np.maximum(start[order], until)[mine]
+    followed = mine[~np.append(new, True)[mine + 1]]
+    ends[order[followed]] = np.minimum(left[order[followed]], start[order[followed + 1]])
     return begins, ends
-
-
-def _exceeding(
-    unit: IntArray, start: FloatArray, left: FloatArray, amount: IntArray, capacity: float
-) -> tuple[IntArray, FloatArray]:
-    """Occupations that begin where the capacity is used up, and for all occupations the time until one of them ends [s].
-
-    Args:
-        unit: of each occupation.
-        start, left: its times [s].
-        amount: of the capacity that it takes.
-        capacity: of every unit.
-    """
-    n = len(unit)
-    end = np.maximum(left - slack(left), start)
-    time = np.concatenate([start, end])
-    change = np.concatenate([amount, -amount])
-    units = np.concatenate([unit, unit])
-    order = np.lexsort((change, time, units))  # at one time ends come first
-    count = np.cumsum(change[order].astype(np.int64))  # every unit ends with as many as it began with
-    over = (count > capacity) & (change[order] > 0)
-    rows = order[over]
-    missing = np.zeros(n)
-    ends = np.flatnonzero(change[order] < 0)
-    following = ends[np.searchsorted(ends, np.flatnonzero(over))]  # there is one: every unit ends with none
-    missing[rows] = np.maximum(time[order[following]] - start[rows], 2e-15)
-    return rows, missing
 
 
 def busy_between(start: FloatArray, end: FloatArray, begin_s: float, end_s: float) -> float:

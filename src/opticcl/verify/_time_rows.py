@@ -26,17 +26,12 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import Tables
 
-__all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows", "slack"]
+__all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
 MOST_COPIED = 1 << 24
 """Rows of a table of a programme that are copied for steps that the plan does not repeat [count]."""
-
-
-def slack(time_s: FloatArray | float) -> FloatArray | float:
-    """Tolerance of a comparison of times: 1e-9 of them and 1e-15 s."""
-    return 1e-9 * np.abs(time_s) + 1e-15
 
 
 @dataclass(frozen=True, slots=True)

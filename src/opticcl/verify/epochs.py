@@ -30,6 +30,7 @@ from opticcl.ir import (
 )
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.verify.light import check_slot
+from opticcl.verify.sweep import Cells, cells_of
 
 __all__ = ["EpochJudge"]
 
@@ -139,17 +140,16 @@ class EpochJudge:
         taken: list[list[np.ndarray]] = []
         for slot, circuits in enumerate(slots):
             others = circuits if reserved is None else concatenate_circuits([circuits, reserved[slot][1]])
-            taken.append([])
-            for size, cell in self._cells(others):
-                taken[-1].append(np.zeros(size, bool))
-                taken[-1][-1][cell] = True
+            taken.append([cells.loads() > 0 for cells in self._cells(others)])
         assert self._candidates is not None
         for start in range(0, len(src), MOST_CANDIDATES):
             rows = slice(start, start + MOST_CANDIDATES)
             for circuits in self._candidates(src[rows], dst[rows]):
-                used = [cell for _, cell in self._cells(circuits)]
+                used = list(self._cells(circuits))
                 for slot, tables in enumerate(taken):
-                    free = ~np.any([table[cell] for table, cell in zip(tables, used, strict=True)], axis=0)
+                    free = np.ones(len(circuits), bool)
+                    for table, cells in zip(tables, used, strict=True):
+                        free[cells.circuit[table[cells.cell]]] = False
                     if free.any():
                         row = int(np.flatnonzero(free)[0])
                         waiting = self._waiting[start + circuits.transfer[row]]
@@ -159,12 +159,10 @@ class EpochJudge:
                         self._add("cells_not_released", number, slot, where, expected, found, int(free.sum()))
                         return
 
-    def _cells(self, circuits: Circuits) -> Iterator[tuple[int, IntArray]]:
-        """For each kind of resource its number of cells (instance, wavelength), and the cell that each circuit occupies."""
+    def _cells(self, circuits: Circuits) -> Iterator[Cells]:
+        """What circuits take of each kind of resource."""
         for usage in self._fabric.usage(circuits):
-            depth = self._fabric.num_wavelengths if usage.resource.per_wavelength else 1
-            wavelength = circuits.wavelength_lo if usage.resource.per_wavelength else 0
-            yield usage.resource.count * depth, usage.index * depth + wavelength
+            yield cells_of(usage, circuits, self._fabric.num_wavelengths)
 
     def end(self, offered: int, sent: int, pending: int) -> Verdict:
         """The verdict on all epochs.

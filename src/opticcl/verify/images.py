@@ -21,6 +21,7 @@ from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concaten
 from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, StepImages, SymmetricRounds, first_of_orbit
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
+from opticcl.verify.sweep import Cells, cells_of
 
 __all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations"]
 
@@ -51,12 +52,8 @@ def light_violations(
     for at, circuits in enumerate(rounds.rounds):
         broken = list(_impossible(fabric, circuits, num_hops, wide=wide))
         for usage in fabric.usage(circuits) if not broken else ():
-            rows = np.arange(len(circuits)) if usage.circuit is None else usage.circuit
-            index, light = usage.index, circuits.wavelength_lo[rows].astype(np.int64)
-            if usage.resource.per_wavelength and (many := circuits.wavelength_n[rows]).max(initial=1) > 1:
-                nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-                index, light = np.repeat(index, many), np.repeat(light, many) + nth * circuits.wavelength_step
-            broken += loads[usage.resource].over(index, light, RULE_OF_KIND[usage.resource.kind])
+            cells = cells_of(usage, circuits, fabric.num_wavelengths)
+            broken += loads[usage.resource].over(cells, RULE_OF_KIND[usage.resource.kind])
         found += [replace(violation, round=at) for violation in broken]
     if not found:
         found = list(_other_units(fabric, rounds, images))
@@ -257,7 +254,7 @@ class Loads:
         fabric: Fabric,
         products: int,
     ) -> None:
-        self.kind, self.depth = resource.kind, fabric.num_wavelengths if resource.per_wavelength else 1
+        self.depth = fabric.num_wavelengths if resource.per_wavelength else 1
         self.per_wavelength, self.products = resource.per_wavelength, products
         light = np.arange(self.depth)
         self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
@@ -289,19 +286,17 @@ class Loads:
         """
         return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
 
-    def over(self, index: IntArray, wavelength: IntArray, rule: str) -> Iterator[Violation]:
-        """Units that more than one circuit of a round occupies.
+    def over(self, cells: Cells, rule: str) -> Iterator[Violation]:
+        """Cells that more than one circuit of a round occupies.
 
         Args:
-            index: units that the listed circuits occupy.
-            wavelength: of each.
+            cells: that the listed circuits occupy.
             rule: that is broken then.
         """
-        orbit, uses = np.unique(self.orbits(index, wavelength), return_counts=True)
+        orbit, uses = np.unique(self.orbits(*np.divmod(cells.cell, self.depth)), return_counts=True)
         load = uses * self.products // self.sizes(orbit)
         over = np.flatnonzero(load > 1)
         if len(over):
-            unit, light = divmod(int(orbit[over[0]]), self.depth)
-            where = f"{self.kind} {unit}" + (f" wavelength {light}" if self.per_wavelength else "")
             count = int(self.sizes(orbit[over]).sum())
+            where = cells.name(int(orbit[over[0]]))
             yield Violation(rule, -1, -1, where, "at most 1 circuit(s)", f"{load[over[0]]}", count)

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.errors import FabricError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, Usage, Verdict, Violation
-from opticcl.verify.light import add_usage, distinct_signals
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Verdict, Violation
+from opticcl.verify.light import distinct_signals
+from opticcl.verify.sweep import cells_of
 
 __all__ = ["verify_together"]
 
@@ -108,27 +109,17 @@ def _most_at_once(plan: CircuitPlan) -> _Most:
 
 
 def _at_once(plan: CircuitPlan, transfers: Transfers, circuits: Circuits) -> dict[Resource, IntArray]:
-    """Circuits of one round on each (resource, wavelength), by kind of resource that packets do not share."""
+    """Circuits (signals where light splits) of one round on each cell, by kind of resource that packets do not share."""
     fabric = plan.fabric
     now: dict[Resource, IntArray] = {}  # a kind may occur in several usages
     if all(resource.shared for resource in fabric.resources):
         return now
     for usage in fabric.usage(circuits):
-        _add(usage, fabric, transfers, circuits, now)
+        if not usage.resource.shared:
+            one = distinct_signals(usage, fabric, transfers, circuits) if usage.resource.splits else usage
+            taken = cells_of(one, circuits, fabric.num_wavelengths).loads()
+            now[usage.resource] = now.get(usage.resource, 0) + taken
     return now
-
-
-def _add(usage: Usage, fabric: Fabric, transfers: Transfers, circuits: Circuits, now: dict[Resource, IntArray]) -> None:
-    """Circuits (signals where light splits) of a round on each (resource, wavelength)."""
-    resource = usage.resource
-    if resource.shared:
-        return
-    if resource.splits:
-        usage = distinct_signals(usage, fabric, transfers, circuits)
-    depth = fabric.num_wavelengths if resource.per_wavelength else 1
-    if resource not in now:
-        now[resource] = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
-    add_usage(usage, circuits, depth, now[resource])
 
 
 def _clash(

@@ -19,7 +19,6 @@ from opticcl.ir import (
     Circuits,
     Fabric,
     IntArray,
-    Occupied,
     ProgressCallback,
     Resource,
     Schedule,
@@ -32,7 +31,6 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import PhaseRows
 from opticcl.ir.representatives import StepImages
 from opticcl.ir.signals import signals_of
-from opticcl.kernels import njit, worth_compiling
 from opticcl.verify.circuit_rows import (
     RULE_OF_KIND,
     astray,
@@ -45,8 +43,9 @@ from opticcl.verify.circuit_rows import (
     violation_of,
 )
 from opticcl.verify.images import counts_by_orbits, light_violations
+from opticcl.verify.sweep import cells_of, runs_of
 
-__all__ = ["CircuitsReport", "add_usage", "check_light", "check_slot"]
+__all__ = ["CircuitsReport", "check_light", "check_slot", "distinct_signals"]
 
 RULE_OF_SETTING = {"waveguide": "mzi_clash"}
 """Rule that circuits break which need one resource in two settings in a round."""
@@ -221,13 +220,13 @@ def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, 
         (number, circuits, usage)
         for number, circuits in enumerate(rounds)
         for usage in fabric.usage(circuits)
-        if usage.resource.splits and _over_capacity_of(fabric, usage, circuits)
+        if usage.resource.splits and _over_capacity(fabric, usage, circuits)
     ]
     for i in steps[1:] if split else ():
         transfers, found = schedule.step(i), []
         for number, circuits, usage in split:
             signals = distinct_signals(usage, fabric, transfers, circuits)
-            found += [replace(v, step=i, round=number) for v in _over_capacity_of(fabric, signals, circuits)]
+            found += [replace(v, step=i, round=number) for v in _over_capacity(fabric, signals, circuits)]
         if found:
             return found
     return []
@@ -277,75 +276,46 @@ def _round_violations(
         if usage.resource.shared:
             continue
         if usage.resource.once_per_job:
-            rule = RULE_OF_KIND[usage.resource.kind]
-            yield from _conflicting_settings(rule, usage, circuits, settings, fabric.num_wavelengths)
+            yield from _conflicting_settings(fabric, usage, circuits, settings)
         else:
-            overfull = _over_capacity_of(fabric, usage, circuits)
+            overfull = _over_capacity(fabric, usage, circuits)
             if overfull and usage.resource.splits:  # counted again only where light may be split
-                overfull = _over_capacity_of(fabric, distinct_signals(usage, fabric, transfers, circuits), circuits)
+                overfull = _over_capacity(fabric, distinct_signals(usage, fabric, transfers, circuits), circuits)
             yield from overfull
         if usage.resource.one_setting:
             yield from _different_settings(usage, circuits)
 
 
-def _taken(fabric: Fabric, resource: Resource) -> tuple[int, Occupied] | None:
-    """Position of a resource, and the cells that stuck parts take; None where none do."""
-    if not fabric.conditions or not len(fabric.occupied):
-        return None
-    return next(k for k, other in enumerate(fabric.resources) if other is resource), fabric.occupied
-
-
-def _over_capacity_of(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Violation]:
-    """As `_over_capacity`, with the cells of the fabric.
+def _over_capacity(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Violation]:
+    """Cells that circuits and stuck parts take more often than they may.
 
     Args:
         fabric: that the circuits are on.
         usage: rows of one resource.
         circuits: of the round.
     """
-    rule, taken = RULE_OF_KIND[usage.resource.kind], _taken(fabric, usage.resource)
-    return list(_over_capacity(rule, usage, circuits, fabric.num_wavelengths, taken))
-
-
-def _over_capacity(
-    rule: str, usage: Usage, circuits: Circuits, num_wavelengths: int, taken: tuple[int, Occupied] | None = None
-) -> Iterator[Violation]:
-    """Cells that circuits and stuck parts take more often than they may.
-
-    Args:
-        rule: name of the rule.
-        usage: rows of one resource.
-        circuits: of the round.
-        num_wavelengths: of the fabric [count].
-        taken: position of the resource and cells that are occupied before.
-    """
     resource = usage.resource
-    depth = num_wavelengths if resource.per_wavelength else 1
-    owner = _owner(usage)
-    if usage.amount is None and taken is None and _combs_apart(usage, circuits, depth):
-        return
-    counts: IntArray = np.zeros(resource.count * depth, np.int32 if usage.amount is None else np.int64)
-    add_usage(usage, circuits, depth, counts)
-    used = counts > 0
-    if taken is not None:
-        taken[1].add_to(taken[0], depth, counts)
-    over = np.flatnonzero((counts > resource.capacity) & used)
-    if len(over):
-        index, wavelength = divmod(int(over[0]), depth)
-        mine = np.flatnonzero(usage.index == index)
-        rows = mine if owner is None else owner[mine]
-        if resource.per_wavelength:
-            step = circuits.wavelength_step
-            behind = wavelength - circuits.wavelength_lo[rows]
-            rows = rows[(behind >= 0) & (behind % step == 0) & (behind // step < circuits.wavelength_n[rows])]
-        where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
-        names = ", ".join(circuit_name(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
-        found = f"{counts[over[0]]}: {names}"
-        most = f"{resource.capacity:g} circuit(s)" if usage.amount is None else f"{resource.capacity:,.0f} shares"
-        yield violation_of(rule, where, f"at most {most}", found, len(over))
+    stuck = bool(fabric.conditions) and len(fabric.occupied) > 0
+    if usage.amount is None and not stuck and _combs_apart(usage, circuits):
+        return []
+    cells = cells_of(usage, circuits, fabric.num_wavelengths)
+    taken = cells.loads()
+    used = taken > 0
+    if stuck:
+        at = next(k for k, other in enumerate(fabric.resources) if other is resource)
+        fabric.occupied.add_to(at, cells.depth, taken)
+    over = np.flatnonzero((taken > resource.capacity) & used)
+    if not len(over):
+        return []
+    rows = cells.circuit[cells.cell == over[0]]
+    names = ", ".join(circuit_name(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
+    found = f"{taken[over[0]]}: {names}"
+    most = f"{resource.capacity:g} circuit(s)" if usage.amount is None else f"{resource.capacity:,.0f} shares"
+    rule = RULE_OF_KIND[resource.kind]
+    return [violation_of(rule, cells.name(int(over[0])), f"at most {most}", found, len(over))]
 
 
-def _combs_apart(usage: Usage, circuits: Circuits, depth: int) -> bool:
+def _combs_apart(usage: Usage, circuits: Circuits) -> bool:
     """Whether no two circuits on one unit have wavelengths with the same remainder by the distance between those of a circuit.
 
     Then they have none in common, and no wavelength needs to be counted.
@@ -353,11 +323,10 @@ def _combs_apart(usage: Usage, circuits: Circuits, depth: int) -> bool:
     Args:
         usage: rows of one resource.
         circuits: of the round.
-        depth: wavelengths counted apart [count].
     """
-    if depth == 1 or int(circuits.wavelength_n.max(initial=1)) == 1:
+    if not usage.resource.per_wavelength or int(circuits.wavelength_n.max(initial=1)) == 1:
         return False
-    step, owner = circuits.wavelength_step, _owner(usage)
+    step, owner = circuits.wavelength_step, usage.circuit
     comb = circuits.wavelength_lo % step if owner is None else circuits.wavelength_lo[owner] % step
     used = np.bincount(usage.index.astype(np.int64) * step + comb, minlength=1)
     return bool(used.max() <= 1 <= usage.resource.capacity)
@@ -381,10 +350,7 @@ def distinct_signals(
     """
     rows = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     signal = signals_of(fabric, circuits, transfers).of_circuits()
-    columns = (usage.index, signal[rows], *(time_s[rows] for time_s in times))
-    order = np.lexsort(columns)
-    new = np.ones(len(order), bool)
-    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    order, new = runs_of((*(time_s[rows] for time_s in times[::-1]), signal[rows], usage.index))
     first = order[new]
     return replace(usage, index=usage.index[first], circuit=rows[first])
 
@@ -396,11 +362,11 @@ def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]
         usage: rows of the resource, with settings.
         circuits: of the round.
     """
-    setting, owner = usage.setting, _owner(usage)
+    setting, owner = usage.setting, usage.circuit
     assert setting is not None
-    order = np.argsort(usage.index, kind="stable")
+    order, new = runs_of((usage.index,))
     before, after = order[:-1], order[1:]
-    other = np.flatnonzero((usage.index[before] == usage.index[after]) & (setting[before] != setting[after]))
+    other = np.flatnonzero(~new[1:] & (setting[before] != setting[after]))
     if len(other):
         rows = [int(r if owner is None else owner[r]) for r in (before[other[0]], after[other[0]])]
         index = int(usage.index[before[other[0]]])
@@ -415,155 +381,28 @@ def _different_settings(usage: Usage, circuits: Circuits) -> Iterator[Violation]
 
 
 def _conflicting_settings(
-    rule: str, usage: Usage, circuits: Circuits, settings: dict[Resource, IntArray], num_wavelengths: int
+    fabric: Fabric, usage: Usage, circuits: Circuits, settings: dict[Resource, IntArray]
 ) -> Iterator[Violation]:
     """Resources that are set once a job and would have to be set twice; `settings` holds the settings of earlier rounds.
 
     Args:
-        rule: name of the rule.
+        fabric: that the circuits are on.
         usage: rows of the resource, with settings.
         circuits: of the round.
-        settings: by resource, one entry for each (resource, wavelength); updated.
-        num_wavelengths: of the fabric [count].
+        settings: by resource, one entry for each cell, -1 where it is not set; updated.
     """
-    resource = usage.resource
-    depth = num_wavelengths if resource.per_wavelength else 1
-    if resource not in settings:
-        settings[resource] = np.full(resource.count * depth, -1, np.int64)
     assert usage.setting is not None
-    clash = _write_settings(
-        usage.index,
-        _owner(usage),
-        usage.setting,
-        circuits.wavelength_lo,
-        circuits.wavelength_n,
-        circuits.wavelength_step,
-        depth,
-        settings[resource],
-    )
-    if clash[0]:
-        row = int(clash[1]) if usage.circuit is None else int(usage.circuit[clash[1]])
-        where = f"{resource.kind} {usage.index[clash[1]]} for {circuit_name(circuits, row)}"
-        yield violation_of(rule, where, f"its setting {clash[2]} for the whole job", f"{clash[3]}", int(clash[0]))
-
-
-def _owner(usage: Usage) -> IntArray | None:
-    return None if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-
-
-def add_usage(usage: Usage, circuits: Circuits, depth: int, counts: IntArray) -> None:
-    """Add what circuits take of each (resource, wavelength) to `counts`.
-
-    Args:
-        usage: of one kind of resource.
-        circuits: of the usage.
-        depth: wavelengths counted apart [count].
-        counts: (resource, wavelength) -> circuits, or what they take of the capacity; changed.
-    """
-    if usage.amount is not None:
-        np.add.at(counts, usage.index, usage.amount)
-        return
-    lo, n, step = circuits.wavelength_lo, circuits.wavelength_n, circuits.wavelength_step
-    count_usage(usage.index, _owner(usage), lo, n, step, depth, counts)
-
-
-SPARSE = 256
-"""Entries of a table for each row from which it is quicker to count in place than in a table of its own."""
-
-
-def count_usage(
-    index: IntArray, owner: IntArray | None, lo: IntArray, n: IntArray, step: int, depth: int, counts: IntArray
-) -> None:
-    """Add the circuits on each (resource, wavelength) to `counts`.
-
-    Args:
-        index: resource of each row.
-        owner: circuit of each row, or None if row i is circuit i's.
-        lo, n, step: wavelengths of the circuits.
-        depth: wavelengths counted apart [count].
-        counts: (resource, wavelength) -> circuits, changed.
-    """
-    if depth == 1 or not worth_compiling(len(index)):
-        places = _places(index, owner, lo, n, step, depth)[0]
-        if len(counts) > SPARSE * len(places):
-            np.add.at(counts, places, 1)
-        else:
-            counts += np.bincount(places, minlength=len(counts)).astype(counts.dtype)
-    else:
-        _count_usage(*_columns(index, owner), lo, n, step, depth, counts)
-
-
-def _places(
-    index: IntArray, owner: IntArray | None, lo: IntArray, n: IntArray, step: int, depth: int
-) -> tuple[IntArray, IntArray]:
-    """Place in a table (resource, wavelength) of each row and wavelength, and the row.
-
-    Args:
-        index, owner, lo, n, step, depth: as of `count_usage`.
-    """
-    rows = np.arange(len(index))
-    if depth == 1:
-        return np.asarray(index, np.int64), rows
-    circuit = rows if owner is None else owner
-    many = np.asarray(n, np.int64)[circuit]
-    row = np.repeat(rows, many)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-    return np.asarray(index, np.int64)[row] * depth + np.asarray(lo, np.int64)[circuit[row]] + nth * step, row
-
-
-def _columns(index: IntArray, owner: IntArray | None) -> tuple[IntArray, IntArray]:
-    """Resource and circuit of each row as int64, for which the kernels are compiled once."""
-    return np.asarray(index, np.int64), np.arange(len(index)) if owner is None else owner
-
-
-@njit(writes=("counts",))
-def _count_usage(index, owner, lo, n, step, depth, counts):  # type: ignore[no-untyped-def]
-    for i in range(len(index)):
-        for w in range(n[owner[i]]):
-            counts[index[i] * depth + lo[owner[i]] + w * step] += 1
-
-
-def _write_settings(
-    index: IntArray,
-    owner: IntArray | None,
-    setting: IntArray,
-    lo: IntArray,
-    n: IntArray,
-    step: int,
-    depth: int,
-    table: IntArray,
-) -> IntArray:
-    """Write each setting into the table; returns (count, usage row, previous setting, new setting) of the first conflict.
-
-    Args:
-        index, owner, lo, n, step, depth: as of `count_usage`.
-        setting: of each row.
-        table: (resource, wavelength) -> setting, or -1; changed.
-    """
-    if worth_compiling(len(index)):
-        return np.asarray(_write_all(*_columns(index, owner), np.asarray(setting, np.int64), lo, n, step, depth, table))
-    place, row = _places(index, owner, lo, n, step, depth)
-    places, first, which = np.unique(place, return_index=True, return_inverse=True)
-    wanted = np.asarray(setting, np.int64)[row]
-    table[places] = np.where(table[places] < 0, wanted[first], table[places])
-    standing = table[places][which]
+    cells = cells_of(usage, circuits, fabric.num_wavelengths)
+    table = settings.setdefault(usage.resource, np.full(usage.resource.count * cells.depth, -1, np.int64))
+    wanted = np.asarray(usage.setting, np.int64)[cells.row]
+    unset = np.flatnonzero(table[cells.cell] < 0)[::-1]
+    table[cells.cell[unset]] = wanted[unset]  # of rows that want one cell the first is written last
+    standing = table[cells.cell]
     clashes = np.flatnonzero(wanted != standing)
-    if not len(clashes):
-        return np.zeros(4, np.int64)
-    at = clashes[0]
-    return np.array([len(clashes), row[at], standing[at], wanted[at]])
-
-
-@njit(writes=("table",))
-def _write_all(index, owner, setting, lo, n, step, depth, table):  # type: ignore[no-untyped-def]
-    clash = np.zeros(4, np.int64)
-    for i in range(len(index)):
-        for w in range(n[owner[i]] if depth > 1 else 1):
-            at = index[i] * depth + (lo[owner[i]] + w * step if depth > 1 else 0)
-            if table[at] < 0:
-                table[at] = setting[i]
-            elif table[at] != setting[i]:
-                clash[0] += 1
-                if clash[0] == 1:
-                    clash[1], clash[2], clash[3] = i, table[at], setting[i]
-    return clash
+    if len(clashes):
+        at = clashes[0]
+        where = (
+            f"{usage.resource.kind} {usage.index[cells.row[at]]} for {circuit_name(circuits, int(cells.circuit[at]))}"
+        )
+        expected = f"its setting {standing[at]} for the whole job"
+        yield violation_of(RULE_OF_KIND[usage.resource.kind], where, expected, f"{wanted[at]}", len(clashes))

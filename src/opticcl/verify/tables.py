@@ -47,6 +47,7 @@ from opticcl.units import counted, format_seconds
 from opticcl.verify._table_data import check_result, due_ready_s
 from opticcl.verify._time_rows import path_latency_s
 from opticcl.verify.budget import check_budget
+from opticcl.verify.sweep import slack
 from opticcl.verify.time import rules_of
 
 __all__ = ["DeviceStates", "check_tables", "match_data"]
@@ -152,12 +153,12 @@ class DeviceStates:
 
     def go_to(self, time_s: float) -> None:
         """Apply the changes that have begun (`new`), and those that are done (`old`), at a time that is not before the last."""
-        slack = time_s + _slack(time_s)
+        latest_s = time_s + slack(time_s)
         for name, order, times, at in (
             ("_begun", self._by_begin, self.rows.from_s, self._begun),
             ("_finished", self._by_done, self.done_s, self._finished),
         ):
-            stop = int(np.searchsorted(times, slack, "right", sorter=order))
+            stop = int(np.searchsorted(times, latest_s, "right", sorter=order))
             if stop > at:
                 rows = order[at:stop]
                 state = self.new if name == "_begun" else self.old
@@ -238,8 +239,8 @@ class _Judge:
         order = np.lexsort((rows.from_s, devices.row_key))
         key, begin, done, value = devices.row_key[order], rows.from_s[order], devices.done_s[order], rows.value[order]
         same = key[1:] == key[:-1]
-        early = same & (begin[1:] <= done[:-1] - _slack(done[:-1]))
-        early |= same & (begin[1:] - begin[:-1] <= _slack(begin[1:]))
+        early = same & (begin[1:] <= done[:-1] - slack(done[:-1]))
+        early |= same & (begin[1:] - begin[:-1] <= slack(begin[1:]))
         for at in np.flatnonzero(early)[:1]:
             self.report(
                 "setting_clash", begin[at + 1], devices.name(int(key[at])),
@@ -268,21 +269,21 @@ class _Judge:
         key = np.stack([d.sends, d.number, wavelength]).astype(np.int64)
         order = np.lexsort((d.from_s, *key))
         same = (key[:, order[1:]] == key[:, order[:-1]]).all(axis=0)
-        over = same & (d.until_s[order[:-1]] - d.from_s[order[1:]] > _slack(d.until_s[order[:-1]]))
+        over = same & (d.until_s[order[:-1]] - d.from_s[order[1:]] > slack(d.until_s[order[:-1]]))
         for at in np.flatnonzero(over)[:1]:
             first, second = int(order[at]), int(order[at + 1])
             expected = f"nothing before {format_seconds(float(d.until_s[first]))}, the end of chunk {d.chunk_lo[first]}"
             self.report(
                 "data_overlap", d.from_s[second], self._end(second), expected, f"chunk {d.chunk_lo[second]}", over.sum()
             )
-        early = ~d.sends & (d.until_s - d.ready_s > _slack(d.until_s))
+        early = ~d.sends & (d.until_s - d.ready_s > slack(d.until_s))
         for at in np.flatnonzero(early)[:1]:
             expected = f"data that is ready after its last bit, at {format_seconds(float(d.until_s[at]))}"
             found = format_seconds(float(d.ready_s[at]))
             self.report("ready_early", d.ready_s[at], self._end(int(at)), expected, found, early.sum())
         self._ready(np.where(d.sends, d.until_s, d.ready_s), "as its last bit leaves")
         last_s = float(max(d.ready_s.max(initial=0), d.until_s.max(initial=0)))
-        if last_s - self.tables.total_s > _slack(last_s):
+        if last_s - self.tables.total_s > slack(last_s):
             total = format_seconds(self.tables.total_s)
             self.report(
                 "total_too_small", last_s, "devices.json", f"total_s of {format_seconds(last_s)} or more", total
@@ -296,7 +297,7 @@ class _Judge:
             when: this is, in words.
         """
         d = self.tables.data
-        wrong = np.abs(d.ready_s - due_s) > _slack(due_s)
+        wrong = np.abs(d.ready_s - due_s) > slack(due_s)
         for at in np.flatnonzero(wrong)[:1]:
             expected = f"ready_s of {format_seconds(float(due_s[at]))}, {when}"
             found = format_seconds(float(d.ready_s[at]))
@@ -341,7 +342,7 @@ class _Judge:
         """
         slot_s = self.tables.fabric.slot_s
         slotted = slotted & (slot_s > 0)
-        wrong = np.where(slotted, np.abs(slot * slot_s - from_s) > _slack(from_s) + 1e-6 * slot_s, slot != -1)
+        wrong = np.where(slotted, np.abs(slot * slot_s - from_s) > slack(from_s) + 1e-6 * slot_s, slot != -1)
         for at in np.flatnonzero(wrong)[:1]:
             start = format_seconds(float(slot[at] * slot_s))
             expected = f"the start of slot {slot[at]}, {start}" if slotted[at] else "no slot, -1"
@@ -389,14 +390,14 @@ class _Judge:
         """Times at which light is followed, with the rows of data at each."""
         d = self.tables.data
         times = np.unique(np.concatenate([d.from_s, self.devices.times]))
-        times = times[np.r_[True, np.diff(times) > _slack(times[1:])]] if len(times) else times
+        times = times[np.r_[True, np.diff(times) > slack(times[1:])]] if len(times) else times
         order = np.argsort(d.from_s, kind="stable")
-        upto = np.searchsorted(d.from_s, times + _slack(times), "right", sorter=order)
+        upto = np.searchsorted(d.from_s, times + slack(times), "right", sorter=order)
         active, begun = np.zeros(0, np.int64), 0
         for time_s, stop in zip(times.tolist(), upto.tolist(), strict=True):
             active = np.concatenate([active, order[begun:stop]])
             begun = stop
-            active = active[d.until_s[active] > time_s + _slack(time_s)]
+            active = active[d.until_s[active] > time_s + slack(time_s)]
             if len(active):
                 sends = d.sends[active]
                 yield time_s, _Active(active[sends], active[~sends])
@@ -552,7 +553,7 @@ class _Judge:
         rows, source = rows[same], source[same]
         self.sender[rows], self.flight_s[rows] = source, late_s[same]
         late = np.maximum(np.abs(d.from_s[rows] - d.from_s[source]), np.abs(d.until_s[rows] - d.until_s[source]))
-        off = late > _slack(d.until_s[rows])
+        off = late > slack(d.until_s[rows])
         if off.any():
             row, its = int(rows[off][0]), int(source[off][0])
             windows = [
@@ -602,11 +603,6 @@ def _in_order_of_signals(d: DataRows, send: IntArray) -> IntArray:
     """Rows that send, in the order of the signals of their light."""
     ordered: IntArray = send[np.lexsort((d.wavelength[send], d.number[send]))]
     return ordered
-
-
-def _slack(time_s: FloatArray | float) -> FloatArray | float:
-    """By how much two times that are equal may differ [s]."""
-    return 1e-9 * np.abs(time_s) + 1e-15
 
 
 def _in_order(order: IntArray, follows: BoolArray) -> BoolArray:

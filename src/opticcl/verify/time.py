@@ -46,7 +46,8 @@ from opticcl.verify._time_devices import (
 )
 from opticcl.verify._time_images import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 from opticcl.verify._time_light import busy_between, overlaps, too_short
-from opticcl.verify._time_rows import StoredRound, TimeRows, slack
+from opticcl.verify._time_rows import StoredRound, TimeRows
+from opticcl.verify.sweep import slack
 
 __all__ = ["TimeRules", "check_programme", "rules_of"]
 

@@ -12,7 +12,7 @@ from opticcl.ir import Condition, Fabric, IntArray, ProgressCallback
 from opticcl.operations.faults.answers import MOST_PAIRS, FaultReport, Healthy, answer
 from opticcl.operations.faults.least_cuts import MOST_RANKS
 from opticcl.operations.faults.relabellings import pairs_to_check, part_classes
-from opticcl.verify.light import add_usage
+from opticcl.verify.sweep import cells_of
 
 __all__ = ["PartClass", "classes_to_try", "limits_of", "pairs_of_parts", "sweep"]
 
@@ -50,10 +50,8 @@ def _parts_of_plan(healthy: Healthy) -> dict[str, IntArray]:
                 used[use.kind][use.part] = 1
             if isinstance(fabric, Lightpath):
                 *_, edges = fabric.usage(circuits)
-                depth = fabric.num_wavelengths if edges.resource.per_wavelength else 1
-                full = np.zeros(edges.resource.count * depth, np.int64)
-                add_usage(edges, circuits, depth, full)
-                load = full.reshape(-1, depth).max(axis=1)
+                cells = cells_of(edges, circuits, fabric.num_wavelengths)
+                load = cells.loads().reshape(-1, cells.depth).max(axis=1)
                 if fabric.switch_unit == "wavelength":
                     load = np.repeat(load, fabric.waveguides)
                 each = fabric.inner_edges[:, None] * fabric.waveguides + np.arange(fabric.waveguides)
