@@ -14,7 +14,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate
 from opticcl.verify.data import check_data
-from opticcl.verify.explain import contributions_of
+from opticcl.verify.explain import contributions_of, events_of
 
 
 def schedule_of(num_ranks, num_chunks, *steps):
@@ -99,7 +99,7 @@ def test_counts_do_not_overflow(doublings):
     found = judge(replace(all_reduce, collective=collective("broadcast", 3, 1))).violations
     assert {v.rule for v in found} == {"contribution_doubled"}
     assert "rank 0 x" in found[0].found
-    assert contributions_of(all_reduce, 0, 0)[0] == 2**40
+    assert contributions_of(events_of(all_reduce, 0), 0, all_reduce.collective.num_ranks)[0] == 2**40
 
 
 def test_a_set_would_be_fooled():
@@ -146,7 +146,7 @@ def test_the_judge_agrees_with_brute_force(schedule):
     assert ("contribution_missing" in found or "contribution_doubled" in found) == bool((counts != 1).any())
     for rank in range(schedule.collective.num_ranks):
         for chunk in range(schedule.collective.num_chunks):
-            assert np.array_equal(contributions_of(schedule, rank, chunk), counts[rank, chunk])
+            assert np.array_equal(contributions_of(events_of(schedule, chunk), rank, len(counts)), counts[rank, chunk])
 
 
 def test_a_sample_follows_the_chunks_it_names():
@@ -264,6 +264,6 @@ def test_what_violations_say():
 
 def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
     """Where counting backwards finds every contribution once."""
-    monkeypatch.setattr("opticcl.verify.explain.contributions_of", lambda schedule, rank, chunk: np.ones(2, int))
+    monkeypatch.setattr("opticcl.verify.explain.contributions_of", lambda events, rank, num_places: np.ones(2, int))
     missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
     assert named(schedule_of(2, 1)) == [missing]

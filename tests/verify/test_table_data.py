@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from opticcl.collective import as_request
-from opticcl.errors import ParameterError
 from opticcl.ir import Op
-from opticcl.verify import _table_data
-from opticcl.verify._table_data import Arrived, arrived_transfers, check_result, due_ready_s, replay
+from opticcl.verify._table_data import arrived_transfers, check_result, due_ready_s
 from opticcl.verify.time import TimeRules
 
 COLUMNS = ("src", "dst", "chunk_lo", "chunk_n", "op", "from_s", "until_s", "ready_s")
@@ -119,81 +117,6 @@ def test_data_that_is_added_is_ready_once_all_of_it_is_there(compute, sums):
     assert ready(crossing, "fused") == [13.0 + 6 + 2 * 3] * 3
 
 
-# --- the order of time --------------------------------------------------------------------------------------------------
-
-
-def played(rows, state, **more):
-    """State after transfers (src, dst, chunk, chunks, op, from, until, ready), and violations."""
-    told = []
-    columns = [np.array(column, float if k > 4 else int) for k, column in enumerate(zip(*rows, strict=True))]
-    state = np.array(state)
-    replay(Arrived(*columns), state, lambda *one: told.append(one), **more)
-    return state.tolist(), told
-
-
-@pytest.mark.parametrize(
-    ("begin", "due"),
-    [(3.0, 7), (3 - 1e-9, 7), (3 - 1e-8, 0), (3 + 1e-9, 7), (5.0, 7), (0.0, 0)],
-)
-def test_what_is_ready_is_sent(begin, due):
-    """Rank 0 sends 7 to rank 1, ready at 3; rank 1 sends on at about that time."""
-    rows = [(1, 2, 0, 1, Op.COPY, begin, begin + 1, begin + 2), (0, 1, 0, 1, Op.COPY, 0, 1, 3)]
-    state, told = played(rows, [[7], [0], [0]])
-    assert state == [[7], [7], [due]]
-    assert len(told) == (begin == 3 - 1e-8)
-
-
-def test_times_about_zero():
-    """Times that differ by less than a femtosecond are one time."""
-    rows = [(1, 2, 0, 1, Op.COPY, 0, 0, 1), (0, 1, 0, 1, Op.COPY, -1, -1, 1e-15)]
-    assert played(rows, [[7], [0], [0]]) == ([[7], [7], [7]], [])
-    rows = [(1, 2, 0, 1, Op.COPY, 0, 0, 1), (0, 1, 0, 1, Op.COPY, -1, -1, 2e-15)]
-    assert played(rows, [[7], [0], [0]]) == ([[7], [7], [0]], [])
-
-
-def test_operations():
-    """Stored, added, moved; of ranges the chunks in the slice alone."""
-    at = (0, 1, 1)
-    for op, due in (
-        (Op.COPY, [[1, 2, 3], [1, 2, 6]]),
-        (Op.REDUCE, [[1, 2, 3], [5, 7, 6]]),
-        (Op.MOVE, [[0, 0, 3], [5, 7, 6]]),
-        (Op.REDUCE_MOVE, [[0, 0, 3], [5, 7, 6]]),
-    ):
-        assert played([(0, 1, 0, 2, op, *at)], [[1, 2, 3], [4, 5, 6]]) == (due, [])
-    state, _ = played([(0, 1, 0, 2, Op.REDUCE, *at), (0, 1, 2, 1, Op.COPY, *at)], [[2], [5]], chunks=slice(1, 2))
-    assert state == [[2], [7]]
-
-
-def test_what_is_stored_later_stays():
-    """Of a sum and a copy the later one counts, in whatever order the rows are."""
-    rows = [(0, 2, 0, 1, Op.COPY, 0, 1, 4), (1, 2, 0, 1, Op.REDUCE, 0, 1, 3)]
-    assert played(rows, [[5], [7], [0]])[0] == [[5], [7], [5]]
-    rows = [(0, 2, 0, 1, Op.COPY, 0, 1, 3), (1, 2, 0, 1, Op.REDUCE, 0, 1, 4)]
-    assert played(rows, [[5], [7], [0]])[0] == [[5], [7], [12]]
-
-
-@pytest.mark.parametrize(("until", "late"), [(5.0, False), (5 + 4e-9, False), (5.1, True), (0.5, False)])
-def test_what_is_altered_while_it_leaves(until, late):
-    """Data is ready at 5 in a chunk that leaves until then; moved parts alter nothing."""
-    for op in (Op.COPY, Op.REDUCE, Op.MOVE):
-        rows = [(0, 1, 0, 2, Op.COPY, 0, until, 9), (2, 0, 0, 1, Op.COPY, 0, 1, 2e-16), (2, 0, 1, 1, op, 0, 1, 5)]
-        _, told = played(rows[::2], [[1, 1], [1, 1], [1, 1]])
-        where = (
-            "overwritten_before_sent",
-            5.0,
-            "rank 0 chunk 1",
-            "no change while it leaves",
-            "data that is stored or added",
-            1,
-        )
-        assert told == [where] * (late and op != Op.MOVE)
-    _, told = played([(0, 1, 0, 3, Op.COPY, 0, 9, 9), (2, 0, 1, 2, Op.COPY, 0, 1, 5)], [[1] * 3] * 3)
-    assert (told[0][2], told[0][5]) == ("rank 0 chunk 1", 2)
-    _, told = played([(0, 1, 0, 3, Op.COPY, 0, 9, 9), (2, 0, 1, 2, Op.COPY, 0, 1, 5)], [[1]] * 3, chunks=slice(2, 3))
-    assert (told[0][2], told[0][5]) == ("rank 0 chunk 2", 1)
-
-
 # --- results ------------------------------------------------------------------------------------------------------------
 
 
@@ -244,15 +167,3 @@ def test_data_of_another_chunk_is_no_result():
     rows = [(0, 1, 0, 1, PUT), (0, 1, 0, 1, PUT)]
     (found,) = result("all_gather", rows, ranks=2, chunks=2)
     assert found[2:] == ("rank 0 chunk 1", "the data", "other data, or none", 1)
-
-
-def test_sizes_are_bounded(monkeypatch):
-    """Chunks of all ranks, and chunks that are carried, are counted before they are followed."""
-    both = [(*row[:3], 2, row[4]) for row in REDUCED]
-    for name, count, text in (("MOST_CHUNKS", 6, "6 ranks x chunks"), ("MOST_CHUNK_ROWS", 8, "8 chunks carried")):
-        with monkeypatch.context() as patch:
-            patch.setattr(_table_data, name, count)
-            assert result("all_reduce", both, chunks=2) == []
-            patch.setattr(_table_data, name, count - 1)
-            with pytest.raises(ParameterError, match=text):
-                result("all_reduce", both, chunks=2)

@@ -7,13 +7,11 @@ import pytest
 
 import opticcl
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.fabrics import FABRICS
 from opticcl.ir.tables import DataRows, SettingRows
 from opticcl.optics.emulator import Emulator
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
 from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
-from opticcl.verify._table_data import Arrived, arrived_transfers, replay
 from opticcl.verify.budget import check_budget
 from opticcl.verify.tables import DeviceStates, check_tables, match_data
 
@@ -129,60 +127,6 @@ def start_of(programme, step, number):
     run = int(np.searchsorted(runs.first, step, "right") - 1)
     rows = (times.step == runs.first[run]) & (times.round == number)
     return float(times.start_s[rows].min() + (step - runs.first[run]) * runs.period_s[run])
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack", "oddl", "lightpath"])
-def test_64_nodes_carry_bytes(name):
-    """Real arrays, moved as the tables and their light say, become the results of both collectives."""
-    carry_bytes(FABRICS.get(name).at_scale(64))
-
-
-@pytest.mark.parametrize("system", ["ramp", "sipac", "terarack", "oddl", "lightpath"])
-def test_tables_carry_bytes(system):
-    """The same on small machines."""
-    carry_bytes(opticcl.fabric(SYSTEMS[system][0].split(":")[0], **parameters(SYSTEMS[system][0])))
-
-
-def parameters(text):
-    """Parameters of "name:key=value,..."."""
-    return dict(item.split("=") for item in text.partition(":")[2].split(","))
-
-
-def carry_bytes(fabric):
-    """all_reduce and all_to_all of random integers by tables alone."""
-    for collective in ("all_reduce", "all_to_all"):
-        tables = TableMaker(opticcl.compile(fabric, collective, "1 MB")).tables()
-        verdict = check_tables(tables)
-        assert verdict.ok, str(verdict)
-        c, n = tables.collective, tables.collective.num_ranks
-        data = np.random.default_rng(1).integers(0, 1 << 40, (n, c.num_chunks, 3))
-        arrived = transfers_of(tables)
-        if collective == "all_reduce":
-            state = data.copy()
-            replay(arrived, state)
-            assert np.array_equal(state, np.broadcast_to(data.sum(axis=0), state.shape))
-            continue
-        state = np.zeros((n, c.num_chunks, n), np.int64)  # of each origin apart
-        state[np.arange(n)[:, None], np.arange(c.num_chunks), np.arange(n)[:, None]] = data[:, :, 0]
-        replay(arrived, state)
-        assert all(np.array_equal(state[c.owner[k], k], data[:, k, 0]) for k in range(c.num_chunks))
-
-
-def transfers_of(tables) -> Arrived:
-    """Transfers that arrive by the light of tables."""
-    netlist, d = tables.fabric.netlist(), tables.data
-    sender = match_data(tables)
-    nodes = [
-        int(netlist.groups[device].node_of(np.array([number]))[0])
-        for device, number in zip(d.device.tolist(), d.number.tolist(), strict=True)
-    ]
-    ranks = tables.fabric.ranks_at(np.array(nodes))
-
-    def refuse(*violation):
-        raise AssertionError(violation)
-
-    return arrived_transfers(tables, ranks, sender, refuse)
 
 
 # --- power ------------------------------------------------------------------------------------------------------------

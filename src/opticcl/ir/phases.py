@@ -83,6 +83,10 @@ class ChunkEvents:
     def __len__(self) -> int:
         return len(self.step)
 
+    def take(self, rows: IntArray) -> ChunkEvents:
+        """The given rows."""
+        return ChunkEvents(*(column[rows] for column in (self.step, self.src, self.dst, self.op, self.parts)))
+
 
 class Steps:
     """The steps of a schedule.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import Collective, IntArray, Op
+from opticcl.ir import IntArray, Op
+from opticcl.ir.phases import ChunkEvents
 from opticcl.ir.tables import Tables
-from opticcl.verify.sweep import slack
+from opticcl.verify.explain import contributions_of
+from opticcl.verify.player import columns_of, play_events, rows_by_chunk
+from opticcl.verify.sweep import largest_so_far, numbered, runs_of, slack
 from opticcl.verify.time import TimeRules
 
-__all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s", "replay"]
+__all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s"]
 
 FloatArray = npt.NDArray[np.float64]
 Report = Callable[..., None]
@@ -112,15 +115,13 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
         d.shares[rows],
         d.step[rows],
     )
-    order = np.lexsort((d.from_s[rows], d.share[rows], *names[::-1]))
-    rows = rows[order]
-    key = np.stack([np.asarray(column, np.int64)[order] for column in names])
-    nth = _nth(np.concatenate([key, d.share[rows][None]]))  # of equal transfers, one after the other
-    key = np.concatenate([key, nth[None]])
-    regrouped = np.lexsort((d.share[rows], *key[::-1]))
-    rows, key = rows[regrouped], key[:, regrouped]
-    new = np.ones(len(rows), bool)
-    new[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    names = tuple(np.asarray(column, np.int64) for column in names)
+    order, new = runs_of((*names, d.share[rows]), (d.from_s[rows],))
+    started = np.flatnonzero(new)
+    nth = np.empty(len(rows), np.int64)  # of equal transfers, one after the other
+    nth[order] = np.arange(len(rows)) - started[np.cumsum(new) - 1]
+    order, new = runs_of((*names, nth), (d.share[rows],))
+    rows, key = rows[order], [column[order] for column in names]
     first = np.flatnonzero(new)
     count = np.diff(np.append(first, len(rows)))
     short = np.flatnonzero(count != d.shares[rows[first]])
@@ -145,81 +146,85 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
     return Arrived(src, dst, chunk_lo, chunk_n, op, from_s, until_s, ready_s)
 
 
-def _nth(key: IntArray) -> IntArray:
-    """Number of each column among equal ones, which follow each other, int64 (n,)."""
-    n = key.shape[1]
-    new = np.ones(n, bool)
-    new[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    first = np.flatnonzero(new)
-    found: IntArray = np.arange(n) - first[np.cumsum(new) - 1] if n else np.zeros(0, np.int64)
-    return found
-
-
-def replay(t: Arrived, state: np.ndarray, report: Report | None = None, chunks: slice = slice(None)) -> None:
-    """Play transfers on what ranks hold: read as the first bit leaves, store or add when they are ready.
+def _overwritten(t: Arrived, order: _Order, report: Report) -> None:
+    """Report chunks that are stored or added while an earlier transfer of them still leaves.
 
     Args:
         t: transfers.
-        state: (ranks, chunks, ...); changed.
-        report: takes violations: a chunk that is overwritten while it leaves; None: not reported.
-        chunks: that `state` has; others are left out.
+        order: in which they read and write.
+        report: takes violations.
     """
-    many = t.chunk_n
-    owner = np.repeat(np.arange(len(t.src)), many)
-    chunk = t.chunk_lo[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(many) - many, many)
-    start, stop, _ = chunks.indices(1 << 40 if chunks.stop is None else chunks.stop)
-    inside = (chunk >= start) & (chunk < stop)
-    owner, chunk = owner[inside], chunk[inside] - start
-    begin = np.searchsorted(owner, np.arange(len(t.src) + 1))
-    sent = np.zeros((len(owner), *state.shape[2:]), state.dtype)
-    busy_s = np.full(state.shape[:2], -np.inf)
-    for time_s, writes, which in _events(t):
-        rows = np.concatenate([np.arange(begin[i], begin[i + 1]) for i in which.tolist()]) if len(which) < 64 else (
-            np.flatnonzero(np.isin(owner, which)))  # fmt: skip
-        if not writes:
-            src = t.src[owner[rows]]
-            sent[rows] = state[src, chunk[rows]]
-            moves = t.op[owner[rows]] & Op.MOVE > 0
-            state[src[moves], chunk[rows[moves]]] = 0
-            np.maximum.at(busy_s, (src, chunk[rows]), t.until_s[owner[rows]])
-            continue
-        dst, op = t.dst[owner[rows]], t.op[owner[rows]]
-        alters = op != Op.MOVE
-        late = alters & (busy_s[dst, chunk[rows]] - time_s > slack(time_s))
-        if report is not None and late.any():
-            at = int(np.flatnonzero(late)[0])
-            where = f"rank {dst[at]} chunk {chunk[rows[at]] + start}"
-            report(
-                "overwritten_before_sent", time_s, where, "no change while it leaves",
-                "data that is stored or added", int(late.sum()),
-            )  # fmt: skip
-        stores = op == Op.COPY
-        state[dst[stores], chunk[rows[stores]]] = sent[rows[stores]]
-        np.add.at(state, (dst[~stores], chunk[rows[~stores]]), sent[rows[~stores]])
+    owner, nth = numbered(t.chunk_n)
+    chunk, n = t.chunk_lo[owner] + nth, len(owner)
+    rank = np.concatenate([t.src[owner], t.dst[owner]])
+    at = np.concatenate([order.read[owner], order.write[owner]])
+    busy_s = np.concatenate([t.until_s[owner], np.full(n, -np.inf)])
+    rows, new = runs_of((rank, np.tile(chunk, 2)), (at,))
+    until_s = np.empty(2 * n)
+    until_s[rows] = largest_so_far(new, busy_s[rows])
+    time_s = order.write_s[owner]
+    late = np.flatnonzero((t.op[owner] != Op.MOVE) & (until_s[n:] - time_s > slack(time_s)))
+    if len(late):
+        first = late[np.lexsort((late, time_s[late]))[0]]
+        where = f"rank {t.dst[owner[first]]} chunk {chunk[first]}"
+        report(
+            "overwritten_before_sent", time_s[first], where, "no change while it leaves", "data that is stored or added",
+            len(late),
+        )  # fmt: skip
 
 
-def _events(t: Arrived) -> Iterator[tuple[float, bool, IntArray]]:
-    """Time, whether transfers are written (else read), and which; of one time those that are written come first."""
+class _Order(NamedTuple):
+    """The order in which transfers read and write: numbers that grow, int64 (n,) each, and the time of the writes [s].
+
+    Of one time those that write come first, one after the other, copies before sums; all that read see the same data.
+    """
+
+    read: IntArray
+    write: IntArray
+    write_s: FloatArray
+
+
+def _order_of(t: Arrived) -> _Order:
+    """When each transfer reads, and when it is stored or added."""
     n = len(t.src)
-    if not n:
-        return
     time_s = np.concatenate([t.ready_s, t.from_s])
-    order = np.argsort(time_s, kind="stable")
-    near = np.zeros(len(order), np.int64)
-    near[1:] = np.cumsum(np.diff(time_s[order]) > slack(time_s[order][1:]))
-    order = order[np.lexsort((order >= n, near))]
-    near = np.sort(near)
-    new = np.ones(len(order), bool)
-    new[1:] = (near[1:] != near[:-1]) | ((order[1:] >= n) != (order[:-1] >= n))
-    first = np.flatnonzero(new)
-    for lo, hi in zip(first.tolist(), np.append(first[1:], len(order)).tolist(), strict=True):
-        which = order[lo:hi]
-        writes = bool(which[0] < n)
-        yield float(time_s[which[0]]), writes, np.sort(which if writes else which - n)
+    by_time = np.argsort(time_s, kind="stable")
+    new = np.ones(2 * n, bool)
+    new[1:] = np.diff(time_s[by_time]) > slack(time_s[by_time][1:])
+    moment = np.empty(2 * n, np.int64)
+    moment[by_time] = np.cumsum(new) - 1
+    reads = np.arange(2 * n) >= n
+    adds = np.concatenate([t.op != Op.COPY, np.zeros(n, bool)])
+    ordered = np.lexsort((adds, reads, moment))
+    place = np.empty(2 * n, np.int64)
+    place[ordered] = np.arange(2 * n)
+    first_read = np.full(2 * n, 2 * n)
+    np.minimum.at(first_read, moment[n:], place[n:])  # all that read at a moment do so together
+    write_s = np.full(2 * n, np.inf)
+    np.minimum.at(write_s, moment[:n], t.ready_s)
+    return _Order(first_read[moment[n:]], place[:n], write_s[moment[:n]])
+
+
+def _events(t: Arrived, order: _Order, num_ranks: int) -> tuple[ChunkEvents, IntArray]:
+    """What a player of steps takes: each transfer reads into a buffer of its own, and is stored or added from there.
+
+    Args:
+        t: transfers.
+        order: in which they read and write.
+        num_ranks: ranks, behind which buffers are numbered [count].
+    Returns: events, and the transfer of each, in their order.
+    """
+    buffer = num_ranks + np.arange(len(t.src))
+    step = np.concatenate([order.read, order.write])
+    at = np.argsort(step, kind="stable")
+    src, dst = np.concatenate([t.src, buffer])[at], np.concatenate([buffer, t.dst])[at]
+    reads, writes = np.where(t.op & Op.MOVE, Op.MOVE, Op.COPY), np.where(t.op == Op.COPY, Op.COPY, Op.REDUCE)
+    events = ChunkEvents(step[at], src, dst, np.concatenate([reads, writes])[at], np.ones(len(at), np.int64))
+    return events, np.tile(np.arange(len(t.src)), 2)[at]
 
 
 def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Report) -> None:
-    """Each rank must end with each contribution exactly once: sums of random labels of 128 bits, modulo 2**64 a word.
+    """Each rank must end with each contribution exactly once.
 
     Args:
         tables: whose light arrives.
@@ -237,40 +242,30 @@ def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Repo
             raise ParameterError(
                 f"verify: {count:,} {what}; the data of tables is followed up to {most:,}, take fewer nodes"
             )
-    rank, chunk = np.arange(c.num_ranks)[:, None], np.arange(c.num_chunks)
-    before, after = (np.broadcast_to(held(rank, chunk), (c.num_ranks, c.num_chunks)) for held in (c.before, c.after))
-    labels = np.random.default_rng(17).integers(1, 1 << 63, (c.num_ranks, c.num_chunks, 2), np.uint64)
-    if not (c.reduces or c.keeps_apart):
-        labels[:] = labels[:1]
-    state = np.where(before[..., None], labels, np.uint64(0))
-    due = state.sum(axis=0) if c.reduces or c.keeps_apart else labels[0]
-    replay(t, state, report)
-    wrong = after & (state != due).any(axis=2)
-    if wrong.any():
-        at, of = (int(i) for i in np.argwhere(wrong)[0])
-        found = _multiplicity(t, c, at, of, before[:, of])
-        expected = "each contribution once" if c.reduces or c.keeps_apart else "the data"
-        report("data_wrong", tables.total_s, f"rank {at} chunk {of}", expected, found, int(wrong.sum()))
+    order = _order_of(t)
+    _overwritten(t, order, report)
+    events, transfer = _events(t, order, c.num_ranks)
+    lo, n = (column[transfer].astype(np.int32) for column in (t.chunk_lo, t.chunk_n))
+    starts, rows = rows_by_chunk(lo, n, np.ones(len(n), np.int32), 0, c.num_chunks)
+    holders = [columns_of(who, np.arange(c.num_chunks), c.num_ranks) for who in (c.before, c.after)]
+    sums, places = c.reduces or c.keeps_apart, c.num_ranks + len(t.src)
+    _, wrong, results, _ = play_events(events, starts, rows, *holders, sums, c.num_ranks, num_places=places)
+    if results:
+        rank = int(wrong[wrong >= 0].min())
+        chunk = int(np.flatnonzero(wrong == rank)[0])
+        mine = rows[starts[chunk] : starts[chunk + 1]]
+        holds = np.broadcast_to(c.before(np.arange(c.num_ranks), np.array(chunk)), c.num_ranks)
+        times = contributions_of(events.take(mine), rank, places)[: c.num_ranks] * holds
+        expected, found = (
+            ("each contribution once", _odd(times, holds)) if sums else ("the data", "other data, or none")
+        )
+        report("data_wrong", tables.total_s, f"rank {rank} chunk {chunk}", expected, found, int(results))
 
 
-def _multiplicity(t: Arrived, c: Collective, rank: int, chunk: int, before: npt.NDArray[np.bool_]) -> str:
-    """How often a rank holds each contribution to a chunk at the end, in words.
-
-    Args:
-        t: transfers.
-        c: collective.
-        rank, chunk: that are wrong.
-        before: ranks that contribute, bool (ranks,).
-    """
-    counts = np.zeros((c.num_ranks, 1, c.num_ranks), np.int64)
-    counts[before, 0, np.flatnonzero(before) if c.reduces or c.keeps_apart else 0] = 1
-    replay(t, counts, chunks=slice(chunk, chunk + 1))
-    held = counts[rank, 0]
-    if not (c.reduces or c.keeps_apart):
-        return "other data, or none"
-    odd = np.flatnonzero(held != before)
+def _odd(times: IntArray, due: npt.NDArray[np.bool_]) -> str:
+    """What is wrong with how often a rank has the contribution of each, in words."""
+    odd = np.flatnonzero(times != due)
     if not len(odd):
         return "another sum"
-    return f"that of rank {odd[0]} {held[odd[0]]} times" + (
-        f", and {len(odd) - 1} others wrong" if len(odd) > 1 else ""
-    )
+    others = f", and {len(odd) - 1} others wrong" if len(odd) > 1 else ""
+    return f"that of rank {odd[0]} {times[odd[0]]} times{others}"

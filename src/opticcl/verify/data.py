@@ -33,7 +33,18 @@ from opticcl.ir.limits import CHUNKS_CARRIED, EVENTS_TOGETHER
 from opticcl.ir.phases import ChunkEvents, PhaseRows, Steps
 from opticcl.verify.explain import explained
 from opticcl.verify.malformed import first_malformed, first_malformed_row, parts_of
-from opticcl.verify.player import ALL, NOT_HELD, ONE, OTHER_SIZE, OVERWRITTEN, TABLE, play, rows_by_chunk
+from opticcl.verify.player import (
+    ALL,
+    NO_RANKS,
+    NO_TABLE,
+    NOT_HELD,
+    OTHER_SIZE,
+    OVERWRITTEN,
+    TABLE,
+    columns_of,
+    play_events,
+    rows_by_chunk,
+)
 from opticcl.verify.proof import Orbit, contributors, copied_from, free_digits, holders_move, num_orbits, orbits, played
 
 __all__ = ["DataReport", "check_data", "never_too_large"]
@@ -235,42 +246,14 @@ def _play_events(events: ChunkEvents, before: Any, after: Any, half: _Half, c: C
         c: collective.
     """
     starts, rows = np.array([0, len(events)]), np.arange(len(events), dtype=np.int32)
-    ends = (column.astype(np.int32) for column in (events.step, events.src, events.dst))
-    op, parts = (
-        events.op.astype(np.uint8),
-        events.parts.astype(np.int32),
-    )  # the types of lists, for which it is compiled
-    return play(
-        starts, rows, *ends, op, parts, before, after, half.sums, c.keeps_apart and half.sums, half.stale, c.num_ranks
-    )
-
-
-NO_RANKS, NO_TABLE = np.zeros(1, np.int64), np.zeros((1, 1), bool)
+    apart = c.keeps_apart and half.sums
+    return play_events(events, starts, rows, before, after, half.sums, c.num_ranks, apart=apart, stale=half.stale)
 
 
 def _of_one_chunk(holders: Any, chunk: int, steps: Steps) -> tuple[int, IntArray, np.ndarray]:
     """Holders of one chunk as `play` takes them, by their places."""
-    kind, one, table = _as_columns(holders, np.array([chunk]), steps.space.num_ranks)
+    kind, one, table = columns_of(holders, np.array([chunk]), steps.space.num_ranks)
     return kind, one if steps.space.places is None else steps.space.places[one], table
-
-
-def _as_columns(holders: Any, chunks: IntArray, num_ranks: int) -> tuple[int, IntArray, np.ndarray]:
-    """Holders of chunks as `play` takes them: kind, the rank of each, a table.
-
-    Args:
-        holders: predicate of a collective.
-        chunks: int (n,).
-        num_ranks: ranks [count].
-    """
-    if isinstance(holders, Holders):
-        if holders.kind == "all":
-            return ALL, NO_RANKS, NO_TABLE
-        if holders.kind == "root":
-            return ONE, np.full(len(chunks), holders.root, np.int64), NO_TABLE
-        assert holders.owners is not None
-        return ONE, holders.owners[chunks].astype(np.int64), NO_TABLE
-    table = np.broadcast_to(holders(np.arange(num_ranks), chunks[:, None]), (len(chunks), num_ranks))
-    return TABLE, NO_RANKS, np.ascontiguousarray(table)
 
 
 def _check_images(
@@ -328,16 +311,16 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
     every = concatenate_transfers(one for _, one in lists) if lists else Transfers.of([], [], [], [], [])
     step = np.repeat(np.array([i for i, _ in lists], np.int32), [len(one) for _, one in lists])
     distance = np.ones(len(every), np.int32) if every.chunk_step is None else every.chunk_step
-    columns = (step, every.src, every.dst, every.op, parts_of(every))
+    events = ChunkEvents(step, every.src, every.dst, every.op, parts_of(every))
     wanted = np.arange(c.num_chunks) if chunks is None else chunks
     together = max(1, len(wanted) * EVENTS_TOGETHER // max(1, carried))
     for first, last in _ranges_of(wanted, together):
         starts, rows = rows_by_chunk(every.chunk_lo, every.chunk_n, distance, first, last)
         block = np.arange(first, last)
-        holders = [_as_columns(who, block, c.num_ranks) for who in (half.before, half.after)]
+        holders = [columns_of(who, block, c.num_ranks) for who in (half.before, half.after)]
         apart = c.keeps_apart and half.sums
-        result = play(starts, rows, *columns, *holders, half.sums, apart, half.stale, c.num_ranks)
-        found.add_played(result, ChunkEvents(*columns), rows, block, None)
+        result = play_events(events, starts, rows, *holders, half.sums, c.num_ranks, apart=apart, stale=half.stale)
+        found.add_played(result, events, rows, block, None)
         progress("follow the data", last, c.num_chunks)
     return DataReport(found.violations(), len(every), len(wanted), True, "every chunk played", found.notes())
 

@@ -27,7 +27,7 @@ def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int
     c = schedule.collective
     ranks = np.arange(c.num_ranks)
     for chunk, rank in wrong:
-        times = contributions_of(schedule, rank, chunk)
+        times = contributions_of(events_of(schedule, chunk), rank, c.num_ranks)
         holds = np.broadcast_to(c.before(ranks, np.full(c.num_ranks, chunk)), len(ranks))
         times, due = times * holds, holds.astype(np.int64)
         if not (c.reduces or c.keeps_apart):  # any holder may be the source
@@ -45,15 +45,15 @@ def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int
     return list(found.values())
 
 
-def contributions_of(schedule: Schedule, rank: int, chunk: int) -> IntArray:
-    """How often what each rank had of a chunk at the start is in the result of a rank, up to 2**40, int64 (num_ranks,).
+def contributions_of(events: ChunkEvents, rank: int, num_places: int) -> IntArray:
+    """How often what each place had of a chunk at the start is in the result of a rank, up to 2**40, int64 (num_places,).
 
     Args:
-        schedule: any.
-        rank, chunk: whose result.
+        events: transfers that carry the chunk, in the order of the steps.
+        rank: whose result.
+        num_places: senders and receivers [count].
     """
-    events = events_of(schedule, chunk)
-    times = np.zeros(schedule.collective.num_ranks, np.int64)
+    times = np.zeros(num_places, np.int64)
     times[rank] = 1
     cuts = np.flatnonzero(np.diff(events.step)) + 1
     for at in reversed(np.split(np.arange(len(events)), cuts) if len(events) else []):

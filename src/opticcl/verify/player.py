@@ -15,12 +15,16 @@ is right.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from opticcl.ir import Op
+from opticcl.ir import IntArray, Op
+from opticcl.ir.collective import Holders
+from opticcl.ir.phases import ChunkEvents
 from opticcl.kernels import njit
 
-__all__ = ["ALL", "ONE", "TABLE", "play", "rows_by_chunk"]
+__all__ = ["ALL", "ONE", "TABLE", "columns_of", "play_events", "rows_by_chunk"]
 
 ALL, ONE, TABLE = range(3)
 """Who holds a chunk: all ranks, one rank, those of a table."""
@@ -32,6 +36,51 @@ _COPY, _SUM, _GIVES_UP = int(Op.COPY), int(Op.REDUCE), int(Op.MOVE)
 
 OVERWRITTEN, NOT_HELD, OTHER_SIZE = range(3)
 """Rules that a transfer breaks: rows of the counters of `play`."""
+
+
+NO_RANKS, NO_TABLE = np.zeros(1, np.int64), np.zeros((1, 1), bool)
+
+
+def columns_of(holders: Any, chunks: IntArray, num_ranks: int) -> tuple[int, IntArray, np.ndarray]:
+    """Holders of chunks as `play` takes them: kind, the rank of each, a table.
+
+    Args:
+        holders: predicate of a collective.
+        chunks: int (n,).
+        num_ranks: ranks [count].
+    """
+    if isinstance(holders, Holders):
+        if holders.kind == "all":
+            return ALL, NO_RANKS, NO_TABLE
+        if holders.kind == "root":
+            return ONE, np.full(len(chunks), holders.root, np.int64), NO_TABLE
+        assert holders.owners is not None
+        return ONE, holders.owners[chunks].astype(np.int64), NO_TABLE
+    table = np.broadcast_to(holders(np.arange(num_ranks), chunks[:, None]), (len(chunks), num_ranks))
+    return TABLE, NO_RANKS, np.ascontiguousarray(table)
+
+
+def play_events(
+    events: ChunkEvents,
+    starts: IntArray,
+    rows: IntArray,
+    before: Any,
+    after: Any,
+    sums: bool,
+    num_ranks: int,
+    *,
+    apart: bool = False,
+    stale: bool = False,
+    num_places: int | None = None,
+) -> Any:
+    """What `play` returns, whatever the types of the columns, for which it is compiled once.
+
+    Args: as of `play`; `num_places` None: the ranks alone.
+    """
+    ends = (column.astype(np.int32, copy=False) for column in (events.step, events.src, events.dst))
+    op, parts = events.op.astype(np.uint8, copy=False), events.parts.astype(np.int32, copy=False)
+    places = num_ranks if num_places is None else num_places
+    return play(starts, rows, *ends, op, parts, before, after, sums, apart, stale, num_ranks, places)
 
 
 @njit(writes=())
@@ -62,10 +111,10 @@ def rows_by_chunk(lo, n, distance, first, last):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _holds(kind, one, table, chunk, rank):  # type: ignore[no-untyped-def]
-    """Whether a rank holds a chunk, of `Holders` as `play` takes them."""
-    if kind == ALL:
-        return True
+def _holds(kind, one, table, chunk, rank, num_ranks):  # type: ignore[no-untyped-def]
+    """Whether a place is a rank that holds a chunk, of holders as `play` takes them."""
+    if kind == ALL or rank >= num_ranks:
+        return rank < num_ranks
     return one[chunk] == rank if kind == ONE else table[chunk, rank]
 
 
@@ -80,7 +129,9 @@ def _count(broken, rule, entry, chunk, held):  # type: ignore[no-untyped-def]
 
 
 @njit(writes=())
-def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, stale, num_ranks):  # type: ignore[no-untyped-def]
+def play(  # type: ignore[no-untyped-def]
+    starts, rows, step, src, dst, op, parts, before, after, sums, apart, stale, num_ranks, num_places
+):
     """Play chunks one after the other.
 
     Args:
@@ -93,6 +144,7 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
         apart: whether contributions are kept apart.
         stale: whether ranks that are no holders at the start have something else, which no result may have.
         num_ranks: ranks [count].
+        num_places: senders and receivers: the ranks, and behind them places that hold nothing at the start [count].
     Returns: of each rule, how often it is broken, the first entry of `rows` that breaks it, its chunk, and contributions held
         there, int64 (3, 4); the first rank that ends with a wrong result of each chunk, or -1, int64 (chunks,); how many
         results are wrong; and whether each rank has one, bool (num_ranks,).
@@ -100,14 +152,11 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
     chunks = len(starts) - 1
     broken = np.zeros((3, 4), np.int64)
     wrong, wrong_results, wrong_rank = np.full(chunks, -1, np.int64), 0, np.zeros(num_ranks, np.bool_)
-    seen, held = np.full(num_ranks, -1, np.int64), np.zeros(num_ranks, np.int64)
-    written, origin = np.zeros(num_ranks, np.int64), np.zeros(num_ranks, np.int64)
-    once, twice = np.zeros(num_ranks, np.uint64), np.zeros(num_ranks, np.uint64)
-    touched, roots, bit_of = (
-        np.empty(num_ranks, np.int64),
-        np.empty(num_ranks, np.int64),
-        np.full(num_ranks, -1, np.int64),
-    )
+    seen, held = np.full(num_places, -1, np.int64), np.zeros(num_places, np.int64)
+    written, origin = np.zeros(num_places, np.int64), np.zeros(num_places, np.int64)
+    once, twice = np.zeros(num_places, np.uint64), np.zeros(num_places, np.uint64)
+    touched, bit_of = np.empty(num_places, np.int64), np.full(num_places, -1, np.int64)
+    roots = np.empty(num_ranks, np.int64)
     most = 1
     for chunk in range(chunks):
         most = max(most, starts[chunk + 1] - starts[chunk])
@@ -139,7 +188,7 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
                         seen[rank] = chunk
                         touched[many] = rank
                         many += 1
-                        held[rank] = _holds(before[0], before[1], before[2], chunk, rank)
+                        held[rank] = _holds(before[0], before[1], before[2], chunk, rank, num_ranks)
                         written[rank] = -1
                 there = held[src[row]]
                 if there == 0:
@@ -187,10 +236,12 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
         one_rank = after[0] == ONE
         for at in range(1 if one_rank else num_ranks):
             rank = after[1][chunk] if one_rank else at
-            if not one_rank and not _holds(after[0], after[1], after[2], chunk, rank):
+            if not one_rank and not _holds(after[0], after[1], after[2], chunk, rank, num_ranks):
                 continue
             reached = seen[rank] == chunk
-            amount = held[rank] if reached else np.int64(_holds(before[0], before[1], before[2], chunk, rank))
+            amount = (
+                held[rank] if reached else np.int64(_holds(before[0], before[1], before[2], chunk, rank, num_ranks))
+            )
             if amount != due:
                 wrong_results += 1
                 wrong_rank[rank] = True
@@ -230,7 +281,7 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
             every, doubled, all_once, found = zero, zero, ~zero, 0
             for at in range(many):
                 rank = touched[at]
-                if not _holds(before[0], before[1], before[2], chunk, rank):
+                if not _holds(before[0], before[1], before[2], chunk, rank, num_ranks):
                     doubled |= once[rank] if stale else zero  # what no one contributed
                     continue
                 doubled |= twice[rank] | (zero if sums else every & once[rank])
@@ -244,7 +295,7 @@ def play(starts, rows, step, src, dst, op, parts, before, after, sums, apart, st
                     bit_of[roots[block + at]] = -2  # a wrong result
         for at in range(1 if one_rank else num_ranks):
             rank = after[1][chunk] if one_rank else at
-            if not one_rank and not _holds(after[0], after[1], after[2], chunk, rank):
+            if not one_rank and not _holds(after[0], after[1], after[2], chunk, rank, num_ranks):
                 continue
             if seen[rank] == chunk and bit_of[origin[rank]] == -2 and held[rank] == due:
                 wrong_results += 1
