@@ -44,7 +44,10 @@ def runs_of(
     """
     order = np.lexsort((*then[::-1], *keys[::-1]))
     new = np.ones(len(order), bool)
-    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in keys], axis=0)
+    new[1:] = False
+    for column in keys:
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
     return order, new
 
 
@@ -82,8 +85,8 @@ class Cells:
 
     def loads(self) -> IntArray:
         """What is taken of every cell of the resource, int64 (cells,)."""
-        found: IntArray = np.bincount(self.cell, self.amount, self.resource.count * self.depth).astype(np.int64)
-        return found
+        found: IntArray = np.bincount(self.cell, self.amount, self.resource.count * self.depth)
+        return found.astype(np.int64, copy=False)
 
     def add_to(self, taken: IntArray) -> None:
         """Add them to what is taken of every cell, int64 (cells,); it is changed."""
@@ -108,9 +111,10 @@ def cells_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> Cells:
     circuit = row if usage.circuit is None else np.asarray(usage.circuit, np.int64)
     if depth == 1:
         return Cells(usage.resource, depth, index, row, circuit, usage.amount)
-    row, nth = numbered(circuits.wavelength_n[circuit].astype(np.int64))
-    circuit = circuit[row]
-    cell = index[row] * depth + circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
+    cell, many = index * depth + circuits.wavelength_lo[circuit], circuits.wavelength_n[circuit]
+    if (many != 1).any():
+        row, nth = numbered(many)
+        cell, circuit = cell[row] + nth * circuits.wavelength_step, circuit[row]
     return Cells(usage.resource, depth, cell, row, circuit, usage.amount)
 
 
