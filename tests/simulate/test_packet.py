@@ -22,8 +22,8 @@ from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
 from opticcl.simulate import _cell_rounds as rounds_module
-from opticcl.simulate import _cells as cells_module
 from opticcl.simulate import _flow_rounds as flow_rounds_module
+from opticcl.simulate import cells as cells_module
 from opticcl.simulate import engine_options, link_bytes
 from opticcl.simulate.links import Links
 from opticcl.simulate.options import PacketOptions

@@ -1,24 +1,20 @@
-"""Kernels of cells beside a simulation with lists: queues, buffers, windows, losses, turns and what flows wait for."""
+"""Cells beside a simulation with lists: queues, buffers, windows, losses, turns and what flows wait for."""
 
 import heapq
-from dataclasses import replace
 from itertools import product
 from math import ceil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.interpreted import on_records
 
-from opticcl.simulate import _cells as cells_module
-from opticcl.simulate import _packet_kernels, _queue_kernels
-from opticcl.simulate import _queues as queues_module
-from opticcl.simulate._cell_flows import CellFlows, CellLinks
-from opticcl.simulate._queues import run_queues
+from opticcl.errors import ParameterError
+from opticcl.simulate.cells import CellFlows, CellLinks, run_cells
 from opticcl.simulate.dependencies import Dependencies, released_together
+from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.options import PacketOptions
 
-CELL, TICKS, FIRST = 64, 1e15, 5
+CELL, TICKS = 64, 1e15
 ANSWERS = ("finished", "released", "caused_by", "passed", "carried", "busy_s", "queue", "dropped")
 
 
@@ -60,7 +56,7 @@ class Listed:
                 in_flight=0, started=False, back=back, notice=notice, sums=round(flows.compute_s[i] * TICKS), acks=[],
                 losses=[], delay=round((flows.delay_s[i] + wires.base_s) * TICKS), finished=None,
             ))  # fmt: skip
-        self.heap, self.now, self.passed, self.alive, self.rows = [], 0, 0, 0, FIRST
+        self.heap, self.now, self.passed = [], 0, 0
         groups = len(waits.waits)
         self.missing = waits.waits.tolist()
         self.released, self.caused_by = [None] * groups, [0] * groups
@@ -69,8 +65,6 @@ class Listed:
             if not self.missing[group]:
                 self.release(group, -1)
         while self.heap and any(flow.finished is None for flow in self.flows):
-            while self.rows - self.alive < 4:  # of which an event may need as many
-                self.rows *= 2
             self.now, *what = heapq.heappop(self.heap)
             self.event(*what)
 
@@ -110,7 +104,6 @@ class Listed:
                 news = flow.losses if kind == 2 else flow.acks
                 _, cell = news.pop(0)
                 flow.in_flight -= 1
-                self.alive -= 1
                 if kind == 2:
                     flow.lost.append(cell.is_tail)
                 if news:
@@ -160,7 +153,6 @@ class Listed:
         if (flow.left or flow.lost) and not (self.windowed and flow.in_flight >= self.o.window_cells):
             link.turns.insert(0 if self.o.order == "sequential" else len(link.turns), flow)
         link.own = True
-        self.alive += 1
         self.enqueue(link, SimpleNamespace(flow=flow, is_tail=is_tail, at=0))
 
     def enqueue(self, link, cell):
@@ -256,8 +248,6 @@ class Listed:
             flow.arrived += 1
             if self.windowed:
                 self.notify(flow, flow.acks, flow.back, 1, cell)
-            else:
-                self.alive -= 1
             if flow.arrived == flow.of:
                 self.finish(flow)
             return
@@ -304,7 +294,7 @@ class Listed:
         times = ([np.nan if one is None else one / TICKS for one in column]
                  for column in ([flow.finished for flow in self.flows], self.released))  # fmt: skip
         of_links = zip(*((k.carried, k.busy / TICKS, k.most, k.dropped) for k in self.links), strict=True)
-        return dict(zip((*ANSWERS, "rows"), (*times, self.caused_by, self.passed, *of_links, self.rows), strict=True))
+        return dict(zip(ANSWERS, (*times, self.caused_by, self.passed, *of_links), strict=True))
 
 
 def flows_on(paths, amount, delay_s=0.0, compute_s=0.0):
@@ -357,29 +347,17 @@ def dependencies(seed, n):
     return Dependencies(at[0], group_of, waits, at[1], block_of_group[group_of], next_block, feeds_at, fed, n)
 
 
-def followed(links, flows, waits, options):
-    """Answers of the packet kernel."""
-    kernel = cells_module._Kernel(links, flows, waits, options, 10**6, 1 / TICKS)
-    kernel.run(lambda *_: None)
-    found = kernel.result()
-    return {name: getattr(found, name) for name in (*ANSWERS, "rows")}
-
-
-def compare(found, due):
-    """To rounding of the last digit."""
+def compare(links, flows, waits, options):
+    """The answers, which are those of lists to rounding of the last digit; or the refusal of cells that never arrive."""
+    due = Listed(links, flows, waits, options).answers()
+    if np.isnan(due["finished"]).any():
+        with pytest.raises(ParameterError, match="deadlock"):
+            run_cells(links, flows, waits, options, EventLimit("packet", 10**6), lambda *_: None)
+        return None
+    found = run_cells(links, flows, waits, options, EventLimit("packet", 10**6), lambda *_: None)
     for name in ANSWERS:
-        np.testing.assert_allclose(found[name], due[name], rtol=1e-12, atol=0, err_msg=name)
-    assert found.get("rows", due["rows"]) == due["rows"]
-
-
-@pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
-    """Rows of cells are added again and again, and kernels are no machine code."""
-    monkeypatch.setattr(cells_module, "FIRST_CELLS", FIRST)
-    monkeypatch.setattr(cells_module, "SLICE", 50)
-    monkeypatch.setattr(queues_module, "FIRST_ROWS", 1)
-    with on_records(_packet_kernels), on_records(_queue_kernels):
-        yield
+        np.testing.assert_allclose(getattr(found, name), due[name], rtol=1e-12, atol=0, err_msg=name)
+    return found
 
 
 MANY = [
@@ -405,7 +383,7 @@ def test_cells_are_as_in_lists(options, buffers):
     given = PacketOptions(cell_bytes=CELL, **options, **BUFFERS[buffers])
     links, flows = traffic(4 * buffers + MANY.index(options), circles=buffers % 2 == 1)
     waits = released_together(len(flows.amount))
-    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+    compare(links, flows, waits, given)
 
 
 @pytest.mark.parametrize("seed", range(18))
@@ -414,24 +392,7 @@ def test_flows_wait_as_in_lists(seed):
     links, flows = traffic(seed, seed % 2 == 1, compute=True)
     waits = dependencies(seed, len(flows.amount))
     given = PacketOptions(cell_bytes=CELL, **MANY[seed % 4], **BUFFERS[seed % 6])
-    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
-
-
-@pytest.mark.parametrize("order", ["interleaved", "sequential"])
-@pytest.mark.parametrize("forwarding", ["store_and_forward", "cut_through"])
-@pytest.mark.parametrize("circles", [False, True])
-def test_queues_in_order_are_as_in_lists(circles, forwarding, order, monkeypatch):
-    """In windows of few ticks and in long ones."""
-    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
-    given = PacketOptions(cell_bytes=CELL, forwarding=forwarding, order=order)
-    for seed in (0, 1, 2, 3, 6, 9):
-        monkeypatch.setattr(queues_module, "CELLS", (1, 3, 1000)[seed % 3])
-        links, flows = traffic(seed, circles)
-        links = CellLinks(links.capacity, np.maximum(links.latency_s, 1e-9), links.base_s)
-        flows = replace(flows, amount=np.maximum(flows.amount, 1))  # no queue is for what takes no time
-        waits = released_together(len(flows.amount))
-        found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *_: None, 20)
-        compare({name: getattr(found, name) for name in ANSWERS}, Listed(links, flows, waits, given).answers())
+    compare(links, flows, waits, given)
 
 
 @pytest.mark.parametrize(
@@ -451,7 +412,7 @@ def test_lost_cells_as_in_lists(seed, order, window):
     waits = released_together(len(flows.amount))
     more = {"window": window, "buffer_bytes": CELL, "retransmit_s": 3e-8}
     given = PacketOptions(cell_bytes=CELL, order=order, transport="windowed", **more)
-    compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+    compare(links, flows, waits, given)
 
 
 def test_a_long_flow_and_flows_of_one_time():
@@ -466,7 +427,7 @@ def test_a_long_flow_and_flows_of_one_time():
     ):
         for order, waits in product(["interleaved", "sequential"], [released_together(len(flows.amount))]):
             given = PacketOptions(cell_bytes=CELL, order=order)
-            compare(followed(links, flows, waits, given), Listed(links, flows, waits, given).answers())
+            compare(links, flows, waits, given)
 
 
 def test_what_is_used_at_once_starts_in_the_order_of_flows():
@@ -477,10 +438,9 @@ def test_what_is_used_at_once_starts_in_the_order_of_flows():
     waits = Dependencies(at, at[:3], np.array([1, 0, 0]), at[[0, 3]], none, np.array([-1]), at // 3, none[:1], 3)
     for order in ("interleaved", "sequential"):
         given = PacketOptions(cell_bytes=CELL, order=order)
-        found = followed(links, flows, waits, given)
-        compare(found, Listed(links, flows, waits, given).answers())
+        found = compare(links, flows, waits, given)
         due = {"interleaved": [6, 5, 1], "sequential": [4, 6, 1]}[order]
-        assert found["finished"] == pytest.approx(64e-9 * np.array(due), rel=1e-9)
+        assert found.finished == pytest.approx(64e-9 * np.array(due), rel=1e-9)
 
 
 def test_acknowledgements_and_space_that_nobody_took():
@@ -490,7 +450,7 @@ def test_acknowledgements_and_space_that_nobody_took():
     many = PacketOptions(cell_bytes=CELL, **BUFFERS[2])
     for wires, some, given in ((links, flows, three), (*traffic(27, circles=False), many)):
         waits = released_together(len(some.amount))
-        compare(followed(wires, some, waits, given), Listed(wires, some, waits, given).answers())
+        compare(wires, some, waits, given)
 
 
 def test_a_sum_of_one_tick():
@@ -499,9 +459,8 @@ def test_a_sum_of_one_tick():
     at, none = np.arange(3), np.zeros(2, int)
     waits = Dependencies(at, at[:2], at[:2], at[[0, 2]], none, np.array([-1]), np.array([0, 1, 1]), at[1:2], 2)
     given = PacketOptions(cell_bytes=CELL)
-    found = followed(links, flows, waits, given)
-    assert (found["finished"] * TICKS).round().tolist() == [64e6, 128e6 + 1]
-    compare(found, Listed(links, flows, waits, given).answers())
+    found = compare(links, flows, waits, given)
+    assert (found.finished * TICKS).round().tolist() == [64e6, 128e6 + 1]
 
 
 def test_a_flow_that_starts_long_after_another():
@@ -509,54 +468,31 @@ def test_a_flow_that_starts_long_after_another():
     links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
     flows = flows_on([[0, 1], [1], [1]], [3 * CELL, CELL, CELL], [0, 70e-9, 1e-6])
     given, waits = PacketOptions(cell_bytes=CELL), released_together(3)
-    found = followed(links, flows, waits, given)
-    assert found["finished"] == pytest.approx([320e-9, 192e-9, 1064e-9], rel=1e-9)
-    compare(found, Listed(links, flows, waits, given).answers())
+    found = compare(links, flows, waits, given)
+    assert found.finished == pytest.approx([320e-9, 192e-9, 1064e-9], rel=1e-9)
 
 
 def test_the_first_of_flows_in_turn_goes_on():
     """As soon as its only cell has arrived, before the flow that has not sent any; so does the second."""
     links, flows = CellLinks(np.full(1, 1e9), np.zeros(1), 0.0), flows_on([[0], [0], [0]], 2 * CELL)
     given = PacketOptions(cell_bytes=CELL, order="sequential", transport="windowed", window=1)
-    found = followed(links, flows, released_together(3), given)
-    assert (found["finished"] * 1e9 / 64).round(9).tolist() == [3, 4, 6]
-    compare(found, Listed(links, flows, released_together(3), given).answers())
+    found = compare(links, flows, released_together(3), given)
+    assert (found.finished * 1e9 / 64).round(9).tolist() == [3, 4, 6]
 
 
 def test_cells_that_wait_for_each_other():
     """In a circle, with space for one: nothing arrives any more."""
     links, flows = CellLinks(np.full(3, 1e9), np.full(3, 8e-9), 0.0), flows_on([[0, 1], [1, 2], [2, 0]], 5 * CELL)
     given, waits = PacketOptions(cell_bytes=CELL, buffer_bytes=CELL), released_together(3)
-    found = followed(links, flows, waits, given)
-    assert np.isnan(found["finished"]).all()
-    compare(found, Listed(links, flows, waits, given).answers())
-
-
-def in_queues(links, flows, num_sent=10**6, **options):
-    """Results of the queues, and the progress that they report."""
-    reports = []
-    given = PacketOptions(cell_bytes=CELL, **options)
-    waits = released_together(len(flows.amount))
-    found = run_queues(links, flows, waits, given, 10**6, 1 / TICKS, lambda *one: reports.append(one[1]), num_sent)
-    return found, reports
+    assert compare(links, flows, waits, given) is None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 6, 10])
-def test_queues_of_links_that_pass_on_and_begin(seed, monkeypatch):
-    """Cells wait behind those of others on a link where flows start all the time; or arrive when a window ends."""
-    monkeypatch.setattr(queues_module, "CELLS", 1)
-    monkeypatch.setattr(queues_module, "CELLS_A_LINK", 0)
+def test_queues_of_links_that_pass_on_and_begin(seed):
+    """Cells wait behind those of others on a link where flows start all the time."""
     draw = np.random.default_rng(seed)
     links = CellLinks(np.array([(2.5e8, 1e9)[seed % 2], (1e9, 5e8)[seed % 2]]), np.array([8e-9, 0.0]), 0.0)
     amount = CELL * np.append(6, draw.integers(1, 4, 9))
     busy = flows_on([[0, 1], *[[1]] * 9], amount, np.append(0, np.sort(draw.integers(0, 200, 9)) * 8e-9))
-    both = (
-        CellLinks(np.full(2, 1e9), np.full(2, 8e-9 * (1 + seed)), 0.0),
-        flows_on([[0, 1], [1, 0]], np.array([1 + seed % 3, 3]) * CELL),
-    )
-    for order, (wires, flows) in product(["interleaved", "sequential"], [(links, busy), both]):
-        given = PacketOptions(cell_bytes=CELL, order=order)
-        found = in_queues(wires, flows, order=order)[0]
-        due = Listed(wires, flows, released_together(len(flows.amount)), given).answers()
-        compare({name: getattr(found, name) for name in ANSWERS}, due)
-        compare(followed(wires, flows, released_together(len(flows.amount)), given), due)
+    for order in ("interleaved", "sequential"):
+        compare(links, busy, released_together(10), PacketOptions(cell_bytes=CELL, order=order))

@@ -10,10 +10,9 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers
-from opticcl.simulate._cell_flows import CellFlows, CellLinks, CellResult
-from opticcl.simulate._cells import run_cells
 from opticcl.simulate._pipeline import share_no_link, unshared_s
 from opticcl.simulate.barriers import RoundEnd, simulate_with_barriers
+from opticcl.simulate.cells import CellFlows, CellLinks, CellResult, run_cells
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency

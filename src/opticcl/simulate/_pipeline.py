@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
-from opticcl.simulate._cell_flows import CellFlows, CellLinks
+from opticcl.simulate.cells import CellFlows, CellLinks
 
 __all__ = ["share_no_link", "unshared_s"]
 

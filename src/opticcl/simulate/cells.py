@@ -1,23 +1,97 @@
-"""Runs the packet kernel where queues in order do not apply: sets up its arrays, calls it for some of the events at a time."""
+"""Transfers cut into cells: runs the packet kernel, some of the events at a time."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray, ProgressCallback
 from opticcl.simulate import _packet_kernels as kernels
-from opticcl.simulate._cell_flows import CellFlows, CellLinks, CellResult, whole_ticks
-from opticcl.simulate._queues import run_queues
 from opticcl.simulate.dependencies import Dependencies
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.options import PacketOptions
 
-__all__ = ["run_cells"]
+__all__ = ["CellFlows", "CellLinks", "CellResult", "run_cells"]
 
 SLICE = 1 << 20  # events between two checks for an interrupt
 FIRST_CELLS = 1 << 12
 TICKS_S = (1e-15, 1e-12, 1e-9)  # the finest in which all times are below 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CellLinks:
+    """The links that cells cross.
+
+    Args:
+        capacity: of each, float64 (links,) [byte/s].
+        latency_s: from the end of sending a cell to its arrival, float64 (links,) [s].
+        base_s: latency of a transfer in addition to that of its links [s].
+    """
+
+    capacity: np.ndarray
+    latency_s: np.ndarray
+    base_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CellFlows:
+    """Transfers cut into cells.
+
+    Args:
+        amount: float64 (n,) [bytes].
+        delay_s: from their release until the first cell may start, float64 (n,) [s].
+        compute_s: from the last cell until others may use what arrived, float64 (n,) [s].
+        path_at, path_n: links of flow i are hops[path_at[i] : path_at[i] + path_n[i]], (n,).
+    """
+
+    amount: np.ndarray
+    delay_s: np.ndarray
+    compute_s: np.ndarray
+    path_at: IntArray
+    path_n: IntArray
+    hops: IntArray
+
+    def num_cells(self, cell_bytes: float) -> IntArray:
+        """Cells of each, int64 (n,); an empty transfer has one, without bytes."""
+        return self._num_cells(cell_bytes).astype(np.int64)
+
+    def num_sent(self, cell_bytes: float) -> int:
+        """Cells sent over a link, if none is sent twice [count]; a Python integer, since it may exceed 64 bits."""
+        return int((self._num_cells(cell_bytes) * self.path_n).sum())
+
+    def _num_cells(self, cell_bytes: float) -> np.ndarray:
+        cells: np.ndarray = np.maximum(1, np.ceil(self.amount / cell_bytes))
+        return cells
+
+    def paths(self) -> tuple[IntArray, IntArray]:
+        """(links, offsets), one flow after the other."""
+        n = self.path_n.astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(n)])
+        return self.hops[np.arange(offsets[-1]) + np.repeat(self.path_at - offsets[:-1], n)], offsets
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """Result of a simulation of cells; times in seconds, NaN where it never happened.
+
+    Args:
+        finished, released, caused_by: as of `_flow_kernels.run`.
+        passed: cells sent over a link [count].
+        carried, busy_s, queue, dropped: of each link, float64 (links,) [bytes or s].
+        rows: rows allocated for cells in flight, a power of two [count].
+    """
+
+    finished: np.ndarray
+    released: np.ndarray
+    caused_by: IntArray
+    passed: int
+    carried: np.ndarray
+    busy_s: np.ndarray
+    queue: np.ndarray
+    dropped: np.ndarray
+    rows: int
 
 
 def run_cells(
@@ -40,10 +114,6 @@ def run_cells(
     Raises: ParameterError: more events than allowed, a deadlock of cells that wait for each other's buffers, or a time
         too long.
     """
-    in_order = run_queues(links, flows, waits, options, limit.left, TICKS_S[0], progress, SLICE)
-    if in_order is not None:
-        limit.spend(in_order.passed)
-        return in_order
     for tick_s in TICKS_S:
         kernel = _Kernel(links, flows, waits, options, limit.left, tick_s)
         if kernel.fits:
@@ -97,16 +167,16 @@ class _Kernel:
         links = self._links = np.zeros(num_links, kernels.LINK)
         for name in ("first", "in_flight", "input_first", "turn", "blocked_first"):
             links[name] = -1
-        links["latency"], links["per_byte"] = whole_ticks(wires.latency_s, tick_s), per_byte
+        links["latency"], links["per_byte"] = _whole_ticks(wires.latency_s, tick_s), per_byte
         links["full"] = np.ceil(cell * per_byte - kernels.SLACK)
 
         rows = self._flows = np.zeros(n, kernels.FLOW)
         rows["acked"], rows["missing"] = -1, -1
         rows["cells"], rows["tail"], rows["tail_buffer_bytes"] = cells, tail, np.ceil(tail)
-        rows["compute"] = whole_ticks(flows.compute_s, tick_s)
+        rows["compute"] = _whole_ticks(flows.compute_s, tick_s)
         rows["path_at"], rows["path_n"] = flows.path_at, flows.path_n
-        rows["back"], rows["notice"] = whole_ticks(back_s, tick_s), whole_ticks(notice_s, tick_s)
-        self._delay = whole_ticks(flows.delay_s + wires.base_s, tick_s)
+        rows["back"], rows["notice"] = _whole_ticks(back_s, tick_s), _whole_ticks(notice_s, tick_s)
+        self._delay = _whole_ticks(flows.delay_s + wires.base_s, tick_s)
         self._begin = -min(0, int(self._delay.min(initial=0)))  # nodes may forward for longer than flows take to start
         self._hops = flows.hops.astype(np.int32)
 
@@ -186,3 +256,9 @@ def _round_trips(wires: CellLinks, flows: CellFlows, cell_bytes: float) -> tuple
     late = np.add.reduceat(wires.latency_s[hops], offsets[:-1]) + wires.base_s
     sent = np.add.reduceat(cell_bytes / wires.capacity[hops], offsets[:-1])
     return late, 2 * late + sent
+
+
+def _whole_ticks(seconds: np.ndarray, tick_s: float) -> IntArray:
+    """Times as whole ticks, rounded up, int64; a thousandth of a tick is rounding."""
+    ticks: IntArray = np.ceil(seconds / tick_s - 1e-3).astype(np.int64)
+    return ticks
