@@ -19,8 +19,8 @@ from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
 from opticcl.simulate import _flow_rounds as rounds_module
+from opticcl.simulate import flow_events as events_module
 from opticcl.simulate._flow_classes import quotient
-from opticcl.simulate.flow import max_min_rates
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import latencies
 
@@ -48,55 +48,26 @@ PACKETS = [
 # --- max-min fairness -------------------------------------------------------------------------------------------------
 
 
-@st.composite
-def shared_links(draw):
-    """Flows over random links: (hops, offsets, capacity)."""
-    num_links = draw(st.integers(1, 12))
-    paths = draw(
-        st.lists(st.lists(st.integers(0, num_links - 1), min_size=1, max_size=5, unique=True), min_size=1, max_size=30)
-    )
-    capacity = draw(st.lists(st.sampled_from([1.0, 2.0, 3.5, 10.0]), min_size=num_links, max_size=num_links))
-    return np.concatenate(paths), np.cumsum([0, *map(len, paths)]), np.array(capacity)
-
-
-def assert_max_min(hops, offsets, capacity, rates):
-    """No link above capacity, and every flow crosses a full link on which no other flow is faster."""
-    owner = np.repeat(np.arange(len(rates)), np.diff(offsets))
-    carried = np.bincount(hops, rates[owner], minlength=len(capacity))
-    assert (carried <= capacity * (1 + 1e-9)).all()
-    fastest = np.zeros(len(capacity))
-    np.maximum.at(fastest, hops, rates[owner])
-    is_bottleneck = (carried[hops] >= capacity[hops] * (1 - 1e-9)) & (rates[owner] >= fastest[hops] * (1 - 1e-9))
-    assert np.bincount(owner, is_bottleneck).min() > 0
-
-
-@examples(100)
-@given(shared_links())
-def test_every_flow_has_a_bottleneck(links):
-    """The certificate of max-min fairness, on random flows."""
-    hops, offsets, capacity = links
-    rates = max_min_rates(hops, offsets, capacity)
-    assert (rates > 0).all()
-    assert_max_min(hops, offsets, capacity, rates)
-
-
-@pytest.mark.parametrize("specification", PACKETS)
-def test_bottlenecks_of_all_pairs(specification):
-    """The same on every packet fabric, everyone to everyone."""
-    where = fabric(specification)
-    circuits = all_pairs(where).rounds(0)[0]
-    links = Links(where)
-    hops, offsets = links.paths(circuits)
-    assert_max_min(hops, offsets, links.capacity, max_min_rates(hops, offsets, links.capacity))
+def fair(hops, offsets, capacity):
+    """Max-min fair rates by their definition: all rise together, and stop with the first full link that they cross."""
+    owner, left = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), capacity.copy()
+    rates, rises = np.zeros(len(offsets) - 1), np.ones(len(offsets) - 1, bool)
+    while rises.any():
+        crossing = np.bincount(hops[rises[owner]], minlength=len(left))
+        level = np.divide(left, crossing, out=np.full(len(left), np.inf), where=crossing > 0)
+        stop = np.unique(owner[(level <= level.min() * (1 + 1e-11))[hops] & rises[owner]])
+        rates[stop], rises[stop] = level.min(), False
+        left -= np.bincount(hops, np.where(np.isin(owner, stop), level.min(), 0), minlength=len(left))
+    return rates
 
 
 def test_shares_by_hand():
     """Three flows into node 0, one of them from a node that also sends elsewhere: 1/3 each, and the other gets 2/3."""
     where = fabric("ideal:nodes=4,rate=8Gb/s,latency=0s")
-    rows = [(0, 1, 0, 0, 4, 1), (0, 2, 0, 0, 4, 1), (0, 3, 0, 0, 4, 1), (0, 3, 2, 0, 4, 1)]
-    links = Links(where)
-    circuits = by_hand(where, rows).rounds(0)[0]
-    assert max_min_rates(*links.paths(circuits), links.capacity) / 1e9 == pytest.approx([1 / 3, 1 / 3, 1 / 3, 2 / 3])
+    rows = [(0, 1, 0, 0, 4, 1), (0, 2, 0, 0, 4, 1), (0, 3, 0, 0, 4, 1), (0, 3, 2, 0, 8, 1)]
+    assert flow_result(by_hand(where, rows), 8 * 10**9, LIGHT).traffic.transfers.end_s == pytest.approx(
+        [12, 12, 12, 12]
+    )
 
 
 def test_times_by_hand():
@@ -159,7 +130,7 @@ def replayed(plan, size_bytes):
         rates = np.zeros(len(left))
         if len(active):
             parts = [hops[offsets[i] : offsets[i + 1]] for i in active]
-            rates[active] = max_min_rates(np.concatenate(parts), np.cumsum([0, *map(len, parts)]), links.capacity)
+            rates[active] = fair(np.concatenate(parts), np.cumsum([0, *map(len, parts)]), links.capacity)
             until = min(until, now + (left[active] / rates[active]).min())
         owner = np.repeat(np.arange(len(left)), np.diff(offsets))
         carried += np.bincount(hops, rates[owner] * (until - now), minlength=len(carried))
@@ -413,7 +384,7 @@ def test_progress_is_reported():
 
 def test_a_long_step_reports_its_progress_and_can_be_stopped(monkeypatch):
     """Flows that have ended, while others are simulated; an exception of `progress` stops the kernel at once."""
-    monkeypatch.setattr(rounds_module, "POLL_S", 0.01)
+    monkeypatch.setattr(events_module, "POLL_S", 0.01)
     plan = all_pairs(fabric("leaf_spine:nodes=192"))  # seconds: no two flows are equivalent
     flow(all_pairs(fabric("leaf_spine:nodes=17")), 17 * 10**6, LIGHT)  # compiled beforehand
     reports = []

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.interpreted import interpreted
 from tests.profiles import examples
 
 from opticcl.circuits import lower
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.simulate import _flow_kernels as kernels
-from opticcl.simulate._flow_kernels import fair_rates
-from opticcl.simulate.dependencies import released_together
+from opticcl.simulate.dependencies import Dependencies, released_together
+from opticcl.simulate.flow_events import FlowColumns, Merging, run_flows
+from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.links import Links
 
 FABRICS = (
@@ -42,20 +41,20 @@ def paths(where, kind, flows, draw):
     return Links(where).paths(plan.rounds(0)[0])
 
 
+def run(columns, waits, capacity, tolerance=0.0):
+    """(what the engine finds, the largest part left out, the events that it simulates)."""
+    limit, merging = EventLimit("flow", 10**7), Merging(tolerance)
+    found = run_flows(limit, lambda *_: None, merging, FlowColumns(*columns), waits, np.array(capacity, float))
+    return found, merging.left_out[0], limit.max_events - limit.left
+
+
 def by_the_engine(hops, offsets, amount, delay, capacity, tolerance=0.0):
     """When each flow ends [s]; with a tolerance, and the largest part of the bytes of a flow that was left out."""
-    n = len(amount)
-    left_out = np.zeros(1)
+    n, ones = len(amount), np.ones(len(hops), np.int64)
     path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
-    ones = np.ones(len(hops), np.int64)
-    flows = kernels.FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), ones)
-    none, one = np.zeros(n + 1, np.int64), np.array([0, 1])
-    order = kernels.FlowOrder(n * one, none[:1].copy(), one, none[:n], np.full(1, -1), none, none[:0])
-    status, _, finished, _, _ = kernels.run(
-        tuple(flows), tuple(order), capacity, n, 10**7, np.zeros(2, np.int64), tolerance, left_out
-    )
-    assert status == kernels.DONE
-    return (finished, left_out[0]) if tolerance else finished
+    columns = amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), ones
+    found, left_out, _ = run(columns, released_together(n), capacity, tolerance)
+    return (found.finished, left_out) if tolerance else found.finished
 
 
 def anew(hops, offsets, amount, delay, capacity):
@@ -178,34 +177,49 @@ def columns(hops_of):
     return np.cumsum(length) - length, length, links, weight
 
 
+def all_at_once(hops_of, capacity):
+    """Ends of flows of a byte each that start together, in exact fractions."""
+    ended, now, rest = {}, Fraction(0), dict.fromkeys(range(len(hops_of)), Fraction(1))
+    while rest:
+        rate = shares({f: hops_of[f] for f in rest}, capacity)
+        takes = min(rest[f] / rate[f] for f in rest)
+        now += takes
+        rest = {f: rest[f] - rate[f] * takes for f in rest}
+        ended.update({f: float(now) for f in rest if not rest[f]})
+        rest = {f: left for f, left in rest.items() if left}
+    return [ended[f] for f in range(len(hops_of))]
+
+
+def ends_at_once(hops_of, capacity):
+    """The same by the engine."""
+    at, length, links, weight = columns(hops_of)
+    amount, none = np.ones(len(hops_of)), np.zeros(len(hops_of))
+    given = amount, none, none, at, length.astype(np.int32), links.astype(np.int32), weight
+    return run(given, released_together(len(hops_of)), capacity)[0].finished.tolist()
+
+
 @examples(40)
 @given(weighted_paths(8))
 @example(([{0: 2}, {0: 2, 1: 2}, {1: 2}], [2, 10]))
 @example(([{0: 3}, {0: 3, 1: 3}, {1: 3}], [2, 10]))
-def test_fair_rates_are_those_of_their_definition(problem):
+def test_rates_are_those_of_their_definition(problem):
     """Whatever the weights of the hops and whichever levels coincide."""
-    hops_of, capacity = problem
-    due = shares(dict(enumerate(hops_of)), capacity)
-    found = fair_rates(*columns(hops_of), np.array(capacity, float))
-    assert found.tolist() == pytest.approx([float(due[f]) for f in range(len(hops_of))], rel=1e-12)
+    assert ends_at_once(*problem) == pytest.approx(all_at_once(*problem), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_fair_rates_on_many_links(seed):
+def test_rates_on_many_links(seed):
     """More than are queued at once, with shares of all sizes; flows cross one to three links, some more than once."""
     draw = np.random.default_rng(seed)
-    capacity = (2.0 ** draw.uniform(0, 4 + 2 * seed, 50)).round()
+    capacity = (2.0 ** draw.uniform(0, 4 + 2 * seed, 50)).round().astype(int).tolist()
     hops_of = [
         {
             int(link): int(draw.integers(1, 1 + 3 * (seed % 2) + 1))
             for link in draw.choice(50, draw.integers(1, 4), False)
         }
-        for _ in range(90)
+        for _ in range(40)
     ]
-    due = shares(dict(enumerate(hops_of)), capacity.astype(int).tolist())
-    with interpreted(kernels):
-        found = kernels.fair_rates(*columns(hops_of), capacity)
-    assert found.tolist() == pytest.approx([float(due[f]) for f in range(90)], rel=1e-9)
+    assert ends_at_once(hops_of, capacity) == pytest.approx(all_at_once(hops_of, capacity), rel=1e-9)
 
 
 @st.composite
@@ -268,21 +282,23 @@ def events(problem):
     return ended, released, most
 
 
-def order_of(problem):
-    """The dependencies as the kernel takes them."""
+def order_of(problem, most):
+    """The dependencies as the engine takes them; `most`: flows in flight at most."""
     *_, group_of, block_of, following, feeds = problem
     n, groups, blocks = len(group_of), len(block_of), block_of[-1] + 1
     feeds = sorted(feeds)
     after = {group for group in range(groups) if block_of[group] in following.values()}
     waits = [sum(to == g for _, to in feeds) + (g in after) for g in range(groups)]
-    return kernels.FlowOrder(
+    return Dependencies(
         np.searchsorted(group_of, np.arange(groups + 1)),
+        np.array(group_of),
         np.array(waits),
         np.searchsorted(block_of, np.arange(blocks + 1)),
         np.array([block_of[g] for g in group_of]),
         np.array([following.get(b, -1) for b in range(blocks)]),
         np.searchsorted([f for f, _ in feeds], np.arange(n + 1)),
         np.array([to for _, to in feeds], np.int64),
+        most,
     )
 
 
@@ -294,19 +310,14 @@ def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
     ended, released_at, most = events(problem)
     at, length, links, weight = columns(hops_of)
     floats = (np.array(column, float) for column in (amount, delay, compute))
-    flows = kernels.FlowColumns(*floats, at, length.astype(np.int32), links.astype(np.int32), weight)
-    progress = np.zeros(2, np.int64)
-    status, count, finished, released, cause = kernels.run(
-        tuple(flows), tuple(order_of(problem)), np.array(capacity, float), most, 10**6, progress, 0.0, np.zeros(1)
-    )
-    assert status == kernels.DONE
-    assert progress.tolist() == [len(hops_of), 0]
+    flows = *floats, at, length.astype(np.int32), links.astype(np.int32), weight
+    (finished, released, cause), _, count = run(flows, order_of(problem, most), capacity)
     assert finished.tolist() == pytest.approx([float(ended[f]) for f in range(len(hops_of))], rel=1e-9)
     assert released.tolist() == pytest.approx([float(released_at[g]) for g in range(len(block_of))], rel=1e-9)
     for group, by in enumerate(cause.tolist()):
         flow, of_data = divmod(by, 2)
         if by < 0:
-            assert order_of(problem).waits[group] == 0
+            assert order_of(problem, most).waits[group] == 0
             continue
         ready = float(ended[flow]) + compute[flow] * of_data
         assert ready == pytest.approx(released[group], rel=1e-9)
@@ -315,56 +326,31 @@ def test_flows_that_wait_for_each_other_end_when_they_do_in_fractions(problem):
     assert count >= 2 * len(ended) + rates
 
 
-def by_hand(flows, capacity, slots=None, tolerance=0.0, max_events=100, progress=(0, 0)):
-    """(status, events, ends, largest part left out) of flows (bytes, delay, link -> weight) that are released together."""
+def by_hand(flows, capacity, tolerance=0.0):
+    """(ends, largest part left out) of flows (bytes, delay, link -> weight) that are released together."""
     amount, delay, hops_of = zip(*flows, strict=True)
     at, length, links, weight = columns(hops_of)
-    n, left_out = len(flows), np.zeros(1)
-    given_columns = kernels.FlowColumns(
-        np.array(amount, float),
-        np.array(delay, float),
-        np.zeros(n),
-        at,
-        length.astype(np.int32),
-        links.astype(np.int32),
-        weight,
-    )
-    waits = released_together(n)
-    order = waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
-    status, count, finished, *_ = kernels.run(
-        tuple(given_columns),
-        order,
-        np.array(capacity, float),
-        slots or n,
-        max_events,
-        np.array(progress),
-        tolerance,
-        left_out,
-    )
-    return status, count, finished.tolist(), left_out[0]
+    floats = np.array(amount, float), np.array(delay, float), np.zeros(len(flows))
+    given = *floats, at, length.astype(np.int32), links.astype(np.int32), weight
+    found, left_out, _ = run(given, released_together(len(flows)), capacity, tolerance)
+    return found.finished.tolist(), left_out
 
 
 def test_a_tolerance_is_of_the_time_and_of_the_bytes():
     """Half of the bytes in a two hundredth of the time; fewer of the bytes in more of the time; and just both."""
     short = (2, 98, {0: 1}), (1, 99.5, {1: 1}), (99, 99.5, {1: 1})
-    assert by_hand(short, [1, 2], tolerance=0.02)[2:] == ([100, 100.5, 149.5], 0.0)
+    assert by_hand(short, [1, 2], tolerance=0.02) == ([100, 100.5, 149.5], 0.0)
     slow = (49.7, 0, {0: 1}), (100, 0, {1: 1}), (1000, 0.5, {1: 99})
-    _, _, finished, left_out = by_hand(slow, [1, 100], tolerance=0.01)
+    finished, left_out = by_hand(slow, [1, 100], tolerance=0.01)
     assert finished[:2] == pytest.approx([49.7, 50.5])
     assert left_out == 0
     just = (100, 0, {0: 1}), (100, 1, {1: 1}), (200, 1, {1: 1})
-    assert by_hand(just, [1, 2], tolerance=0.01)[2:] == ([100, 101, 150.5], 0.01)
+    assert by_hand(just, [1, 2], tolerance=0.01) == ([100, 101, 150.5], 0.01)
 
 
 def test_a_path_may_cross_a_link_more_than_once():
     """Three times each: two flows have a sixth of it each, the one that is left a third; a link has more hops than flows."""
     hops, at, n = np.zeros(6, np.int32), np.array([0, 3]), np.array([3, 3], np.int32)
     flows = np.array([30.0, 60.0]), np.zeros(2), np.zeros(2), at, n, hops, np.ones(6, np.int64)
-    waits = released_together(2)
-    order = waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
-    with interpreted(kernels):
-        status, _, finished, *_ = kernels.run(
-            flows, order, np.array([6.0]), 2, 100, np.zeros(2, np.int64), 0.0, np.zeros(1)
-        )
-    assert status == kernels.DONE
-    assert finished.tolist() == [30, 45]
+    found, *_ = run(flows, released_together(2), [6])
+    assert found.finished.tolist() == [30, 45]

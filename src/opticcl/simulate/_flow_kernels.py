@@ -2,7 +2,7 @@
 
 All of its kernels stand in this file, since numba compiles a kernel that is on the disk again when its own file changes,
 whatever becomes of others. They are a binary heap of numbers, the max-min fair rates of flows that share links, the clock, and
-the run.
+the run. Their arrays are made outside of them.
 
 A flow is identified by its number. It belongs to a group of flows that are released together, and the group to a block.
 """
@@ -15,8 +15,9 @@ import numpy as np
 
 from opticcl.ir import IntArray
 from opticcl.kernels import njit
+from opticcl.simulate.dependencies import Dependencies
 
-__all__ = ["DONE", "FlowColumns", "FlowOrder", "fair_rates", "run"]
+__all__ = ["FlowColumns", "active_flows", "ends_of", "events_of", "run", "shares_of", "state_of"]
 
 # --- a binary heap ----------------------------------------------------------------------------------------------------
 # The number with the least key is on top; of equal keys, the lower number. The heap is two arrays by place, the numbers and
@@ -75,17 +76,6 @@ def drop_least(heap, keys, size):  # type: ignore[no-untyped-def]
     """
     size[0] -= 1
     _sink(heap, keys, size, heap[size[0]], keys[size[0]])
-
-
-@njit(cache=False, _nrt=False)
-def lower_least(heap, keys, size, key):  # type: ignore[no-untyped-def]
-    """Put the number on top where it belongs with a larger key; arguments as of `push`.
-
-    Args:
-        heap, keys, size: changed.
-        key: its key from now on.
-    """
-    _sink(heap, keys, size, heap[0], key)
 
 
 # --- fair shares ------------------------------------------------------------------------------------------------------
@@ -159,26 +149,19 @@ class Shares(NamedTuple):
     keeping: np.ndarray
 
 
-@njit(cache=False)
-def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: ignore[no-untyped-def]
+def active_flows(flows: FlowColumns, capacity: np.ndarray, num_slots: int) -> ActiveFlows:
     """No flows in flight yet, with room for all that there will be.
 
     Args:
-        path_at, path_n, hops: hops of flow f are hops[path_at[f]:path_at[f] + path_n[f]].
-        weight: of each hop.
+        flows: that there will be.
         capacity: of each link [byte/s].
         num_slots: flows in flight at most [count].
     """
-    shift, num_links = 0, len(capacity)
-    while len(path_n) and 1 << shift < path_n.max():
-        shift += 1
+    shift, num_links, num_hops = int(flows.path_n.max(initial=1) - 1).bit_length(), len(capacity), len(flows.hops)
     most = num_slots << shift
-    link_at = np.zeros(num_links + 1, np.int64)
-    for f in range(len(path_at)):
-        for h in range(path_at[f], path_at[f] + path_n[f]):
-            link_at[hops[h] + 1] += 1
-    for link in range(num_links):
-        link_at[link + 1] = link_at[link] + min(link_at[link + 1], most)
+    begins, ends = (np.bincount(at, minlength=num_hops + 1) for at in (flows.path_at, flows.path_at + flows.path_n))
+    on_link = np.bincount(flows.hops, np.cumsum(begins - ends)[:num_hops], num_links).astype(np.int64)
+    link_at = np.concatenate([[0], np.cumsum(np.minimum(on_link, most))])
     return ActiveFlows(
         capacity,
         np.zeros(num_links, np.int64),
@@ -191,18 +174,14 @@ def active_flows(path_at, path_n, hops, weight, capacity, num_slots):  # type: i
         np.zeros(most, np.int32),
         np.zeros(most, np.int32),
         shift,
-        bool((weight != 1).any()),
+        bool((flows.weight != 1).any()),
     )
 
 
-@njit(cache=False)
-def shares_of(num_links, num_slots, most_on_link):  # type: ignore[no-untyped-def]
-    """Space for the shares of links and slots.
-
-    Args:
-        num_links, num_slots: of all [count].
-        most_on_link: nodes of a link [count].
-    """
+def shares_of(active: ActiveFlows) -> Shares:
+    """Space for the shares of links and slots."""
+    num_links, num_slots = len(active.capacity), len(active.rate)
+    most_on_link = int(np.diff(active.link_at).max(initial=0))
     return Shares(
         np.zeros(num_links),
         np.zeros(num_links, np.int64),
@@ -219,36 +198,6 @@ def shares_of(num_links, num_slots, most_on_link):  # type: ignore[no-untyped-de
         np.zeros(most_on_link + 1, np.int32),
         np.zeros(most_on_link + 1),
     )
-
-
-@njit(cache=False, inline="always")
-def add_flow(active, slot, path_at, path_n, hops, weight):  # type: ignore[no-untyped-def]
-    """Put a flow on its links, without a rate.
-
-    Args:
-        active: changed.
-        slot: of the flow.
-        path_at, path_n: where its hops begin, and their number.
-        hops, weight: as of `active_flows`.
-    """
-    active.num_hops[slot], active.rate[slot] = path_n, 0.0
-    for h in range(path_n):
-        node, link = (slot << active.shift) + h, hops[path_at + h]
-        active.node_link[node], active.node_weight[node] = link, weight[path_at + h]
-        active.load[link] += active.node_weight[node]
-        active.place_on[node], active.nodes[active.link_at[link] + active.num_on[link]] = active.num_on[link], node
-        active.num_on[link] += 1
-
-
-@njit(cache=False, inline="always")
-def remove_flow(active, slot):  # type: ignore[no-untyped-def]
-    """Take a flow off its links."""
-    for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
-        link = active.node_link[node]
-        active.load[link] -= active.node_weight[node]
-        active.num_on[link] -= 1
-        last = active.nodes[active.link_at[link] + active.num_on[link]]
-        active.place_on[last], active.nodes[active.link_at[link] + active.place_on[node]] = active.place_on[node], last
 
 
 @njit(cache=False, _nrt=False)
@@ -318,7 +267,7 @@ def fill(active, shares, num_links, num_slots, rate):  # type: ignore[no-untyped
             continue
         current = (left[link] - level * frozen[link]) / still
         if current > share[0] * (1 + SAME_SHARE):  # others stopped meanwhile and left their part
-            lower_least(heap, share, size, current)
+            _sink(heap, share, size, heap[0], current)
             continue
         if current > level * (1 + SAME_SHARE):
             for i in range(num_touched):
@@ -388,7 +337,7 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
         epoch: number of the change.
         slowest: lowest rate that may change [byte/s].
     """
-    links, reached, visited, num_slots = shares.links, 1, 0, 0
+    links, reached, visited, num_slots = shares.links, np.int64(1), 0, np.int64(0)
     links[0], shares.seen_link[start] = start, epoch
     while visited < reached:
         here = at(links[at(visited)])
@@ -411,27 +360,6 @@ def reach(active, shares, start, epoch, slowest):  # type: ignore[no-untyped-def
     return reached, num_slots
 
 
-@njit
-def fair_rates(path_at, path_n, hops, weight, capacity):  # type: ignore[no-untyped-def]
-    """Max-min fair rates of flows that are all active, float64 (flows,); arguments as of `active_flows`.
-
-    Args:
-        path_at, path_n, hops: paths.
-        weight: of each hop.
-        capacity: of each link [byte/s].
-    """
-    n, num_links = len(path_at), len(capacity)
-    active, shares = active_flows(path_at, path_n, hops, weight, capacity, n), shares_of(num_links, n, 0)
-    for flow in range(n):
-        add_flow(active, flow, path_at[flow], path_n[flow], hops, weight)
-        shares.slots[flow] = flow
-    shares.left[:], shares.open[:] = capacity, active.load
-    used = np.flatnonzero(active.load)
-    shares.links[: len(used)] = used
-    fill(active, shares, len(used), n, active.rate)
-    return active.rate
-
-
 # --- the clock --------------------------------------------------------------------------------------------------------
 # The next event of each flow, and the ends of flows in flight.
 
@@ -445,7 +373,8 @@ class NextEvents(NamedTuple):
     Args:
         after: the next flow in the bucket of each flow, int32 (flows,); -1: none.
         bucket_first: first flow of each bucket, int32 (flows + 1,).
-        spare, heap: buckets that are free, and those in the heap, the first time on top, int32 (flows + 1,) each.
+        spare: buckets that are free, int32 (flows + 1,).
+        heap: buckets in the heap, the first time on top, int64 (flows + 1,).
         heap_time: times of the buckets in the heap, float64 (flows + 1,) [s].
         num_spare, num_queued: int64 (1,) each.
         recent, recent_time: buckets in which most events have their place, int64 and float64 (RECENT,).
@@ -462,21 +391,17 @@ class NextEvents(NamedTuple):
     recent_time: np.ndarray
 
 
-@njit(cache=False)
-def events_of(num_flows):  # type: ignore[no-untyped-def]
+def events_of(num_flows: int) -> NextEvents:
     """No events of that many flows."""
-    buckets = np.full((2, num_flows + 1), -1, np.int32)
-    counts = np.zeros((2, 1), np.int64)
-    counts[0, 0] = num_flows + 1
     return NextEvents(
         np.full(num_flows, -1, np.int32),
-        buckets[0],
-        np.arange(num_flows + 1, dtype=np.int32)[::-1].copy(),
-        buckets[1],
+        np.full(num_flows + 1, -1, np.int32),
+        np.arange(num_flows, -1, -1, np.int32),
+        np.zeros(num_flows + 1, np.int64),
         np.zeros(num_flows + 1),
-        counts[0],
-        counts[1],
-        np.full(RECENT, -1, np.int64),
+        np.full(1, num_flows + 1),
+        np.zeros(1, np.int64),
+        np.full(RECENT, -1),
         np.full(RECENT, -1.0),
     )
 
@@ -547,13 +472,18 @@ class Ends(NamedTuple):
     stale: Any
 
 
-@njit(cache=False)
-def ends_of(num_slots, scans):  # type: ignore[no-untyped-def]
+def ends_of(num_slots: int, scans: bool) -> Ends:
     """No ends of that many slots."""
-    heap = np.zeros((2, 0 if scans else num_slots), np.int64)
-    blocks = (num_slots >> BLOCK) + 1 if scans else 0
-    time, num_queued = np.full(num_slots, np.inf), np.zeros(1, np.int64)
-    return Ends(time, num_queued, scans, heap[0], heap[1], np.full(blocks, np.inf), np.zeros(blocks, np.bool_))
+    queued, blocks = 0 if scans else num_slots, (num_slots >> BLOCK) + 1 if scans else 0
+    return Ends(
+        np.full(num_slots, np.inf),
+        np.zeros(1, np.int64),
+        scans,
+        np.zeros(queued, np.int64),
+        np.zeros(queued, np.int64),
+        np.full(blocks, np.inf),
+        np.zeros(blocks, bool),
+    )
 
 
 @njit(cache=False, _nrt=False)
@@ -611,7 +541,7 @@ def drop_first_end(ends, slot):  # type: ignore[no-untyped-def]
     if ends.scans:
         ends.time[slot], ends.stale[slot >> BLOCK] = np.inf, True
     elif ends.num_queued[0]:
-        _move(ends, ends.queue[ends.num_queued[0]], 0)
+        _move(ends, ends.queue[ends.num_queued[0]], np.int64(0))
 
 
 @njit(cache=False, inline="always")
@@ -663,31 +593,11 @@ class FlowColumns(NamedTuple):
     weight: IntArray
 
 
-class FlowOrder(NamedTuple):
-    """What flows wait for, int64 each.
-
-    Args:
-        group_at: flows of group g are group_at[g] .. group_at[g + 1] - 1.
-        waits: dependencies of each group, the block before included [count]; changed.
-        block_at: groups of block b are block_at[b] .. block_at[b + 1] - 1.
-        block_of, next_block: block of each flow; the block that waits for a block, or -1.
-        feeds_at, feeds: groups that send data of flow f are feeds[feeds_at[f]:feeds_at[f + 1]].
-    """
-
-    group_at: IntArray
-    waits: IntArray
-    block_at: IntArray
-    block_of: IntArray
-    next_block: IntArray
-    feeds_at: IntArray
-    feeds: IntArray
-
-
 READY, FREE, CHANGES, EVENTS, ENDED = 0, 1, 2, 3, 4
 """What a run counts: groups to release, free slots, links on which flows start or end, events, flows that have ended."""
 
 
-class _Run(NamedTuple):
+class RunState(NamedTuple):
     """State of a run.
 
     Args:
@@ -698,10 +608,10 @@ class _Run(NamedTuple):
         unfinished: flows of each block [count].
         ready: groups to release.
         changed, change: links on which flows start or end at this time, and which of them.
-        counts: see above.
+        counts: of READY, FREE and so on, int64 (5,).
         slowest: lowest rate of a flow that starts or ends at this time, float64 (1,) [byte/s].
         finished: of each flow [s].
-        released, caused_by: of each group, see `run`.
+        released, caused_by: as of `FlowTimes`.
     """
 
     state: IntArray
@@ -721,27 +631,27 @@ class _Run(NamedTuple):
     caused_by: IntArray
 
 
-@njit(cache=False)
-def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
-    """State before the first event: groups without dependencies are ready."""
+def state_of(order: Dependencies, num_links: int, num_slots: int) -> RunState:
+    """State before the first event: groups without dependencies are ready.
+
+    Args:
+        order: what flows wait for.
+        num_links: of all flows [count].
+        num_slots: flows in flight at most [count].
+    """
     num_flows, num_groups = len(order.block_of), len(order.waits)
-    unfinished = np.zeros(len(order.next_block), np.int64)
-    for flow in range(num_flows):
-        unfinished[order.block_of[flow]] += 1
+    first = np.flatnonzero(order.waits == 0)
     counts, ready, released = np.zeros(5, np.int64), np.zeros(num_groups, np.int64), np.full(num_groups, np.nan)
-    for group in range(num_groups):
-        if order.waits[group] == 0:
-            ready[counts[READY]], released[group] = group, 0.0
-            counts[READY] += 1
-    counts[FREE] = num_slots
-    return _Run(
+    ready[: len(first)], released[first] = first, 0.0
+    counts[READY], counts[FREE] = len(first), num_slots
+    return RunState(
         np.full(num_flows, ENTER, np.int8),
         np.full(num_flows, -1, np.int32),
         np.zeros(num_slots, np.int64),
         np.zeros(num_slots),
         np.zeros(num_slots),
-        np.arange(num_slots)[::-1].copy(),
-        unfinished,
+        np.arange(num_slots - 1, -1, -1),
+        np.bincount(order.block_of, minlength=len(order.next_block)),
         ready,
         np.zeros(num_links, np.int64),
         np.zeros(num_links, np.int8),
@@ -749,7 +659,7 @@ def _begin(order, num_links, num_slots):  # type: ignore[no-untyped-def]
         np.full(1, np.inf),
         np.full(num_flows, np.nan),
         released,
-        np.full(num_groups, -1, np.int64),
+        np.full(num_groups, -1),
     )
 
 
@@ -764,16 +674,6 @@ def _resolve_dependency(state, order, group, cause, time):  # type: ignore[no-un
 
 
 @njit(cache=False, inline="always")
-def _release(state, flows, order, events):  # type: ignore[no-untyped-def]
-    """Flows of the groups that are ready start, each after its delay."""
-    for i in range(state.counts[READY]):
-        group = state.ready[i]
-        for flow in range(order.group_at[group], order.group_at[group + 1]):
-            push_event(events, flow, state.released[group] + flows.delay[flow])
-    state.counts[READY] = 0
-
-
-@njit(cache=False, inline="always")
 def _next_flow(state, flows, active, events, ends, now, tolerance, left_out):  # type: ignore[no-untyped-def]
     """The flow of the next event at this time, and its time; -1 if there is none.
 
@@ -781,7 +681,7 @@ def _next_flow(state, flows, active, events, ends, now, tolerance, left_out):  #
         state, events, ends: changed.
         flows, active: of the run.
         now: time [s].
-        tolerance, left_out: as of `run`.
+        tolerance, left_out: as of `run`, the tolerance of `limits`.
     """
     edge = now + now * SAME_TIME
     while True:
@@ -831,7 +731,13 @@ def _enter(state, flows, active, events, flow, time):  # type: ignore[no-untyped
     slot = state.free[state.counts[FREE]]
     state.slot_of[flow], state.flow_of[slot] = slot, flow
     state.since[slot], state.rest[slot] = time, flows.amount[flow]
-    add_flow(active, slot, flows.path_at[flow], flows.path_n[flow], flows.hops, flows.weight)
+    active.num_hops[slot], active.rate[slot] = flows.path_n[flow], 0.0
+    for h in range(flows.path_n[flow]):
+        node, link = (slot << active.shift) + h, flows.hops[flows.path_at[flow] + h]
+        active.node_link[node], active.node_weight[node] = link, flows.weight[flows.path_at[flow] + h]
+        active.load[link] += active.node_weight[node]
+        active.place_on[node], active.nodes[active.link_at[link] + active.num_on[link]] = active.num_on[link], node
+        active.num_on[link] += 1
     _mark(state, active, slot, STARTS)
 
 
@@ -852,7 +758,12 @@ def _finish(state, order, active, flow, time):  # type: ignore[no-untyped-def]
         state.free[state.counts[FREE]] = slot
         state.counts[FREE] += 1
         state.slowest[0] = min(state.slowest[0], active.rate[slot])
-        remove_flow(active, slot)
+        for node in range(slot << active.shift, (slot << active.shift) + active.num_hops[slot]):
+            link, place = active.node_link[node], active.place_on[node]
+            active.load[link] -= active.node_weight[node]
+            active.num_on[link] -= 1
+            last = active.nodes[active.link_at[link] + active.num_on[link]]
+            active.place_on[last], active.nodes[active.link_at[link] + place] = place, last
         _mark(state, active, slot, ENDS)
     block = order.block_of[flow]
     state.unfinished[block] -= 1
@@ -920,7 +831,11 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
     while True:
         counts[CHANGES], state.slowest[0] = 0, np.inf
         while True:
-            _release(state, flows, order, events)
+            for i in range(counts[READY]):  # each flow after its delay
+                group = state.ready[i]
+                for flow in range(order.group_at[group], order.group_at[group + 1]):
+                    push_event(events, flow, state.released[group] + flows.delay[flow])
+            counts[READY] = 0
             flow, time = _next_flow(state, flows, active, events, ends, now, tolerance, left_out)
             if flow < 0:
                 break
@@ -952,28 +867,18 @@ def _simulate(flows, order, state, active, shares, fresh, events, ends, limits, 
 
 
 @njit
-def run(flow_columns, order_columns, capacity, num_slots, max_events, progress, tolerance, left_out):  # type: ignore[no-untyped-def]
-    """Simulate flows that wait for each other and share links.
+def run(flows, order, state, active, shares, events, ends, limits, progress, left_out):  # type: ignore[no-untyped-def]
+    """Simulate flows that wait for each other and share links; returns DONE, or TOO_MANY.
 
     Args:
-        flow_columns, order_columns: of `FlowColumns` and of `FlowOrder`, as plain tuples.
-        capacity: of each link [byte/s].
-        num_slots: flows in flight at most [count].
-        max_events: limit to the starts, ends and changes of rate [count].
+        flows, order, state, active, shares, events, ends: of `FlowColumns`, `Dependencies` and so on, as plain tuples; all but
+            `flows` are changed.
+        limits: limit to the starts, ends and changes of rate [count]; ends that are at most this much later than an event,
+            relative to the time and to the bytes of the flow, happen with it, 0 for none.
         progress: (flows that have ended, whether to stop), int64 (2,), shared with the waiting thread.
-        tolerance: ends that are at most this much later than an event, relative to the time and to the bytes of the flow,
-            happen with it; 0 for none.
         left_out: the largest part of the bytes of a flow that was left out by this, float64 (1,), changed.
-    Returns: status, events, finish times of the flows, release times of the groups, and what released each: the flow
-        times 2, plus 1 if it was its data; negative at the start.
     """
-    flows, order = FlowColumns(*flow_columns), FlowOrder(*order_columns)
-    active = active_flows(flows.path_at, flows.path_n, flows.hops, flows.weight, capacity, num_slots)
-    most_on_link = np.diff(active.link_at).max() if len(capacity) else 0
-    shares, fresh = shares_of(len(capacity), num_slots, most_on_link), np.zeros(num_slots)
-    state = _begin(order, len(capacity), num_slots)
-    at_once = len(order.waits) == 1 and len(order.feeds) == 0  # nothing waits: the order of equal ends does not matter
-    events, ends = events_of(len(flows.amount)), ends_of(num_slots, at_once)
-    limits = max_events, tolerance
-    status = _simulate(flows, order, state, active, shares, fresh, events, ends, limits, progress, left_out)
-    return status, state.counts[EVENTS], state.finished, state.released, state.caused_by
+    columns, waits, now = FlowColumns(*flows), Dependencies(*order), RunState(*state)
+    in_flight, parts, next_events, next_ends = ActiveFlows(*active), Shares(*shares), NextEvents(*events), Ends(*ends)
+    fresh = np.zeros(len(in_flight.rate))
+    return _simulate(columns, waits, now, in_flight, parts, fresh, next_events, next_ends, limits, progress, left_out)

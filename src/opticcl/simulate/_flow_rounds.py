@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Timeline, Transfers
 from opticcl.ir.programme import Programme
-from opticcl.simulate import _flow_kernels as kernels
 from opticcl.simulate._flow_classes import class_of_flow, quotient
 from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
+from opticcl.simulate.flow_events import FlowColumns, Merging, run_flows
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import PathLatency, path_latency
 from opticcl.simulate.links import Links, shared_amounts
@@ -27,27 +24,7 @@ from opticcl.simulate.traffic import Recorder
 
 __all__ = ["flow_programme", "simulate_flows"]
 
-POLL_S = 0.2  # between two checks for an interrupt
 QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
-
-
-class Merging:
-    """Ends of flows that are simulated together with an earlier event.
-
-    Args:
-        tolerance: how much later they may be, relative to the time and to the bytes of the flow; 0: none are merged.
-    """
-
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance: float = tolerance
-        self.left_out: np.ndarray = np.zeros(1)
-
-    def reported(self, timeline: Timeline) -> Timeline:
-        """The timeline with the tolerance and the largest part of the bytes of a flow that was left out."""
-        if not self.tolerance:
-            return timeline
-        about = {"tolerance": self.tolerance, "left_out": round(float(self.left_out[0]), 9)}
-        return replace(timeline, assumptions={**timeline.assumptions, **about})
 
 
 def simulate_flows(
@@ -172,49 +149,11 @@ class _Rounds:
         n = len(amount)
         self._limit.require(2 * n + int((amount > 0).sum()))
         path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
-        flows = kernels.FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), weight)
-        finished, _, _ = _run_kernel(self._limit, self._progress, self._merging, flows, released_together(n), capacity)
+        flows = FlowColumns(amount, delay, np.zeros(n), path_at, path_n, hops.astype(np.int32), weight)
+        finished, _, _ = run_flows(self._limit, self._progress, self._merging, flows, released_together(n), capacity)
         last = int(finished.argmax())
         end_s = (finished if classes is None else finished[classes]) if record else None
         return RoundEnd(float(delay[last]), float(finished[last] - delay[last]), end_s)
-
-
-def _run_kernel(
-    limit: EventLimit,
-    progress: ProgressCallback,
-    merging: Merging,
-    flows: kernels.FlowColumns,
-    waits: Dependencies,
-    capacity: np.ndarray,
-) -> FlowTimes:
-    """Run the kernel in another thread and report its progress meanwhile; an interrupt of this thread stops it.
-
-    Args:
-        limit: of the events.
-        progress: called meanwhile.
-        merging: of ends.
-        flows, capacity: as of `_flow_kernels.run`.
-        waits: dependencies between the flows.
-    """
-    order = kernels.FlowOrder(
-        waits.group_at, waits.waits, waits.block_at, waits.block_of, waits.next_block, waits.feeds_at, waits.feeds
-    )
-    state = np.zeros(2, np.int64)  # flows that have ended; whether to stop
-    kernel: Any = kernels.run
-    with ThreadPoolExecutor(1) as other:
-        running = other.submit(
-            lambda: kernel(
-                flows, order, capacity, waits.most_at_once, limit.left, state, merging.tolerance, merging.left_out
-            )
-        )
-        try:
-            while not wait([running], POLL_S).done:
-                progress("simulate flows", int(state[0]), len(flows.amount))
-        finally:
-            state[1] = True
-    _, events, finished, released, caused_by = running.result()
-    limit.spend(events)
-    return FlowTimes(finished, released, caused_by)
 
 
 # --- without barriers -------------------------------------------------------------------------------------------------
@@ -237,11 +176,11 @@ class _Asynchronous:
     def run(self, flows: Flows, waits: Dependencies) -> FlowTimes:
         """When they are released and finished."""
         delay = flows["gap"] + flows["latency"] + flows["control"]
-        columns = kernels.FlowColumns(
+        columns = FlowColumns(
             flows["bytes"], delay, flows["compute"], flows["path_at"], flows["path_n"], flows.hops,
             np.ones(len(flows.hops), np.int64),
         )  # fmt: skip
-        times = _run_kernel(self._limit, self._progress, self._merging, columns, waits, self._capacity)
+        times = run_flows(self._limit, self._progress, self._merging, columns, waits, self._capacity)
         if self._recorder is not None:
             self._recorder.add_flows(*flows.paths(), flows["bytes"])
         return times

@@ -435,7 +435,7 @@ def run(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Process at most `num_events` events; returns RUNNING, or why it stopped.
 
-    The whole state is in the arrays, so that it can be called again. Dependencies are those of `_flow_kernels.run`; the
+    The whole state is in the arrays, so that it can be called again. Dependencies are those of `Dependencies`; the
     first call, at a time of -1, releases the groups without dependencies.
 
     Args: idle: space for a list of all links.

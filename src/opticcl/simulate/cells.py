@@ -77,7 +77,7 @@ class CellResult:
     """Result of a simulation of cells; times in seconds, NaN where it never happened.
 
     Args:
-        finished, released, caused_by: as of `_flow_kernels.run`.
+        finished, released, caused_by: as of `FlowTimes`.
         passed: cells sent over a link [count].
         carried, busy_s, queue, dropped: of each link, float64 (links,) [bytes or s].
         rows: rows allocated for cells in flight, a power of two [count].

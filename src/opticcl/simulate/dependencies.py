@@ -86,7 +86,13 @@ class Flows:
 
 
 class FlowTimes(NamedTuple):
-    """When flows were released and finished, and what released them (see `_flow_kernels.run`); NaN: never [s]."""
+    """What an engine finds of flows.
+
+    Args:
+        finished: end of each flow, float64 (flows,), NaN: never [s].
+        released: release of each group, float64 (groups,), NaN: never [s].
+        caused_by: what released each group, the flow times 2, plus 1 if it was its data; negative at the start; int64 (groups,).
+    """
 
     finished: np.ndarray
     released: np.ndarray

@@ -29,17 +29,15 @@ Source: Bertsekas and Gallager 1992, section 6.5.2 (max-min by progressive filli
 
 from __future__ import annotations
 
-import numpy as np
-
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, IntArray, ProgressCallback
+from opticcl.ir import CircuitPlan, ProgressCallback
 from opticcl.ir.programme import Programme
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import refuse_below_bound
 from opticcl.simulate.options import FlowOptions
 from opticcl.simulate.traffic import Recorder
 
-__all__ = ["max_min_rates", "run_flow"]
+__all__ = ["run_flow"]
 
 
 def make_programme(
@@ -90,20 +88,3 @@ def run_flow(
     timeline = simulate_flows(plan, size_bytes, assumed, options, "flow", progress, recorder)
     refuse_below_bound(plan, timeline, "flow", options.tolerance)
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
-
-
-def max_min_rates(hops: IntArray, hop_offsets: IntArray, capacity: np.ndarray) -> np.ndarray:
-    """Max-min fair rates of flows that share links, float64 (flows,), in the unit of `capacity`.
-
-    Args:
-        hops, hop_offsets: links of flow i are hops[hop_offsets[i]:hop_offsets[i + 1]], one or more.
-        capacity: of each link, float64 (links,).
-
-    >>> max_min_rates(np.array([0, 0, 1, 1]), np.array([0, 1, 3, 4]), np.array([2.0, 10.0]))
-    array([1., 1., 9.])
-    """
-    from opticcl.simulate._flow_kernels import fair_rates
-
-    at, n = hop_offsets[:-1].astype(np.int64), np.diff(hop_offsets).astype(np.int64)
-    rates: np.ndarray = fair_rates(at, n, hops.astype(np.int64), np.ones(len(hops), np.int64), capacity)
-    return rates
