@@ -10,7 +10,6 @@ from tests.collectives import nothing_required
 from tests.images import not_listed
 from tests.profiles import examples
 
-from opticcl import kernels
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
@@ -121,7 +120,6 @@ def grouped(rows, side):
     return [[row for row in rows if row[side] == end] for end in {row[side] for row in rows}]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @examples(40)
 @given(
     st.sampled_from(
@@ -129,7 +127,7 @@ def grouped(rows, side):
     ),
     st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 4), st.booleans()), min_size=1, max_size=6),
 )
-def test_the_busiest_node_of_any_step(compiled, where, drawn):
+def test_the_busiest_node_of_any_step(where, drawn):
     """Counted row by row; all chunks begin with the first, so that the longest range of sums covers the others."""
     where = fabric(where)
     src, ahead, count, adds = map(np.array, zip(*drawn, strict=True))
@@ -139,12 +137,6 @@ def test_the_busiest_node_of_any_step(compiled, where, drawn):
     apart = np.zeros(len(src), int) if apart is None else apart
     schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i: transfers)
     rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), adds.tolist(), strict=True))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(facts_module, "worth_compiling", lambda count: compiled)
-        _check_rows(where, schedule, rows)
-
-
-def _check_rows(where, schedule, rows):
     assert asdict(ScheduleFacts(schedule, where, distances=True).of_run(0)) == of_rows(where, rows)
     far = asdict(ScheduleFacts(schedule, where, distances=False).of_run(0))
     assert far["link_chunks"] == far["hops"] == far["pair_hops"] == 0
@@ -179,11 +171,9 @@ def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch, options,
     assert found == [run < first or (run == first == 0) for run in range(4)]
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_ranks_that_are_none_are_refused(monkeypatch, compiled):
-    """No kernel writes beside its tables."""
+def test_ranks_that_are_none_are_refused():
+    """NumPy counts no negative numbers."""
     where = fabric("ideal:nodes=4")
-    monkeypatch.setattr(facts_module, "worth_compiling", lambda count: compiled)
     for ends in (([0, -1], [1, 2]), ([0, 1], [1, -1])):
         transfers = Transfers.of(*ends, 0, 1, Op.REDUCE)
         schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i, t=transfers: t)
@@ -264,9 +254,8 @@ def test_circuits_of_a_run_are_made_once():
     assert len(asked) == known
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("where", PACKETS)
-def test_the_busiest_link_is_that_of_the_resources(monkeypatch, compiled, where):
+def test_the_busiest_link_is_that_of_the_resources(monkeypatch, where):
     """Loads of links by the numbers of hops are those by the resources that circuits occupy, to the last bit; on a job too."""
     machine = fabric_at_scale(where, 16)
     generator = np.random.default_rng(5)
@@ -276,8 +265,7 @@ def test_the_busiest_link_is_that_of_the_resources(monkeypatch, compiled, where)
         schedule = Schedule("drawn", nothing_required(on.num_nodes, 1), 1, lambda i, given=transfers: given)
         (circuits,) = lower(on, schedule).rounds(0)
         chunks = generator.random(len(circuits)) * 10
-        with kernels.always_compiled(compiled):
-            found = facts_module._busiest_link(on, chunks, circuits)
+        found = facts_module._busiest_link(on, chunks, circuits)
         assert on.hops_are_links
         assert found > 0
         with monkeypatch.context() as patch:

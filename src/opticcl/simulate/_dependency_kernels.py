@@ -1,4 +1,4 @@
-"""The inner loops that find the dependencies between flows."""
+"""The inner loop that finds the dependencies between flows."""
 
 from __future__ import annotations
 
@@ -60,36 +60,3 @@ def data_needs(num_ranks, num_chunks, src, dst, step, lo, n, by, adds, group_of)
                     arrival.append(np.int32(flow))
                     newest[chunk] = len(arrival) - 1
     return np.array(flows), np.array(groups)
-
-
-@njit
-def rows_of(key, value, num_keys):  # type: ignore[no-untyped-def]
-    """Values by key: those of key k are rows[at[k]:at[k + 1]], in their order.
-
-    Args:
-        key: of each value.
-        value: to be grouped.
-        num_keys: keys [count].
-    """
-    at = np.zeros(num_keys + 1, np.int64)
-    for k in key:
-        at[k + 1] += 1
-    at = np.cumsum(at)
-    place = at[:-1].copy()
-    rows = np.empty(len(value), np.int64)
-    for i in range(len(key)):
-        rows[place[key[i]]] = value[i]
-        place[key[i]] += 1
-    return at, rows
-
-
-@njit
-def next_of_same(key, num_keys):  # type: ignore[no-untyped-def]
-    """For each row the next row of the same key, or -1."""
-    following = np.full(len(key), -1, np.int64)
-    last = np.full(num_keys, -1, np.int64)
-    for row in range(len(key)):
-        if last[key[row]] >= 0:
-            following[last[key[row]]] = row
-        last[key[row]] = row
-    return following

@@ -396,7 +396,7 @@ def events_of(num_flows: int) -> NextEvents:
     return NextEvents(
         np.full(num_flows, -1, np.int32),
         np.full(num_flows + 1, -1, np.int32),
-        np.arange(num_flows, -1, -1, np.int32),
+        np.arange(num_flows, -1, -1, dtype=np.int32),
         np.zeros(num_flows + 1, np.int64),
         np.zeros(num_flows + 1),
         np.full(1, num_flows + 1),

@@ -91,7 +91,7 @@ class FlowTimes(NamedTuple):
     Args:
         finished: end of each flow, float64 (flows,), NaN: never [s].
         released: release of each group, float64 (groups,), NaN: never [s].
-        caused_by: what released each group, the flow times 2, plus 1 if it was its data; negative at the start; int64 (groups,).
+        caused_by: what released each group: the flow times 2, plus 1 if it was its data; negative at the start, int64.
     """
 
     finished: np.ndarray
@@ -221,7 +221,7 @@ class _FlowBuilder:
 
     def dependencies(self, flows: Flows) -> Dependencies:
         """Dependencies between the flows."""
-        from opticcl.simulate import _dependency_kernels as kernels
+        from opticcl.simulate._dependency_kernels import data_needs
 
         src, dst, step, lo, n, by = (flows[name] for name in ("src", "dst", "step", "lo", "n", "by"))
         num_flows = len(src)
@@ -235,10 +235,14 @@ class _FlowBuilder:
         group_at = np.append(np.flatnonzero(new_group), num_flows)
         block_at = np.append(group_of[new_block], group_of[-1] + 1)
         sender = src[new_block]
-        next_block = kernels.next_of_same(sender, ranks)
+        in_turn = np.argsort(sender, kind="stable")
+        same = sender[in_turn[1:]] == sender[in_turn[:-1]]
+        next_block = np.full(len(sender), -1)
+        next_block[in_turn[:-1][same]] = in_turn[1:][same]
 
-        needs = kernels.data_needs(ranks, chunks, src, dst, step, lo, n, by, flows["adds"], group_of)
-        feeds_at, feeds = kernels.rows_of(needs[0], needs[1], num_flows)
+        flow, group = data_needs(ranks, chunks, src, dst, step, lo, n, by, flows["adds"], group_of)
+        feeds = group[np.argsort(flow, kind="stable")]
+        feeds_at = np.concatenate([[0], np.cumsum(np.bincount(flow, minlength=num_flows))])
         waits = np.bincount(feeds, minlength=len(group_at) - 1)
         chained = np.zeros(len(sender), np.int64)
         chained[next_block[next_block >= 0]] = 1

@@ -21,10 +21,8 @@ from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import MOST_LISTED
 from opticcl.ir.phase_rows import Space, StepFunction
 from opticcl.ir.phases import Steps
-from opticcl.kernels import worth_compiling
 from opticcl.pairs import Pairs
-from opticcl.simulate._step_kernels import add_loads, busiest_ends
-from opticcl.simulate.latency import PathLatency, first_transfers, hops_within, most_messages, path_latency
+from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.pieces import RouteLegs
 from opticcl.simulate.route_loads import RouteLoads, StepLoads
@@ -521,7 +519,7 @@ class RunFacts:
             for circuits in streamed or ():
                 longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, new, strict=True)]
                 if not loaded:
-                    _add_loads(carried, circuits, amount[circuits.transfer].astype(np.float64))
+                    carried += _loads(circuits, amount[circuits.transfer], len(carried))
         known.longest_s.update(zip(new, longest_s, strict=True))
         if known.slowest is None:
             of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
@@ -552,9 +550,6 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
         amount: size of each [chunks].
     """
     ends = transfers.src, transfers.dst
-    if worth_compiling(len(amount)) and min(int(end.min()) for end in ends) >= 0:
-        sent, received, *chunks = busiest_ends(*ends, amount, 1 + max(int(end.max()) for end in ends))
-        return int(sent), int(received), int(chunks[0]), int(chunks[1])
     counts = [int(np.bincount(end).max()) for end in ends]
     if amount.min() == amount.max():
         return counts[0], counts[1], counts[0] * int(amount[0]), counts[1] * int(amount[0])
@@ -562,19 +557,15 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
     return counts[0], counts[1], moved[0], moved[1]
 
 
-def _add_loads(carried: np.ndarray, circuits: Circuits, chunks: np.ndarray) -> None:
-    """Add what routes carry to their links.
+def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> npt.NDArray[np.float64]:
+    """What routes carry on each link, float64 (links,) [chunks].
 
     Args:
-        carried: by each link so far, float64 (links,) [chunks]; changed.
         circuits: the routes.
         chunks: of each route, float64 (routes,).
+        links: number of them [count].
     """
-    hops, offsets = circuits.hops, circuits.hop_offsets
-    if worth_compiling(len(hops)) and hops_within(hops, len(carried)):  # else NumPy refuses them
-        add_loads(carried, hops, offsets, chunks)
-    else:
-        carried += np.bincount(hops, np.repeat(chunks, circuits.num_hops()), minlength=len(carried))
+    return np.bincount(circuits.hops, np.repeat(chunks, circuits.num_hops()), links)
 
 
 def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
@@ -599,9 +590,9 @@ def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
 def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
     """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
     each: list[tuple[Resource, npt.NDArray[Any]]]
-    if fabric.hops_are_links and hops_within(circuits.hops, links := sum(r.count for r in fabric.resources)):
-        carried = np.zeros(links)
-        _add_loads(carried, circuits, chunks)
+    hops, links = circuits.hops, sum(r.count for r in fabric.resources)
+    if fabric.hops_are_links and (not len(hops) or (hops.min() >= 0 and hops.max() < links)):
+        carried = _loads(circuits, chunks, links)
         places = np.cumsum([r.count for r in fabric.resources])[:-1]
         each = [(r, of) for r, of in zip(fabric.resources, np.split(carried, places), strict=True) if r.shared]
     else:

@@ -68,7 +68,7 @@ def run_flows(
     ]  # fmt: skip
     limits, ended = (limit.left, merging.tolerance), np.zeros(2, np.int64)  # flows that have ended; whether to stop
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(kernels.run, *arrays, limits, ended, merging.left_out)
+        running = other.submit(lambda: kernels.run(*arrays, limits, ended, merging.left_out))
         try:
             while not wait([running], POLL_S).done:
                 progress("simulate flows", int(ended[0]), num_flows)

@@ -21,12 +21,10 @@ import numpy.typing as npt
 from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
-from opticcl.simulate._step_kernels import first_of_messages, path_sums
 
 __all__ = [
     "PathLatency",
     "first_transfers",
-    "hops_within",
     "in_line_on",
     "most_messages",
     "path_latency",
@@ -92,11 +90,8 @@ class PathLatency:
 
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
-        hops, table = circuits.hops, self._table
-        assert table is not None  # hops add something
-        if hops_within(hops, len(table)):
-            return np.asarray(path_sums(table, hops, circuits.hop_offsets))
-        return np.bincount(circuits.hop_owner(), table[hops], minlength=len(circuits))  # refuses hops that do not exist
+        assert self._table is not None  # hops add something
+        return np.bincount(circuits.hop_owner(), self._table[circuits.hops], minlength=len(circuits))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
@@ -123,11 +118,6 @@ class PathLatency:
             circuits: of the round.
         """
         return self.message_gap_s * most_messages(transfers, circuits) if self.message_gap_s else 0.0
-
-
-def hops_within(hops: IntArray, count: int) -> bool:
-    """Whether all hops are 0 to count - 1."""
-    return not len(hops) or bool(hops.min() >= 0 and hops.max() < count)
 
 
 def most_messages(transfers: Transfers, circuits: Circuits) -> int:
@@ -186,12 +176,11 @@ def _first_transfers(src: IntArray, dst: IntArray, op: npt.NDArray[np.uint8]) ->
     """As `first_transfers`."""
     if not len(src):
         return None
-    ranks, ops = 1 + max(int(src.max()), int(dst.max())), 1 + int(op.max())
+    message = (src.astype(np.int64) * (1 + int(dst.max())) + dst) * (1 + int(op.max())) + op
+    if (message[1:] > message[:-1]).all():
+        return None
     first = np.zeros(len(src), bool)
-    if min(int(src.min()), int(dst.min())) >= 0:
-        first_of_messages(src, dst, op, ranks, ops, first)
-    else:
-        first[np.unique((src.astype(np.int64) * ranks + dst) * ops + op, return_index=True)[1]] = True
+    first[np.unique(message, return_index=True)[1]] = True
     return None if first.all() else first
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
-from opticcl.simulate._step_kernels import ranges_apart
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -121,8 +120,8 @@ def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
     arrived = np.bincount(dst, n)
     if assumed.compute == "chain":
         return memory_traffic("chain", arrived, arrived)
-    covered = np.zeros(len(arrived), np.int64)
-    if not ranges_apart(dst, lo, n, covered):
+    covered = arrived
+    if np.bincount(dst).max() > 1:
         order = np.argsort(dst * (int(lo.max()) + 1) + lo, kind="stable")
         dst, lo, end = dst[order], lo[order], (lo + n)[order]
         covered = np.bincount(dst, newly_covered(dst, lo, end), minlength=len(arrived))
