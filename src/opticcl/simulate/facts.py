@@ -557,7 +557,7 @@ def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int
     return counts[0], counts[1], moved[0], moved[1]
 
 
-def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> npt.NDArray[np.float64]:
+def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:
     """What routes carry on each link, float64 (links,) [chunks].
 
     Args:
