@@ -73,7 +73,7 @@ def test_nothing_is_better_than_the_bound_says(data: st.DataObject) -> None:
 def test_digit_exchanges_meet_the_cut(shape: tuple[int, int], numbering: str, radix: int) -> None:
     """Dimension order is optimal for every round of LUMORPH on 256 GPUs, and the cut proves it."""
     for src, dst in rounds_of(shape, radix, numbering, 0):
-        routes = least_overlap(Grid(*shape), src, dst, programme=False)
+        routes = least_overlap(Grid(*shape), src, dst)
         assert (routes.optimal, routes.certificate) == (True, "cut")
 
 

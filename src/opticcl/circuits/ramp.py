@@ -360,7 +360,7 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     occupied = np.stack([src, n + dst, 2 * n + middle], axis=1).ravel()
     offsets = np.arange(len(transfers) + 1, dtype=np.int64) * 3
     kinds = 2 * n + int(middle.max(initial=-1)) + 1
-    width = width_that_fits(occupied, offsets, kinds, x)
+    width = width_that_fits(occupied, kinds, x)
     first, number = first_fit(occupied, offsets, kinds, x, width)
     rounds = (np.flatnonzero(number == r) for r in range(int(number.max(initial=-1)) + 1))
     return tuple(_circuits(fabric, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds)

@@ -198,7 +198,7 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     path = _walk(fabric, transfers, direction)
     hops, offsets = path[0].astype(np.int64), path[1]
     segments, colours = fabric.resources[0].count, channels(fabric)
-    width = width_that_fits(hops, offsets, segments, colours) if _stripes(fabric) else 1
+    width = width_that_fits(hops, segments, colours) if _stripes(fabric) else 1
     colour, number = first_fit(hops, offsets, segments, colours, width)
     while width > 1 and number.any():  # narrower in one round beats wider in two
         width //= 2

@@ -153,8 +153,8 @@ def rounds_over_bound() -> float:
 def lasers_needed() -> Found:
     """Most lasers that a sender needs in a round."""
     src, dst = random_transfers(256, 0.5, 0)
-    greedy, fewest = greedy_rounds(src, dst, 1, 16), optimal_rounds(src, dst, 1, 16)
-    needed = busiest_sender(src, greedy_rounds(src, dst, 1, 16, variant="printed"))
+    greedy, fewest = greedy_rounds(src, dst, 16), optimal_rounds(src, dst, 16)
+    needed = busiest_sender(src, greedy_rounds(src, dst, 16, variant="printed"))
     return found(needed, greedy=greedy.num_rounds, fewest=fewest.num_rounds, bound=fewest.bound)
 
 

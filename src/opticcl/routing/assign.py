@@ -3,7 +3,7 @@
 First fit gives each request the first colours that are free on all its resources.
 
 A request occupies several resources and needs `width` adjacent colours (wavelengths, or ports), the same ones on each of
-its resources. A resource accepts each colour `capacity` times. Requests without free colours go to the next round.
+its resources. A resource accepts each colour once. Requests without free colours go to the next round.
 """
 
 from __future__ import annotations
@@ -17,23 +17,20 @@ from opticcl.routing.colouring import edge_colouring
 __all__ = ["edge_colouring", "first_fit", "width_that_fits"]
 
 
-def width_that_fits(
-    resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, capacity: int = 1
-) -> int:
+def width_that_fits(resources: IntArray, num_resources: int, num_colours: int) -> int:
     """The largest number of colours per request if the load of the resources were the only limit, at least 1.
 
     Args:
-        resources, offsets: request i occupies resources[offsets[i]:offsets[i + 1]].
+        resources: resource indices of all requests end to end.
         num_resources: resources [count].
         num_colours: colours of each [count].
-        capacity: how often a resource accepts one colour in a round.
     """
     load = int(np.bincount(resources, minlength=num_resources).max(initial=1))
-    return max(1, num_colours * capacity // load)
+    return max(1, num_colours // load)
 
 
 def first_fit(
-    resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, width: int = 1, capacity: int = 1
+    resources: IntArray, offsets: IntArray, num_resources: int, num_colours: int, width: int = 1
 ) -> tuple[IntArray, IntArray]:
     """First colour and round of each request, in the order given.
 
@@ -43,27 +40,22 @@ def first_fit(
         num_resources: resources [count].
         num_colours: colours of each [count].
         width: adjacent colours that each request takes, 1 to num_colours.
-        capacity: how often a resource accepts one colour in a round.
     Returns: (first colour, round), int32 (n,) each.
     """
     n = len(offsets) - 1
     colour, round_of = np.empty(n, np.int32), np.empty(n, np.int32)
     waiting, number = np.arange(n), 0
     while len(waiting):
-        if capacity == 1:
-            busy = np.zeros((num_resources + 1, -(-num_colours // 64)), np.uint64)  # the last: of the path at hand
-            placed = np.zeros(len(waiting), np.bool_)
-            _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, placed)
-        else:
-            taken = np.zeros((num_resources, num_colours), np.int32)
-            placed = _fit_often(waiting, resources, offsets, taken, width, capacity, colour)
+        busy = np.zeros((num_resources + 1, -(-num_colours // 64)), np.uint64)  # the last: of the path at hand
+        placed = np.zeros(len(waiting), np.bool_)
+        _fit(waiting, resources, offsets, busy, num_colours, width, colour, placed)
         round_of[waiting[placed]] = number
         waiting, number = waiting[~placed], number + 1
     return colour, round_of
 
 
 @njit
-def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, placed):  # type: ignore[no-untyped-def]
+def _fit(waiting, resources, offsets, busy, num_colours, width, colour, placed):  # type: ignore[no-untyped-def]
     """Each colour once on each resource: colours are bits, so a path is read once and not once for each colour.
 
     `placed` is all false and becomes true where a request has a colour; the last row of `busy` is of no resource.
@@ -97,30 +89,3 @@ def _fit_once(waiting, resources, offsets, busy, num_colours, width, colour, pla
             for r in range(lo, hi):
                 for word in range(words):
                     busy[resources[r], word] |= blocked[word]
-
-
-@njit
-def _fit_often(waiting, resources, offsets, taken, width, capacity, colour):  # type: ignore[no-untyped-def]
-    placed = np.zeros(len(waiting), np.bool_)
-    for w in range(len(waiting)):
-        request = waiting[w]
-        lo, hi = offsets[request], offsets[request + 1]
-        c = 0
-        while c + width <= taken.shape[1]:
-            blocked = -1  # the last colour of the window that some resource cannot give
-            for r in range(lo, hi):
-                for k in range(c + width - 1, max(c, blocked + 1) - 1, -1):
-                    if taken[resources[r], k] >= capacity:
-                        blocked = k
-                        break
-                if blocked == c + width - 1:  # no other resource can push the window further
-                    break
-            if blocked < 0:
-                for r in range(lo, hi):
-                    for k in range(c, c + width):
-                        taken[resources[r], k] += 1
-                colour[request] = c
-                placed[w] = True
-                break
-            c = blocked + 1
-    return placed

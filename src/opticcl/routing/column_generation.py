@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["FractionalRouting", "generate_columns", "round_at_random"]
 
 _MIN_IMPROVEMENT = 1e-6  # by which a new path must be cheaper than the known ones
+MOST_ROUNDS = 200  # linear programmes of one search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,6 @@ def generate_columns(
     paths: list[tuple[IntArray, IntArray]],
     *,
     enough: float = 0.0,
-    most_rounds: int = 200,
     seed: int = 0,
 ) -> FractionalRouting:
     """Solve the linear programme over all paths.
@@ -69,14 +69,13 @@ def generate_columns(
         src, dst: tiles, int64 (n,).
         paths: initial paths: (hops, offsets) of all circuits, once or several times.
         enough: overlap of known routes; a bound that reaches it ends the search.
-        most_rounds: largest number of linear programmes.
         seed: seed of the solver.
     """
     model = _Master(grid, len(src), seed)
     for hops, offsets in paths:
         model.add(np.arange(len(src)), hops, offsets)
     bound, best_prices, rounds = 0.0, np.zeros(4 * grid.num_tiles), 0
-    while rounds < most_rounds:
+    while rounds < MOST_ROUNDS:
         rounds += 1
         worth, prices = model.solve()
         cost, hops, offsets = cheapest_paths(grid, src, dst, prices)

@@ -31,14 +31,13 @@ MAX_PROGRAMME_SIZE = 1 << 18  # circuits times tiles up to which the linear prog
 NUM_DRAWS = 20  # roundings of its solution
 
 
-def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, programme: bool = True) -> Routes:
+def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0) -> Routes:
     """Routes with little overlap, and a lower bound on the overlap.
 
     Args:
         grid: the grid.
         src, dst: tiles of each circuit, different, int64 (n,).
         seed: seed of the order of rerouting and of the rounding; equal seeds give equal routes.
-        programme: whether to solve the linear programme where the cut bound is not met.
     Raises: FabricError: no open path joins a pair.
 
     >>> routes = least_overlap(Grid(2, 2), np.array([0, 1, 2, 3]), np.array([3, 2, 1, 0]))
@@ -55,7 +54,7 @@ def least_overlap(grid: Grid, src: IntArray, dst: IntArray, *, seed: int = 0, pr
     if found.optimal:
         return found
     found = _reroute(grid, src, dst, found, seed)
-    if found.optimal or not programme or len(src) * grid.num_tiles > MAX_PROGRAMME_SIZE:
+    if found.optimal or len(src) * grid.num_tiles > MAX_PROGRAMME_SIZE:
         return found
     from opticcl.routing.column_generation import generate_columns, round_at_random
 

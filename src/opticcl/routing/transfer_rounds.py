@@ -28,17 +28,15 @@ Variant = Literal["corrected", "printed"]
 
 
 class TransferRounds(NamedTuple):
-    """Rounds of circuits of one laser each.
+    """Rounds of transfers, each a circuit of one laser.
 
     Args:
-        pair: transfer of each circuit, int64 (circuits,).
-        round_of: round of each circuit, int64 (circuits,).
-        wavelength: int64 (circuits,); -1 in rounds that need more lasers of a sender than it has.
+        round_of: round of each transfer, int64 (n,).
+        wavelength: int64 (n,); -1 in rounds that need more lasers of a sender than it has.
         num_rounds: rounds [count].
         bound: lower bound on the rounds [count].
     """
 
-    pair: IntArray
     round_of: IntArray
     wavelength: IntArray
     num_rounds: int
@@ -50,32 +48,29 @@ def max_degree(src: IntArray, dst: IntArray) -> int:
     return max((int(np.bincount(ends).max(initial=0)) for ends in (src, dst)), default=0)
 
 
-def optimal_rounds(src: IntArray, dst: IntArray, count: IntArray | int, lasers: int) -> TransferRounds:
+def optimal_rounds(src: IntArray, dst: IntArray, lasers: int) -> TransferRounds:
     """The fewest rounds.
 
     Args:
         src, dst: nodes, int (n,).
-        count: circuits that each pair needs, int (n,) or one number for all.
         lasers: lasers, and photodiodes, of each node [count].
 
-    >>> optimal_rounds(np.array([0, 0, 1]), np.array([1, 2, 2]), 3, 4)[3:]  # node 0 sends six
+    >>> optimal_rounds(np.array([0, 0, 0]), np.array([1, 2, 3]), 2)[2:]
     (2, 2)
     """
-    pair, src, dst = _circuits(src, dst, count)
     most = max_degree(src, dst)
     if not most:
-        return TransferRounds(pair, pair, pair, 0, 0)
+        return TransferRounds(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0)
     nodes = int(max(src.max(), dst.max())) + 1
     colour = np.asarray(edge_colouring(src, dst, nodes, most), np.int64)
     round_of, wavelength = np.divmod(colour, lasers)
     rounds = -(-most // lasers)
-    return TransferRounds(pair, round_of, wavelength, rounds, rounds)
+    return TransferRounds(round_of, wavelength, rounds, rounds)
 
 
 def greedy_rounds(
     src: IntArray,
     dst: IntArray,
-    count: IntArray | int,
     lasers: int,
     *,
     seed: int = 0,
@@ -85,15 +80,14 @@ def greedy_rounds(
 
     Args:
         src, dst: nodes, int (n,).
-        count: circuits that each pair needs, int (n,) or one number for all.
         lasers: lasers, and photodiodes, of each node [count].
         seed: seed of the order of a receiver's transfers.
         variant: corrected, or as printed.
     """
-    pair, src, dst = _circuits(src, dst, count)
     most = max_degree(src, dst)
     if not most:
-        return TransferRounds(pair, pair, pair, 0, 0)
+        return TransferRounds(np.zeros(0, np.int64), np.zeros(0, np.int64), 0, 0)
+    src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
     chance = np.random.default_rng(seed).random(len(src))
     order = np.lexsort((chance, dst))  # receiver after receiver, its transfers in random order
     nodes = int(max(src.max(), dst.max())) + 1
@@ -104,13 +98,7 @@ def greedy_rounds(
         rows = np.flatnonzero(round_of == r)
         if max_degree(src[rows], dst[rows]) <= lasers:
             wavelength[rows] = edge_colouring(src[rows], dst[rows], nodes, lasers)
-    return TransferRounds(pair, round_of, wavelength, rounds, -(-most // lasers))
-
-
-def _circuits(src: IntArray, dst: IntArray, count: IntArray | int) -> tuple[IntArray, IntArray, IntArray]:
-    """Transfer, sender and receiver of every single circuit."""
-    pair = np.repeat(np.arange(len(src)), count)
-    return pair, np.asarray(src, np.int64)[pair], np.asarray(dst, np.int64)[pair]
+    return TransferRounds(round_of, wavelength, rounds, -(-most // lasers))
 
 
 @njit

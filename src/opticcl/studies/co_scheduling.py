@@ -102,6 +102,6 @@ def _greedy_note(tasks: list[ConcurrentTask], where: Fabric, seed: int) -> list[
     if not layers:
         return []
     lasers = where.lasers_per_port
-    greedy = sum(greedy_rounds(task.src, task.dst, 1, lasers, seed=seed).num_rounds for task in layers)
-    fewest = sum(optimal_rounds(task.src, task.dst, 1, lasers).num_rounds for task in layers)
+    greedy = sum(greedy_rounds(task.src, task.dst, lasers, seed=seed).num_rounds for task in layers)
+    fewest = sum(optimal_rounds(task.src, task.dst, lasers).num_rounds for task in layers)
     return [f"layer to layer, one laser a transfer: {greedy} rounds by algorithm 3, {fewest} by edge colouring"]

@@ -39,9 +39,9 @@ def transfers(progress: ProgressCallback, *, nodes: int = 256, lasers: int = 16,
         progress("schedule", done, len(FRACTIONS))
         src, dst = random_transfers(nodes, fraction, seed)
         for name, found in (
-            ("greedy, as printed", greedy_rounds(src, dst, 1, lasers, seed=seed, variant="printed")),
-            ("greedy, corrected", greedy_rounds(src, dst, 1, lasers, seed=seed)),
-            ("edge colouring", optimal_rounds(src, dst, 1, lasers)),
+            ("greedy, as printed", greedy_rounds(src, dst, lasers, seed=seed, variant="printed")),
+            ("greedy, corrected", greedy_rounds(src, dst, lasers, seed=seed)),
+            ("edge colouring", optimal_rounds(src, dst, lasers)),
         ):
             rows.append(
                 {
@@ -80,6 +80,5 @@ def random_transfers(nodes: int, probability: float, seed: int) -> tuple[IntArra
 
 def busiest_sender(src: IntArray, found: TransferRounds) -> int:
     """Most circuits of one sender in one round."""
-    senders = src[found.pair]
-    rounds = (senders[found.round_of == r] for r in range(found.num_rounds))
+    rounds = (src[found.round_of == r] for r in range(found.num_rounds))
     return max((max_degree(s, np.arange(len(s))) for s in rounds), default=0)
