@@ -15,7 +15,6 @@ on (over 70 instead of 61 for 22 representatives), so steps that fit would be re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
@@ -30,15 +29,14 @@ from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.kernels import njit, worth_compiling
+from opticcl.kernels import njit
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
     COUNTER_CLOCKWISE,
-    arcs,
     channels,
     exchange_wavelengths,
-    num_exchange_steps,
+    lap_of,
 )
 from opticcl.schedule.wrht import Tree, WrhtPhase, sides, tree, wraps
 from opticcl.units import format_bytes
@@ -64,7 +62,7 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     if schedule.name == "wrht" and fabric.node_of_rank is None:
         return _wrht(fabric, schedule)
     if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:
-        return _Laps(fabric)
+        return _laps(fabric)
     if schedule.name in CLOSED_FORMS and fabric.node_of_rank is None:
         return _standing(fabric, schedule)
     for steps in schedule.step_classes():
@@ -143,10 +141,7 @@ def exchange(num_nodes: int) -> tuple[IntArray, IntArray]:
     Args: num_nodes: R >= 2.
     Returns: direction and wavelength from member i to member j, int64 (R, R) each; the diagonals mean nothing.
     """
-    direction, wavelength = np.zeros((2, num_nodes, num_nodes), np.int64)
-    every = arcs(num_nodes, 0, exchange_wavelengths(num_nodes))
-    direction[every.src, every.dst], wavelength[every.src, every.dst] = every.direction, every.lap
-    return direction, wavelength
+    return lap_of(num_nodes, *np.indices((num_nodes, num_nodes)))
 
 
 @cache
@@ -166,30 +161,17 @@ def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
     return direction, wavelength
 
 
-@dataclass(frozen=True)
-class _Laps:
-    """An exchange of all nodes: the arcs of a step, with a wavelength for each lap.
+def _laps(fabric: Fabric) -> Rounds:
+    """An exchange of all nodes of a whole ring, each step in one round: a wavelength for each of its laps."""
+    n, w = fabric.num_nodes, channels(fabric)
+    width = w // min(w, exchange_wavelengths(n)) if _stripes(fabric) else 1
 
-    Args: fabric: a whole ring.
-    """
-
-    fabric: Fabric
-
-    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        """The only round of a step."""
-        fabric = self.fabric
-        n, w = fabric.num_nodes, channels(fabric)
-        laps = min(w, exchange_wavelengths(n))
-        width = w // laps if _stripes(fabric) else 1
-        one = arcs(n, step % num_exchange_steps(fabric) * w, w)
-        direction, lap = one.direction, one.lap
-        if not (np.array_equal(one.src, transfers.src) and np.array_equal(one.dst, transfers.dst)):  # in another order
-            of_pair = np.lexsort((one.dst, one.src))
-            order = np.empty_like(of_pair)
-            order[np.lexsort((transfers.dst, transfers.src))] = of_pair
-            direction, lap = direction[order], lap[order]
+    def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        direction, lap = lap_of(n, transfers.src, transfers.dst)
         path = _walk(fabric, transfers, direction)
-        return (_circuits(fabric, transfers, direction, lap * width, width, path),)
+        return (_circuits(fabric, transfers, direction, lap % w * width, width, path),)
+
+    return colour
 
 
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -277,22 +259,8 @@ def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[In
     offsets = np.concatenate([[0], np.cumsum(_distance(fabric, transfers, direction))])
     hops = np.empty(offsets[-1], np.int32)
     columns, rows = sides(fabric)
-    fill = _fill if worth_compiling(len(hops)) else _fill_columns
-    fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
+    _fill(transfers.src.astype(np.int64), np.asarray(direction, np.int64), offsets, columns, rows, hops)
     return hops, offsets
-
-
-def _fill_columns(
-    src: IntArray, direction: IntArray, offsets: IntArray, columns: int, rows: int, hops: IntArray
-) -> None:
-    """As `_fill`, with NumPy."""
-    stride, side = np.where(direction < 2, 1, columns), np.where(direction < 2, columns, rows)
-    place = src // stride % side
-    row = np.repeat(np.arange(len(src)), np.diff(offsets))
-    nth = np.arange(len(hops)) - offsets[row]
-    ahead = np.where(direction[row] % 2 == 0, nth, -1 - nth)
-    fibre = direction * columns * rows + src - place * stride
-    hops[:] = fibre[row] + (place[row] + ahead) % side[row] * stride[row]
 
 
 @njit

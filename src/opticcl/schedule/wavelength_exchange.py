@@ -17,8 +17,6 @@ Reading: for odd N (N^2 - 1) / 8 suffice. The paper leaves the wavelengths to fi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,9 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.kernels import njit
 from opticcl.schedule import needs_whole, register_algorithm
 
-__all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "Arcs", "arcs", "channels", "exchange_wavelengths", "num_exchange_steps"]
+__all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "arcs", "channels", "exchange_wavelengths", "lap_of"]
 
 CLOCKWISE, COUNTER_CLOCKWISE = 0, 1
 MAX_STEPS = 1 << 16
@@ -66,82 +63,57 @@ def num_exchange_steps(fabric: Fabric) -> int:
     return -(-exchange_wavelengths(fabric.num_nodes) // channels(fabric)) if fabric.num_nodes > 1 else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Arcs:
-    """Transfers of an exchange with their circuits, as columns of int32: nodes, direction, lap (one wavelength each).
+def lap_of(num_nodes: int, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+    """Direction and lap of the arc from one node to another, int64 (n,) each.
 
     Args:
-        src, dst: nodes.
-        direction: of each arc.
-        lap: of each arc, counted from the first of its step.
-        starts: arc at which each step begins, and their number, int64 (steps + 1,).
+        num_nodes: R >= 2; nodes are counted along the ring.
+        src, dst: ends of each arc, two nodes.
+
+    >>> [column.tolist() for column in lap_of(5, np.array([0, 1, 3, 2]), np.array([1, 3, 4, 0]))]
+    [[0, 0, 0, 1], [0, 2, 2, 1]]
     """
+    half = num_nodes // 2
+    src, dst = (np.asarray(end, np.int64) for end in (src, dst))
+    src_behind, dst_behind = src >= half, dst >= half
+    first, second = src - half * src_behind, dst - half * dst_behind
+    pair, behind = np.minimum(first, second), np.abs(first - second)
+    counter = (first < second) == (src_behind != dst_behind)
+    counter = np.where(behind == 0, src_behind if num_nodes % 2 else pair % 2 == 1, counter)
+    behind = np.where(behind == 0, half - pair, behind)
+    direction = np.where(counter, COUNTER_CLOCKWISE, CLOCKWISE)
+    return direction, _first_lap(num_nodes, pair, direction) + behind - 1
 
-    src: IntArray
-    dst: IntArray
-    direction: IntArray
-    lap: IntArray
-    starts: IntArray
 
-
-@lru_cache(maxsize=2)  # the schedule and the circuits of a step use the same arcs
-def arcs(num_nodes: int, first_lap: int, num_laps: int, num_steps: int = 1) -> Arcs:
-    """The arcs of a range of laps in both directions, step by step; laps beyond the last have none.
+def arcs(num_nodes: int, first: int, count: int) -> tuple[IntArray, IntArray]:
+    """Senders and receivers of the arcs of some laps in both directions, int64 (n,) each; laps beyond the last have none.
 
     Args:
         num_nodes: R >= 1; nodes are counted along the ring.
-        first_lap: first lap.
-        num_laps: laps of a step [count].
-        num_steps: steps [count].
+        first: lap.
+        count: laps [count].
 
-    >>> one = arcs(3, 0, 1)
-    >>> list(zip(one.src.tolist(), one.dst.tolist(), one.direction.tolist()))
-    [(0, 1, 0), (1, 2, 0), (2, 0, 0), (1, 0, 1), (0, 2, 1), (2, 1, 1)]
+    >>> [column.tolist() for column in arcs(3, 0, 1)]
+    [[0, 1, 2, 1, 0, 2], [1, 2, 0, 0, 2, 1]]
     """
-    begin = np.stack([_first_laps(num_nodes, direction) for direction in (CLOCKWISE, COUNTER_CLOCKWISE)])
-    src, dst, direction, lap, starts = _listed(num_nodes, first_lap, num_laps, num_steps, begin)
-    return Arcs(src, dst, direction, lap, starts)
+    half, found = num_nodes // 2, list[IntArray]()
+    for direction in (CLOCKWISE, COUNTER_CLOCKWISE):
+        begins = _first_lap(num_nodes, np.arange(half + 1), direction)
+        lap = np.arange(first, min(first + count, int(begins[-1])))
+        pair = np.searchsorted(begins, lap, side="right") - 1
+        member = pair + lap - begins[pair] + 1
+        node, antipode = (pair, half + pair) if direction == CLOCKWISE else (half + pair, pair)
+        one = np.where(member < half, member, antipode)
+        other = np.where((member < half) | bool(num_nodes % 2), half + member, antipode)
+        found.append(np.stack([node, one, antipode, other, node]))
+    src, dst = (np.concatenate([stops[side].T.ravel() for stops in found]) for side in (slice(4), slice(1, 5)))
+    return src[src != dst], dst[src != dst]
 
 
-@njit
-def _listed(num_nodes, first_lap, num_laps, num_steps, begin):  # type: ignore[no-untyped-def]
-    """Columns of `Arcs`; `begin` has the first laps of each pair in both directions."""
-    columns = np.empty((4, 8 * num_laps * num_steps), np.int32)
-    starts = np.zeros(num_steps + 1, np.int64)
-    half, pairs = num_nodes // 2, begin.shape[1] - 1
-    stops = np.empty(5, np.int64)
-    rows = 0
-    for step in range(num_steps):
-        for direction in range(2):
-            first = first_lap + step * num_laps
-            k = np.searchsorted(begin[direction], first, side="right") - 1
-            for lap in range(first, min(first + num_laps, begin[direction, pairs])):
-                while begin[direction, k + 1] <= lap:
-                    k += 1
-                behind = lap - begin[direction, k] + 1
-                short = k + behind >= half
-                stops[0] = stops[4] = k if direction == 0 else half + k
-                stops[2] = half + k if direction == 0 else k
-                stops[1] = stops[2] if short else k + behind
-                stops[3] = stops[2] if short and num_nodes % 2 == 0 else half + k + behind
-                for at in range(4):
-                    if stops[at] != stops[at + 1]:
-                        columns[0, rows] = stops[at]
-                        columns[1, rows] = stops[at + 1]
-                        columns[2, rows] = direction
-                        columns[3, rows] = lap - first
-                        rows += 1
-        starts[step + 1] = rows
-    return columns[0, :rows], columns[1, :rows], columns[2, :rows], columns[3, :rows], starts
-
-
-@cache
-def _first_laps(num_nodes: int, direction: int) -> IntArray:
-    """First lap of each pair, and the number of laps, int64 (half + 1,)."""
-    half = num_nodes // 2
-    pair = np.arange(half)
-    short = 1 if num_nodes % 2 else pair % 2 == direction  # laps of fewer than four arcs
-    return np.concatenate([[0], np.cumsum(half - 1 - pair + short)])
+def _first_lap(num_nodes: int, pair: IntArray, direction: IntArray | int) -> IntArray:
+    """First lap of each pair in a direction: each has a lap for every later pair, and those without a node left one more."""
+    more = pair if num_nodes % 2 else (pair + 1 - direction) // 2
+    return pair * (num_nodes // 2 - 1) - pair * (pair - 1) // 2 + more
 
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
@@ -182,8 +154,7 @@ def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
 
     def step(i: int) -> Transfers:
         number, at = divmod(i, half)
-        some, op = arcs(n, at * channels(fabric), channels(fabric)), ops[number]
-        owner = some.src if op == Op.COPY else some.dst
-        return Transfers.of(some.src, some.dst, owner, 1, op, parts=1 if op == Op.MOVE else None)
+        (src, dst), op = arcs(n, at * channels(fabric), channels(fabric)), ops[number]
+        return Transfers.of(src, dst, src if op == Op.COPY else dst, 1, op, parts=1 if op == Op.MOVE else None)
 
     return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), step)

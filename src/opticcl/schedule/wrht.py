@@ -48,7 +48,7 @@ from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.light import Limit
 from opticcl.optics.limits import counted
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule.wavelength_exchange import CLOCKWISE, arcs, channels, exchange_wavelengths
+from opticcl.schedule.wavelength_exchange import CLOCKWISE, channels, exchange_wavelengths, lap_of
 
 __all__ = [
     "Step",
@@ -284,8 +284,9 @@ def longest_lightpath(fabric: Fabric, group_size: int) -> int:
         longest = max(longest, int((middles - members[first]).max()), int((members[last] - middles).max()))
     tops = levels[-1]
     if len(tops) > 1:
-        way = arcs(len(tops), 0, exchange_wavelengths(len(tops)))
-        ahead = np.where(way.direction == CLOCKWISE, 1, -1) * (tops[way.dst] - tops[way.src])
+        src, dst = np.nonzero(~np.eye(len(tops), dtype=bool))
+        direction, _ = lap_of(len(tops), src, dst)
+        ahead = np.where(direction == CLOCKWISE, 1, -1) * (tops[dst] - tops[src])
         longest = max(longest, int((ahead % fabric.num_nodes).max()))
     return longest
 
