@@ -190,24 +190,18 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
         turn = np.arange(len(pair)) - np.repeat(starts[:-1], np.diff(starts))
         own = width // many + (turn < width % many)
     else:
-        own = np.ones(len(pair), np.int64)
-        _share_out(sizes, starts, width, own)
+        own, left = np.ones(len(pair), np.int64), width - np.diff(starts)
+        for given in range(
+            int(left.max())
+        ):  # each to the transfer of its pair that would take longest: the best there is
+            time = sizes / own
+            slowest = np.flatnonzero(time == np.repeat(np.maximum.reduceat(time, starts[:-1]), np.diff(starts)))
+            its_pair, nth = np.unique(pair[order][slowest], return_index=True)
+            own[slowest[nth[left[its_pair] > given]]] += 1
     lo = np.cumsum(own) - own - width * pair[order]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
     return lo[back], own[back]
-
-
-@njit
-def _share_out(size, starts, width, own):  # type: ignore[no-untyped-def]
-    """Every laser that is left goes to the transfer that would take longest, which is the best there is."""
-    for p in range(len(starts) - 1):
-        for _ in range(width - (starts[p + 1] - starts[p])):
-            slowest = starts[p]
-            for t in range(starts[p] + 1, starts[p + 1]):
-                if size[t] * own[slowest] > size[slowest] * own[t]:
-                    slowest = t
-            own[slowest] += 1
 
 
 def usable_first(damage: Damage, num_lasers: int) -> IntArray:

@@ -44,7 +44,6 @@ from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
-from opticcl.kernels import njit, worth_compiling
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
@@ -389,13 +388,7 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     width, lo = int(circuits.wavelength_n[0]), circuits.wavelength_lo
     if (circuits.wavelength_n == width).all() and not (lo % width).any():
         sets = -(-fabric.num_wavelengths // width)
-        if worth_compiling(len(circuits.hops)):
-            return (
-                _in_sets(circuits.hops, circuits.hop_offsets, lo // width, sets),
-                circuits.hop_offsets,
-                np.repeat(alive, sets),
-            )
-        pairs = circuits.hops * np.int64(sets)
+        pairs = circuits.hops * np.int32(sets)
         pairs += np.repeat(lo // width, circuits.num_hops())
         return pairs, circuits.hop_offsets, np.repeat(alive, sets)
     owner = circuits.hop_owner()
@@ -404,13 +397,3 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     offsets = np.concatenate([[0], np.cumsum(circuits.num_hops() * circuits.wavelength_n)])
     return np.repeat(first, widths) + within, offsets, np.repeat(alive, fabric.num_wavelengths)
-
-
-@njit
-def _in_sets(hops, offsets, chosen, sets):  # type: ignore[no-untyped-def]
-    """Number hop * sets + set of each hop of each path, int32 (hops,)."""
-    found = np.empty(len(hops), np.int32)
-    for i in range(len(chosen)):
-        for at in range(offsets[i], offsets[i + 1]):
-            found[at] = hops[at] * sets + chosen[i]
-    return found

@@ -11,7 +11,7 @@ from opticcl.ir import IntArray
 from opticcl.kernels import njit
 from opticcl.routing._kernels import paths_from_each_source
 from opticcl.routing.dimension_order import dimension_order
-from opticcl.routing.grid import Grid
+from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
 
 __all__ = ["cheapest_paths", "open_dimension_order", "random_shortest", "replace_paths", "select_paths"]
 
@@ -108,13 +108,17 @@ def random_shortest(grid: Grid, src: IntArray, dst: IntArray, seed: int = 0) -> 
     rng = np.random.default_rng(seed)
     if grid.whole:
         offsets = np.concatenate([[0], np.cumsum(_distances(grid, src, dst).sum(axis=0))])
-        hops = np.empty(offsets[-1], np.int32)
         owner = np.repeat(np.arange(len(src)), np.diff(offsets))
         shuffled = np.lexsort((rng.random(len(owner)), owner))
         sideways = np.empty(len(owner), bool)  # the first of each shuffled path go along the row
         sideways[shuffled] = np.arange(len(owner)) - offsets[owner] < _distances(grid, src, dst)[0][owner]
-        _step_by_step(src, dst, grid.columns, offsets, sideways, hops)
-        return hops, offsets
+        south, east = (ends[1] > ends[0] for ends in np.divmod((src, dst), grid.columns))
+        along, down = np.where(east, EAST, WEST), np.where(south, SOUTH, NORTH)
+        direction = np.where(sideways, along[owner], down[owner])
+        ahead = grid.onward[direction]
+        before = np.cumsum(dst - src) - (dst - src)  # that all earlier paths go ahead
+        tile = (src - before)[owner] + np.cumsum(ahead) - ahead
+        return (4 * tile + direction).astype(np.int32), offsets
     order = np.argsort(dst, kind="stable")
     width = grid.width()
     length = np.zeros(len(src), np.int64)
@@ -128,20 +132,6 @@ def _distances(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:
     """Distance along the row and along the column, int64 (2, n)."""
     (r0, c0), (r1, c1) = np.divmod(src, grid.columns), np.divmod(dst, grid.columns)
     return np.stack([np.abs(c1 - c0), np.abs(r1 - r0)])
-
-
-@njit
-def _step_by_step(src, dst, columns, offsets, sideways, hops):  # type: ignore[no-untyped-def]
-    for i in range(len(src)):
-        tile = src[i]
-        east, south = dst[i] % columns > tile % columns, dst[i] // columns > tile // columns
-        for h in range(offsets[i], offsets[i + 1]):
-            if sideways[h]:
-                hops[h] = 4 * tile + (0 if east else 1)
-                tile += 1 if east else -1
-            else:
-                hops[h] = 4 * tile + (2 if south else 3)
-                tile += columns if south else -columns
 
 
 @njit

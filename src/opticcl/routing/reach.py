@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
-from opticcl.kernels import njit
 from opticcl.routing.grid import Grid
 
 __all__ = ["components"]
@@ -22,36 +21,21 @@ def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     >>> part.tolist(), reach.tolist()
     ([0, -1, 1], [[True, False], [False, True]])
     """
-    width = grid.width()
-    part = np.full(grid.num_tiles, -2, np.int32)
-    part[grid.shut] = -1
-    reach = np.eye(int(_label(width, grid.columns, part)), dtype=bool)
-    edges = np.flatnonzero(width > 0)
-    start = edges // 4
-    reach[part[start], part[start + grid.onward[edges % 4]]] = True
+    works = grid.width() > 0
+    edges = np.flatnonzero(works)
+    start, end = edges // 4, edges // 4 + grid.onward[edges % 4]
+    both_ways = works[4 * end + (edges % 4 ^ 1)]
+    least, before = np.arange(grid.num_tiles), np.zeros(0, np.int64)  # tile that each is known to be joined to
+    while not np.array_equal(least, before):
+        before = least.copy()
+        np.minimum.at(least, before[start[both_ways]], before[end[both_ways]])
+        while not np.array_equal(least, least[least]):
+            least = least[least]
+    closed = np.isin(np.arange(grid.num_tiles), grid.shut)
+    part = np.full(grid.num_tiles, -1, np.int32)
+    names, part[~closed] = np.unique(least[~closed], return_inverse=True)
+    reach = np.eye(len(names), dtype=bool)
+    reach[part[start], part[end]] = True
     while not np.array_equal(further := reach @ reach, reach):
         reach = further
     return part, reach
-
-
-@njit
-def _label(width, columns, part):  # type: ignore[no-untyped-def]
-    """Number the tiles (-2 before) by component, along edges that are open both ways; returns the number of components."""
-    queue = np.empty(len(part), np.int64)
-    count = 0
-    for seed in range(len(part)):
-        if part[seed] != -2:
-            continue
-        part[seed], queue[0], head, tail = count, seed, 0, 1
-        while head < tail:
-            tile = queue[head]
-            head += 1
-            for d in range(4):
-                if width[4 * tile + d] > 0:
-                    to = tile + (1 if d == 0 else -1 if d == 1 else columns if d == 2 else -columns)
-                    if width[4 * to + (d ^ 1)] > 0 and part[to] == -2:
-                        part[to] = count
-                        queue[tail] = to
-                        tail += 1
-        count += 1
-    return count
