@@ -27,6 +27,7 @@ from opticcl.circuits._around import around
 from opticcl.circuits._by_senders import BySenders
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.phase_rows import Space
 from opticcl.ir.representatives import LightMove
 
 
@@ -39,23 +40,30 @@ def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
     rounds = _whole_channels(fabric)
     if fabric.conditions:
         return around(fabric, rounds, widens=True)
-    return rounds if fabric.node_of_rank is not None else BySenders(schedule.steps, rounds, _moves(fabric))
+    if fabric.node_of_rank is not None:
+        return rounds
+    return BySenders(schedule.steps, rounds, _moves(fabric.machine_as(Sipac), schedule.steps.space))
 
 
-def _moves(fabric: Fabric) -> list[list[LightMove]]:
-    """Translations of each digit of all nodes, by the least number first that a phase may have."""
-    machine = fabric.machine_as(Sipac)
+def _moves(machine: Sipac, space: Space) -> list[list[LightMove]]:
+    """Translations of each digit of all nodes that a phase may have, by the least number first.
+
+    Where one moves a single digit of the ranks, those by its multiples move no other.
+    """
     ports, lines, levels = (np.arange(n) for n in (machine.ports_per_node, machine.num_wavelengths, len(machine.sides)))
     nodes, found = np.arange(machine.num_nodes), []
     for stride, side in zip(machine.strides.tolist(), machine.sides, strict=True):
-        digit = nodes // stride % side
-        found.append(
-            [
-                LightMove(nodes + ((digit + by) % side - digit) * stride, ports, lines, levels)
-                for by in range(1, side)
-                if side % by == 0
-            ]
-        )
+        digit, of_digit = nodes // stride % side, list[LightMove]()
+        for by in range(1, side):
+            if side % by:
+                continue
+            moved = nodes + ((digit + by) % side - digit) * stride
+            ahead = space.translation(moved)
+            if ahead is not None:
+                of_digit.append(LightMove(moved, ports, lines, levels))
+                if np.count_nonzero(ahead) == 1:
+                    break
+        found.append(of_digit)
     return found
 
 
