@@ -12,9 +12,7 @@ from tests.schedule.oracle import check
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
-from opticcl.schedule._shares import least_shares
 from opticcl.schedule.breadth_first import Spread
-from opticcl.verify.data import check_data
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
 
@@ -59,35 +57,6 @@ def test_loads_have_the_least_sum(sides):
         rows = made.step(distance - 1)
         _, link = np.unique(rows.src * np.int64(spread.num_nodes) + rows.dst, return_inverse=True)
         assert np.bincount(link, rows.chunk_n).max() == np.ceil(least * spread.slices - 1e-9)
-
-
-@pytest.mark.parametrize("shape", ["16x31", "8x128", "4x8x16"])
-def test_proven_by_symmetry(shape):
-    """One block each, all slices; steps that continue along the longest dimension are one run."""
-    made = generate("breadth_first", "all_reduce", fabric("torus", shape=shape))
-    report = check_data(made)
-    assert not report.violations
-    assert report.how.endswith("chunks played, which stand for all by translation")
-
-
-def test_runs_of_a_long_grid():
-    """Of 68 steps all but a dozen are those before, moved on by one."""
-    assert len(generate("breadth_first", "all_gather", fabric("torus:shape=8x128")).step_classes()) < 12
-
-
-def test_shares_are_the_least():
-    """Against every way to divide: three workers, few units."""
-    can = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 1]], bool)
-    for amount in np.ndindex(4, 4, 4, 3):
-        shares = least_shares(can, np.array(amount))
-        assert (shares.sum(1) == amount).all()
-        assert not shares[~can].any()
-        alone = [
-            -(-sum(amount[kind] for kind in range(4) if not can[kind][~some].any()) // some.sum())
-            for some in (np.array(bits, bool) for bits in np.ndindex(2, 2, 2))
-            if some.any()
-        ]
-        assert shares.sum(0).max() == max(alone)
 
 
 def test_what_is_declined():

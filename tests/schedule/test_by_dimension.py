@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
-import numpy as np
 import pytest
 from tests.schedule.oracle import check
 
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
-from opticcl.ir import Transfers
 from opticcl.schedule import generate, reason_declined
-from opticcl.verify import verify
 
 
 @pytest.mark.parametrize(
@@ -24,24 +19,6 @@ def test_right_at_every_rank(nodes: int, shape: str) -> None:
     """Lines, grids and cubes on fully linked nodes; a step for each side above 1."""
     schedule = check(f"by_dimension:shape={shape}", "all_to_all", fabric("ideal", nodes=nodes))
     assert schedule.num_steps == sum(int(side) > 1 for side in shape.split("x"))
-
-
-@pytest.mark.parametrize(
-    ("name", "steps"),
-    [
-        ("oddl:shape=3x5,wavelengths=4", 2),
-        ("oddl:shape=2x3x4,wavelengths=3", 3),
-        ("oddl:shape=8,wavelengths=7", 1),
-        ("oddl:shape=1x5x1,wavelengths=4", 1),
-        ("oddl:shape=1", 0),
-        ("sipac:radix=3,levels=2", 2),
-        ("sipac:radix=2,levels=4", 4),
-        ("terarack:nodes=7", 1),
-    ],
-)
-def test_on_light(name: str, steps: int) -> None:
-    """The machine's own grid: ODDL's shape, SiPAC's digits, one line where all are linked."""
-    assert check("by_dimension", "all_to_all", fabric(name)).num_steps == steps
 
 
 def test_a_job_on_one_line() -> None:
@@ -77,20 +54,3 @@ def test_what_is_declined() -> None:
     reason = reason_declined("by_dimension:shape=8", "all_to_all", where)
     assert reason == "no single circuit joins nodes (0, 0) and (1, 1)"
     assert "give a shape" in str(reason_declined("by_dimension", "all_to_all", fabric("ideal:nodes=65536")))
-
-
-@pytest.mark.parametrize(
-    ("columns", "rule"),
-    [({"parts": 1}, "size_wrong"), ({"op": 0}, "contribution_missing"), ({"chunk_lo": 0}, "sent_before_held")],
-)
-def test_mutants_are_refused(columns: dict[str, int], rule: str) -> None:
-    """A wrong size, operation or block in the second step of 3 x 4."""
-    where = fabric("ideal:nodes=12")
-    right = generate("by_dimension:shape=3x4", "all_to_all", where)
-
-    def changed(i: int) -> Transfers:
-        t = right.step(i)
-        given = {k: np.full(len(t), v, getattr(t, k).dtype) for k, v in columns.items()}
-        return dataclasses.replace(t, **given) if i else t
-
-    assert rule in {v.rule for v in verify(lower(where, dataclasses.replace(right, step=changed))).violations}

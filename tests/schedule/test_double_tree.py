@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from tests.engines import closed_form
@@ -11,10 +9,9 @@ from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric, job
+from opticcl.fabrics import fabric
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.double_tree import two_trees
-from opticcl.verify import verify
 
 SIZES = [1, 2, 3, 4, 5, 8, 13]
 
@@ -26,19 +23,6 @@ def test_right_at_every_rank(collective: str, pipeline: int) -> None:
     for nodes in SIZES:
         for request in requests(collective, nodes):
             check(f"double_tree:pipeline={pipeline}", request, fabric("ideal", nodes=nodes))
-
-
-@pytest.mark.parametrize("name", ["oddl:shape=8,wavelengths=4", "terarack:nodes=9", "lightpath:shape=3x3"])
-def test_on_light(name: str) -> None:
-    """Rounds where a port has two partners in a step; ODDL's setting serves the whole job."""
-    for collective in ("all_reduce", "broadcast", "reduce"):
-        check("double_tree:pipeline=4", collective, fabric(name))
-
-
-def test_a_job() -> None:
-    """Five nodes of nine."""
-    for collective in ("all_reduce", "barrier"):
-        check("double_tree", collective, job(fabric("terarack:nodes=9"), [8, 2, 5, 0, 3]))
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4, 5, 8, 16, 31, 64, 100, 1024])
@@ -67,15 +51,6 @@ def test_trees_of_the_drawing() -> None:
     assert dict(zip(other_child.tolist(), other_parent.tolist(), strict=True)) == drawn
 
 
-def test_steps_and_classes() -> None:
-    """1024 nodes, 64 chunks: 2 x 10 + 63 steps, 45 of them identical."""
-    schedule = generate("double_tree:pipeline=64", "all_reduce", fabric("ideal:nodes=1024"))
-    assert schedule.num_steps == 20 + 63
-    assert max(map(len, schedule.step_classes())) == 45
-    assert len(schedule.step_classes()) == 2 * 19 + 1
-    assert generate("double_tree", "broadcast", fabric("ideal:nodes=65536")).num_steps == 16
-
-
 def test_a_long_pipeline_is_twice_as_fast_as_one_tree() -> None:
     """Broadcast of a long message: the port sends each byte once, where a single binary tree sends it twice."""
     where = fabric("ideal:nodes=64,latency=0s")
@@ -92,12 +67,3 @@ def test_what_is_declined() -> None:
     assert reason_declined("double_tree", "all_gather", where) == "it does broadcast, reduce, all_reduce, barrier"
     assert "no single circuit joins nodes" in str(reason_declined("double_tree", "reduce", where))
     assert "pipeline=0 is not 1 to" in str(reason_declined("double_tree:pipeline=0", "reduce", where))
-
-
-@pytest.mark.parametrize("step", range(6))
-def test_a_missing_message_is_refused(step: int) -> None:
-    """Without the first message of any one step some rank misses something."""
-    where = fabric("ideal:nodes=8")
-    right = generate("double_tree", "all_reduce", where)
-    wrong = dataclasses.replace(right, step=lambda i: right.step(i).take(slice(1 if i == step else 0, None)))
-    assert "contribution_missing" in {v.rule for v in verify(lower(where, wrong)).violations}

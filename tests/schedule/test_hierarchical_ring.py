@@ -8,7 +8,7 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
-from opticcl.fabrics import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric
 from opticcl.ir import Fabric
 from opticcl.schedule import generate, reason_declined
 from opticcl.verify import verify
@@ -63,17 +63,6 @@ def test_every_grouping_is_right(nodes: int, distribution: str) -> None:
         assert_right(where, f"hierarchical_ring:group_size={size},distribution={distribution}")
 
 
-@pytest.mark.parametrize("name", ["terarack", "ideal", "sipac", "lightpath", "ramp"])
-def test_other_fabrics(name: str) -> None:
-    """On any fabric that links the pairs, and on a part of a machine in any order."""
-    for nodes in (16, 54) if name != "sipac" else (16,):  # SiPAC links nodes of one digit alone
-        assert_right(
-            fabric_at_scale(name, nodes), "hierarchical_ring:group_size=4" if name == "sipac" else "hierarchical_ring"
-        )
-    if name != "sipac":
-        assert_right(job(fabric_at_scale(name, 54), [7, 50, 3, 22, 41, 8, 9]), "hierarchical_ring")
-
-
 def test_payload_of_the_paper() -> None:
     """Pieces are d/m in the groups, the short last group of 4 included, d/G among leaders and d at the end."""
     made = generate("hierarchical_ring:group_size=5", "all_reduce", fabric("terarack", wavelengths=64))
@@ -81,12 +70,6 @@ def test_payload_of_the_paper() -> None:
     sizes = [int(made.step(i).size_chunks().max()) for i in (0, 7, 8, 415, 416)]
     assert [chunks // size for size in sizes] == [5, 5, 205, 205, 1]
     assert len(made.step(0)) == 1024  # every node sends
-
-
-def test_equal_steps_are_counted_once() -> None:
-    """Groups that divide the nodes make few classes; the verifier compares the steps of each."""
-    where = fabric("terarack", nodes=1024)
-    assert len(generate("hierarchical_ring:group_size=32", "all_reduce", where).step_classes()) == 5
 
 
 def test_bad_group_size_is_declined() -> None:

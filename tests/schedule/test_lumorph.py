@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -12,9 +11,8 @@ from tests.altered import altered
 import opticcl
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
-from opticcl.execute import execute
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import Op, Schedule
 from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.lumorph import digits, rank_of_node
 from opticcl.verify import verify
@@ -73,34 +71,6 @@ def test_factors_are_taken_as_they_come(nodes: int, factors: str) -> None:
     verify(lower(fabric_at_scale("ideal", nodes), made)).raise_if_bad()
 
 
-@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "all_to_all", "barrier"])
-@pytest.mark.parametrize("radix", [2, 4, 16])
-def test_every_collective_is_right(collective: str, radix: int) -> None:
-    """Any number of nodes, judged on all chunks."""
-    for nodes in (1, 2, 3, 4, 6, 7, 8, 12, 13, 16, 30, 48, 64):
-        made = schedule(nodes, f"radix={radix}", collective)
-        assert made.num_steps == len(digits(nodes, radix))
-        verdict = verify(lower(fabric_at_scale("ideal", nodes), made)).raise_if_bad()
-        assert verdict.exhaustive
-
-
-@pytest.mark.parametrize("factors", ["12", "2x6", "6x2", "3x4", "2x2x3"])
-def test_blocks_come_to_their_owners(factors: str) -> None:
-    """On integers against NumPy: what a node owns is its block, however chunks are numbered inside."""
-    n, block = 12, 2
-    data = np.random.default_rng(1).integers(-99, 99, (n, n * block, 3))
-    where = fabric_at_scale("ideal", n)
-
-    def run(collective: str, arrays: np.ndarray) -> np.ndarray:
-        return np.stack(execute(generate(f"lumorph:factors={factors}", collective, where), arrays))  # type: ignore[arg-type]
-
-    total = data.sum(axis=0).reshape(n, block, 3)
-    assert np.array_equal(run("reduce_scatter", data), total)
-    assert np.array_equal(run("all_gather", total), np.broadcast_to(total.reshape(-1, 3), data.shape))
-    by_owner = data.reshape(n, n, block, 3).swapaxes(0, 1).reshape(data.shape)
-    assert np.array_equal(run("all_to_all", data), by_owner)
-
-
 def test_all_to_all_hands_on_what_it_collected() -> None:
     """N / k blocks for each peer in every step, fewer chunks of more contributions each."""
     made = schedule(64, "radix=4", "all_to_all")
@@ -111,33 +81,6 @@ def test_all_to_all_hands_on_what_it_collected() -> None:
         ({1}, {16}),
     ]
     assert all((s.op == Op.MOVE).all() and (s.size_chunks() == 16).all() for s in steps)
-
-
-@pytest.mark.parametrize(("change", "rule"), [({"op": Op.COPY}, "contribution_missing"), ({"parts": 2}, "size_wrong")])
-def test_a_wrong_all_to_all_is_noticed(change: dict[str, int], rule: str) -> None:
-    """Blocks in place of others, or chunks that do not exist."""
-    good = schedule(8, collective="all_to_all")
-
-    def step(i: int) -> Transfers:
-        made = good.step(i)
-        if i:
-            return made
-        return replace(made, **{name: np.full_like(getattr(made, name), value) for name, value in change.items()})
-
-    verdict = verify(lower(fabric_at_scale("ideal", 8), replace(good, step=step)))
-    assert rule in {v.rule for v in verdict.violations}
-
-
-def test_a_sum_too_many_is_noticed() -> None:
-    """Adding instead of storing in the last step doubles contributions."""
-    good = schedule(8)
-
-    def step(i: int):  # type: ignore[no-untyped-def]
-        made = good.step(i)
-        return replace(made, op=np.full_like(made.op, Op.REDUCE)) if i == 5 else made
-
-    verdict = verify(lower(fabric_at_scale("ideal", 8), replace(good, step=step)))
-    assert {v.rule for v in verdict.violations} == {"contribution_doubled"}
 
 
 # --- numbers of the paper ---------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """Short rings, then trees and rings on rails."""
 
-import numpy as np
 import pytest
-from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
 from tests.schedule.oracle import check
 from tests.schedule.test_circulant_rings import PLAIN
 
@@ -65,18 +63,6 @@ def test_largest_scale():
     verdict = verify(lower(where, generate("rails:radix=16,groups=5", "all_reduce", where)))
     assert verdict.ok
     assert verdict.exhaustive
-
-
-def test_mutants():
-    """A level on the wavelengths of another, an idle circuit that clashes, half a chunk too few: refused by name."""
-    where = fabric("terarack:nodes=24")
-    plan = lower(where, generate("rails:radix=2,groups=3", "all_reduce", where))
-    first = plan.rounds(0)[0]
-    idle = int(np.flatnonzero(first.transfer < 0)[0])
-    assert "wavelength_clash" in rules(with_circuits(plan, edited(idle, "wavelength_lo", 0)))
-    low = with_circuits(plan, edited(slice(None), "wavelength_lo", 0))
-    assert "wavelength_clash" in rules(low)
-    assert rules(with_transfers(plan, 0, edited(0, "chunk_n", lambda t: t.chunk_n[0] - 1))) >= {"contribution_missing"}
 
 
 @pytest.mark.parametrize(

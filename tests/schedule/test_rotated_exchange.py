@@ -3,7 +3,6 @@
 from math import prod
 
 import pytest
-from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
 from tests.schedule.oracle import check
 
 from opticcl.assumptions import assumptions
@@ -72,19 +71,6 @@ def test_twice_as_fast():
         plan.simulate().total_s
         < 0.51 * compile(where, "all_to_all", "10GB", algorithm="halving_doubling").simulate().total_s
     )
-
-
-def test_mutants():
-    """The colour of another partner, contributions left behind, blocks for another node: refused by name."""
-    where = fabric("oddl:shape=4x4,wavelengths=2")
-    plan = lower(where, generate("rotated_exchange:radices=2x2x2x2", "all_to_all", where))
-    circuits = plan.rounds(0)[0]
-    mutant = with_circuits(plan, edited(0, "wavelength_lo", 1 - int(circuits.wavelength_lo[0])))
-    assert "switch_reset" in rules(mutant)
-    assert "contribution_missing" in rules(with_transfers(plan, 1, lambda t: t.take(range(1, len(t)))))
-    assert "size_wrong" in rules(with_transfers(plan, 1, edited(0, "parts", 1)))
-    wrong = with_transfers(plan, 1, edited(0, "chunk_lo", lambda t: (t.chunk_lo[0] + 4) % 16))
-    assert "contribution_missing" in rules(wrong)
 
 
 @pytest.mark.parametrize(

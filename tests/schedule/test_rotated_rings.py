@@ -7,7 +7,7 @@ from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import reason_declined
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
 
@@ -57,13 +57,6 @@ def test_volume_of_unequal_sides(shape):
     assert plan.verify().exhaustive
 
 
-def test_fewer_steps_than_one_ring():
-    """Two classes of steps for each stage, and less than a ring of all nodes."""
-    schedule = generate("rotated_rings", "all_reduce", fabric("oddl:shape=8x8"))
-    assert schedule.num_steps == 28
-    assert len(schedule.step_classes()) == 4
-
-
 @pytest.mark.parametrize(
     ("algorithm", "collective", "name", "text"),
     [
@@ -75,9 +68,3 @@ def test_fewer_steps_than_one_ring():
 def test_declined(algorithm, collective, name, text):
     """With a reason."""
     assert text in reason_declined(algorithm, collective, fabric(name))
-
-
-def test_blocks_of_large_machines_stay_whole():
-    """Steps of cut blocks are listed one by one; on 16,384 nodes equal steps are runs instead."""
-    made = generate("rotated_rings", "all_reduce", fabric("oddl:shape=16x32x32"))
-    assert len(made.step_classes()) < made.num_steps // 10

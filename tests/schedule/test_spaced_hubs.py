@@ -1,6 +1,5 @@
 """Chains of hubs whose territories shrink with the depth."""
 
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -11,11 +10,9 @@ from tests.schedule.test_circulant_rings import PLAIN
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan
 from opticcl.plans.plan import compile
 from opticcl.schedule import reason_declined
 from opticcl.schedule.spaced_hubs import hub_depth, hub_links
-from opticcl.verify import verify
 from opticcl.verify.time import check_programme, rules_of
 
 
@@ -58,20 +55,6 @@ def test_no_more_steps_than_hops_and_levels_need(halves):
                 assert np.count_nonzero(at) == most - 1 == np.count_nonzero(tree == number)
                 assert (at[parent[tree == number]] + 1 == depth[tree == number]).all()
                 assert at.max() == steps
-
-
-def test_levels_on_the_same_wavelengths_clash():
-    """Chains of two levels pass the same segments."""
-    where = fabric("terarack:nodes=12")
-    plan = compile(where, "broadcast", "1MB", algorithm="spaced_hubs:levels=2").circuits
-
-    def moved(i):
-        (circuits,) = plan.rounds(i)
-        return (replace(circuits, wavelength_lo=np.zeros_like(circuits.wavelength_lo)),)
-
-    verdict = verify(CircuitPlan(where, plan.schedule, moved))
-    assert not verdict.ok
-    assert "wavelength_clash" in str(verdict)
 
 
 @pytest.mark.deep

@@ -1,6 +1,5 @@
 """WRHT's tree on circuits that stand."""
 
-from dataclasses import replace
 from math import prod
 
 import pytest
@@ -9,11 +8,9 @@ from tests.schedule.test_circulant_rings import PLAIN
 
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan
 from opticcl.plans.plan import compile
 from opticcl.schedule import reason_declined
 from opticcl.schedule.standing_tree import shared_among, tree_of
-from opticcl.verify import verify
 
 TREES = [(12, (3,)), (15, (5,)), (27, (3, 3)), (100, (9, 3)), (13, ())]
 
@@ -109,20 +106,6 @@ def test_on_1024_nodes():
     assert plan.simulate(**PLAIN, initial="warm").total_s == pytest.approx(3.6e-6)
     small = compile("terarack", "broadcast", "1KB", algorithm="standing_tree:groups=25x41")
     assert small.simulate(**PLAIN).total_s == pytest.approx(27.2e-6)
-
-
-def test_levels_on_the_same_wavelengths_clash():
-    """The wavelengths of a level begin where those of the one below end."""
-    where = fabric("terarack:nodes=27")
-    plan = compile(where, "all_reduce", "1MB", algorithm="standing_tree:groups=3x3").circuits
-
-    def moved(i):
-        (circuits,) = plan.rounds(i)
-        return (replace(circuits, wavelength_lo=circuits.wavelength_lo % circuits.wavelength_n[0]),)
-
-    verdict = verify(CircuitPlan(where, plan.schedule, moved))
-    assert not verdict.ok
-    assert "wavelength_clash" in str(verdict)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
 from tests.profiles import examples
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
@@ -82,22 +80,6 @@ def test_twenty_times_faster():
     timeline = plan.simulate()
     assert timeline.total_s < 1.06 * timeline.lower_bound_s
     assert timeline.total_s * 18 < compile(where, "broadcast", "10GB", algorithm="halving_doubling").simulate().total_s
-
-
-def test_mutants():
-    """An idle circuit twice, a colour that there is not, a piece that is left out, a link turned round: refused by name."""
-    where = fabric("oddl:shape=3x3")
-    plan = lower(where, generate("torus_trees", Request("broadcast", 4), where))
-    idle = int(np.flatnonzero(plan.rounds(0)[0].transfer < 0)[0])
-    many = len(plan.rounds(0)[0])
-    assert rules(with_circuits(plan, lambda c: c.take([*range(many), idle]))) == {
-        "receiver_shared",
-        "transmitter_shared",
-    }
-    wide = edited(idle, "wavelength_lo", where.num_wavelengths)
-    assert rules(with_circuits(plan, wide)) >= {"wavelength_unknown"}
-    assert rules(with_transfers(plan, 0, lambda t: t.take([0]))) >= {"sent_before_held"}
-    assert rules(with_transfers(plan, 1, edited(0, "chunk_lo", lambda t: 1 - t.chunk_lo[0]))) >= {"sent_before_held"}
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.mutants.test_mutants import edited, rules, with_circuits, with_transfers
 from tests.profiles import examples
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate, reason_declined
@@ -74,18 +72,6 @@ def test_short_messages():
     assert plan.algorithm.startswith("twisted_grid")
     rings = compile("oddl", "all_reduce", "1KB", algorithm="rotated_rings")
     assert plan.simulate().total_s < 0.5 * rings.simulate().total_s
-
-
-def test_mutants():
-    """An idle circuit that is there twice, a colour that there is not, sums that do not arrive: refused by name."""
-    where = fabric("oddl:shape=3x4")
-    plan = lower(where, generate("twisted_grid", Request("all_reduce"), where))
-    first = plan.rounds(0)[0]
-    idle = int(np.flatnonzero(first.transfer < 0)[0])
-    twice = with_circuits(plan, lambda circuits: circuits.take([*range(len(circuits)), idle]))
-    assert {"transmitter_shared", "receiver_shared"} <= rules(twice)
-    assert "wavelength_unknown" in rules(with_circuits(plan, edited(idle, "wavelength_lo", where.num_wavelengths)))
-    assert "contribution_missing" in rules(with_transfers(plan, 1, lambda t: t.take(range(1, len(t)))))
 
 
 @pytest.mark.parametrize(

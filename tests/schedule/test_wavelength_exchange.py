@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.schedule.test_wrht import checked, ring
+from tests.schedule.oracle import check
+from tests.schedule.test_wrht import ring
 
 from opticcl.circuits import lower
 from opticcl.collective import Request
@@ -47,7 +48,7 @@ def test_laps_close_the_circle() -> None:
 def test_every_collective_is_right(name: str, wavelengths: int) -> None:
     """In one step where the wavelengths suffice and in many where not."""
     for nodes in (1, 2, 3, 4, 5, 8, 9, 13, 20):
-        checked(ring(nodes, wavelengths), "wavelength_exchange", name)
+        check("wavelength_exchange", name, ring(nodes, wavelengths))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_striping_takes_idle_wavelengths() -> None:
     """8 nodes need 8 wavelengths, so each transfer has 8 of 64; on two rings 16, 8 of each or all of one."""
     for rings, width in ((1, 8), (2, 16)):
         where = fabric("terarack", nodes=8, rings=rings, striping=True)
-        (circuits,) = lower(where, checked(where, "wavelength_exchange", "all_to_all")).rounds(0)
+        (circuits,) = lower(where, check("wavelength_exchange", "all_to_all", where)).rounds(0)
         assert set(np.bincount(circuits.transfer, circuits.wavelength_n)) == {width}
 
 
