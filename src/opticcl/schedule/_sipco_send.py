@@ -7,26 +7,28 @@ the same carry comes in from the level below and goes out to the one above, and 
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.sipac import strides_of
 from opticcl.ir import IntArray, Op, Schedule, Transfers, concatenate_transfers
-from opticcl.schedule._sipco_groups import ChunkGroups
 
 __all__ = ["send_recv"]
 
 
-def send_recv(collective: Request, groups: ChunkGroups) -> Schedule:
+def send_recv(collective: Request, radices: tuple[int, ...]) -> Schedule:
     """Every rank's block to the rank `shift` above it, in L steps; no step where it stays."""
-    levels, p = groups.digit.shape
+    levels, p = len(radices), prod(radices)
     rank = np.arange(p, dtype=np.int64)
     target = (rank + collective.shift) % p
-    along = (groups.digit[:, target] - groups.digit) * strides_of(groups.radices)[:, None]  # the hop at each level
+    strides, sides = strides_of(radices)[:, None], np.array(radices)[:, None]
+    along = (target // strides % sides - rank // strides % sides) * strides  # the hop at each level
 
     def reached(group: int, steps: int) -> IntArray:
         """Where that part of each rank's block is after `steps` steps, int64 (nodes,)."""
-        walked: IntArray = along[[groups.level(group, j) for j in range(steps)]].sum(axis=0)
+        walked: IntArray = along[[(group - j) % levels for j in range(steps)]].sum(axis=0)
         return rank + walked
 
     def step(i: int) -> Transfers:

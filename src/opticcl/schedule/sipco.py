@@ -45,7 +45,7 @@ table III the node of digit x owns that of digit r - 1 - x.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -53,12 +53,11 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
-from opticcl.schedule._sipco_groups import ChunkGroups
 from opticcl.schedule._sipco_send import send_recv
-from opticcl.schedule._walk import visits, walk
+from opticcl.schedule._walk import Visit, visits, walk
 
 __all__ = ["digit_walks", "reason_unfit", "sipco"]
 
@@ -154,50 +153,50 @@ def digit_walks(collective: Request, radices: tuple[int, ...], k: int | None) ->
     levels = len(radices)
     k = _num_digits(collective, levels, k)
     if collective.name == "send_recv":
-        return send_recv(collective, ChunkGroups.of(radices, k))
-    if _WALKS[collective.name].root:
-        return _rooted(collective, ChunkGroups.of(radices, k))
+        return send_recv(collective, radices)
     space = Space(radices[::-1])  # the first level is the lowest digit
-    orders = [
-        visits(space.radices, [levels - 1 - (group - j) % levels for j in range(levels)]) for group in range(levels)
-    ]
+    visited = [[levels - 1 - (group - j) % levels for j in range(levels)] for group in range(levels)]
+    if _WALKS[collective.name].root:
+        return _rooted(collective, space, visited, k)
+    orders = [visits(space.radices, order) for order in visited]
     steps, cut = walk(collective, space, orders, depth=k, listed="digit")
     owned = _WALKS[collective.name].k is None
     chunks = collective.on(space.num_ranks, steps.num_chunks, owner=steps.owners if owned else None)
     return Schedule.of("sipco", chunks, steps, cut=cut)
 
 
-def _rooted(collective: Request, groups: ChunkGroups) -> Schedule:
+def _rooted(collective: Request, space: Space, visited: Sequence[Sequence[int]], k: int) -> Schedule:
     """The walks of a collective with a root: the transfers that data of the root, or for it, need.
+
+    A chunk belongs to the node whose digits and those of the chunk add up to the largest.
 
     Args:
         collective: broadcast, reduce, scatter or gather.
-        groups: numbering of the chunks.
+        space: digits of the nodes.
+        visited: digits that each group visits, in their order.
+        k: digits by which each group is scattered [count].
     """
-    kind, levels, k, pairs = _WALKS[collective.name], len(groups.radices), groups.k, cache(groups.pairs)
+    kind, levels, n = _WALKS[collective.name], len(space.radices), space.num_ranks
+    orders = [tuple((Visit((digit,), space.radices[digit]),) for digit in order) for order in visited]
+    every, _ = walk(Request("all_reduce"), space, orders, depth=k, listed="digit")
+    digits, size = space.digits(np.arange(n)), every.num_chunks // levels
 
     def step(i: int) -> Transfers:
         at = i if kind.out else levels + i
-        going_out = at < levels
-        turn = at if going_out else levels + k - 1 - at  # where in its walk each group is
-        digits = min(turn + 1, k)
-        of_level = []
-        for level in range(levels):
-            group = (level + turn) % levels
-            src, dst = pairs(level)
-            known = groups.like(collective.root, group, _positions_of_root(kind, levels, k, at))
-            needed = known[src if kind.root == "from" else dst]
-            src, dst = src[needed], dst[needed]
-            first = groups.first(group, digits)
-            lo = first[dst] if going_out else first[src]  # what the receiver may own at the end; what the sender holds
-            op = kind.op if going_out else Op.COPY
-            of_level.append(Transfers.of(src, dst, lo, groups.width(group, digits), op))
-        return concatenate_transfers(of_level)
+        sent = every(at)
+        src, dst = n - 1 - sent.src, n - 1 - sent.dst
+        of_root = _positions_of_root(kind, levels, k, at)
+        alike = [
+            (digits[:, shared] == digits[collective.root, shared]).all(axis=1)
+            for shared in (order[of_root.start : of_root.stop] for order in visited)
+        ]
+        rows = np.array(alike)[sent.chunk_lo // size, src if kind.root == "from" else dst]
+        op = kind.op if at < levels else Op.COPY
+        return Transfers.of(src[rows], dst[rows], sent.chunk_lo[rows], sent.chunk_n[rows], op)
 
-    num_nodes = groups.digit.shape[1]
-    num_steps = (kind.out * levels + kind.back * k) if num_nodes > 1 else 0
-    owner = _owners(groups) if kind.k is None else None
-    return Schedule("sipco", collective.on(num_nodes, levels * groups.size, owner=owner), num_steps, step)
+    num_steps = (kind.out * levels + kind.back * k) if n > 1 else 0
+    owner = n - 1 - every.owners if kind.k is None else None
+    return Schedule("sipco", collective.on(n, every.num_chunks, owner=owner), num_steps, step)
 
 
 def _usual_k(collective: Request) -> int | None:
@@ -222,12 +221,3 @@ def _positions_of_root(kind: _WalkPhases, levels: int, k: int, at: int) -> range
     if kind.root == "from":
         return range(at, levels)  # data have spread along the earlier levels
     return range(k, at + 1) if at < levels else range(levels + k - 1 - at, levels)
-
-
-def _owners(groups: ChunkGroups) -> IntArray:
-    """The node whose digits each chunk has, int32 (num_chunks,)."""
-    levels, p = groups.digit.shape
-    owner = np.empty(levels * p, np.int32)
-    for group in range(levels):
-        owner[groups.first(group, levels)] = np.arange(p)
-    return owner
