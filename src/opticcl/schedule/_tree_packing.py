@@ -58,28 +58,15 @@ def busiest(links: LinksLeft, loads: Floats, pieces: int) -> Floats:
         loads: of each pair in the stages of one piece, float64 (stages, ranks, ranks).
         pieces: that follow each other, a stage apart [count].
     """
-    width, sent, received = (np.maximum(side, 1).astype(float) for side in (links.width, *links.port_width))
-    found: Floats = _busiest(loads, pieces, width, sent, received, links.port)
-    return found
-
-
-@njit
-def _busiest(loads, pieces, width, sent_width, received_width, port):  # type: ignore[no-untyped-def]
-    stages, n, _ = loads.shape
-    busy = np.zeros(stages + pieces - 1)
-    load = np.zeros((n, n))
-    for step in range(len(busy)):
-        if step < stages:
-            load += loads[step]
-        if step >= pieces:
-            load -= loads[step - pieces]
-        sent, received = np.zeros(sent_width.shape), np.zeros(received_width.shape)
-        for i in range(n):
-            for j in range(n):
-                busy[step] = max(busy[step], load[i, j] / width[i, j])
-                sent[i, port[i, j]] += load[i, j]
-                received[j, port[i, j]] += load[i, j]
-        busy[step] = max(busy[step], (sent / sent_width).max(), (received / received_width).max())
+    stages, steps = len(loads), len(loads) + pieces - 1
+    begun = np.cumsum(loads, axis=0)
+    load = begun[np.minimum(np.arange(steps), stages - 1)]
+    load[pieces:] -= begun[: steps - pieces]
+    busy: Floats = (load / np.maximum(links.width, 1)).max(axis=(1, 2))
+    for width, receivers in zip(links.port_width, (2, 1), strict=True):  # summed over receivers, and over senders
+        for port in range(links.ports):
+            carried = np.where(links.port == port, load, 0.0).sum(axis=receivers)
+            busy = np.maximum(busy, (carried / np.maximum(width[:, port], 1)).max(axis=1))
     return busy
 
 
@@ -92,7 +79,7 @@ def pack(
     counted: bool,
     share: float,
     enough: float,
-    free: bool = False,
+    free: bool,
 ) -> tuple[Forest | None, Forest | None]:
     """In-trees and out-trees of the given roots.
 
@@ -120,7 +107,7 @@ def pack(
     return made[0], made[1]
 
 
-def in_turns(stages: list[IntArray], lag: int = 1) -> tuple[list[IntArray], int]:
+def in_turns(stages: list[IntArray], lag: int) -> tuple[list[IntArray], int]:
     """Steps of the first piece of every tree, in each of which a link has one transfer; the next piece follows a period later.
 
     A transfer waits for those that it needs and for the turn of its link; those with the longest way before them go first.

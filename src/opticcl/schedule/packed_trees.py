@@ -241,7 +241,7 @@ def _rounded(load: float) -> float:
 
 
 def _seconds(
-    links: LinksLeft, made: tuple[Forest | None, Forest | None], counted: bool, stagger: bool = False, lag: int = 1
+    links: LinksLeft, made: tuple[Forest | None, Forest | None], counted: bool, stagger: bool, lag: int
 ) -> float:
     """What the busiest link carries over its wavelengths in each step of a pipeline, added up; in messages.
 
