@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import opticcl
