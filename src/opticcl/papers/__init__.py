@@ -1,8 +1,8 @@
 """The papers' claims: published value, our value, verdict, and what our value rests on.
 
-One file per paper, and one more for each large part of it: <paper>.py, <paper>_<part>.py. A claim is a function without
-arguments that computes our value from the library. What the paper prints is in claims/, in the file of the same name, under
-the same id:
+One file per paper, and one more for each large part of it: <paper>.py, <paper>_<part>.py. A claim is a function that computes
+our value from the library; claims that differ in its arguments share it. What the paper prints is in claims/, in the file of
+the same name, under the same id:
 
     [S2]
     where = "III-A"                  # section, table or figure
@@ -29,6 +29,7 @@ import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from typing import Any, TypeVar
@@ -67,8 +68,8 @@ fitted     a parameter that was chosen because it reproduces a printed number; n
 inferred   a parameter that the paper does not state, chosen for another reason: a datasheet, a usual value, our reading
 """
 
-_CLAIMS: dict[str, dict[str, Callable[[], Any]]] = {}
-Function = TypeVar("Function", bound=Callable[[], Any])
+_CLAIMS: dict[str, dict[str, partial[Any]]] = {}
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,20 @@ class Row:
         }
 
 
-def claim(paper: str, id: str) -> Callable[[Function], Function]:
-    """Decorator: the function computes our value of that claim."""
+def claim(paper: str, id: str, *given: Any, **named: Any) -> Callable[[Function], Function]:
+    """Decorator: the function computes our value of that claim.
+
+    Args:
+        paper: name.
+        id: of the claim.
+        given, named: arguments of the function for this claim; one function may have several claims.
+    """
 
     def add(function: Function) -> Function:
         claims = _CLAIMS.setdefault(paper, {})
         if id in claims:
             raise ValueError(f"claim {paper} {id} is registered twice")
-        claims[id] = function
+        claims[id] = partial(function, *given, **named)
         return function
 
     return add
@@ -194,7 +201,7 @@ def check_paper(
             progress(f"check the claims of {key}", done, len(ids))
             yield _judge(key, id, printed[id], _CLAIMS[key][id]())
         return
-    together = [list(group) for _, group in groupby(ids, lambda id: _CLAIMS[key][id].__module__)]
+    together = [list(group) for _, group in groupby(ids, lambda id: _CLAIMS[key][id].func.__module__)]
 
     def of_file(i: int, progress: ProgressCallback) -> list[Row]:
         return [_judge(key, id, printed[id], _CLAIMS[key][id]()) for id in together[i]]

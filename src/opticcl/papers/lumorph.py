@@ -71,12 +71,6 @@ def saved(algorithm: str, against: str, size: float, where: str = "lightpath") -
     return 1 - time_s(algorithm, size, where) / time_s(against, size, rival())
 
 
-def wins_at_25_us(algorithm: str) -> bool:
-    """Whether it is faster than the ring at any of 4, 16 and 64 MB with a reconfiguration of 25 us."""
-    slow = "lightpath:reconfiguration=25 us"
-    return any(time_s(algorithm, size, slow) < time_s("ring", size, rival()) for size in (4 * MB, 16 * MB, 64 * MB))
-
-
 def break_even_us(algorithm: str, size: float) -> float:
     """Reconfiguration at which it takes as long as the ring; times are linear in the reconfiguration [us]."""
     spare_s = time_s("ring", size, rival()) - time_s(algorithm, size, "lightpath:reconfiguration=0 us")
@@ -108,6 +102,8 @@ def sent(made: Plan) -> float:
     return float(total.max()) / schedule.collective.num_chunks
 
 
+@claim("lumorph", "L13.scatter", "reduce_scatter")
+@claim("lumorph", "L13.gather", "all_gather")
 def pieces(collective: str) -> list[float]:
     """Fraction of the buffer that GPU 1 of 16 sends to each peer in the two steps, radix 4."""
     made = plan("lumorph:radix=4", SIXTEEN_GPUS, collective)
@@ -115,8 +111,11 @@ def pieces(collective: str) -> list[float]:
     return [int(made.schedule.step(i).chunk_n[0]) / made.schedule.collective.num_chunks for i in range(2)]
 
 
-def rounds(made: Plan) -> int:
+@claim("lumorph", "L15", "bruck")
+@claim("lumorph", "L16", "mesh", "lightpath:shape=2x4,lasers=8")
+def all_to_all_rounds(algorithm: str, where: str = "lightpath") -> int:
     """Rounds of a verified plan."""
+    made = plan(algorithm, where, "all_to_all")
     made.verify().raise_if_bad()
     return made.simulate(assumptions="lumorph").num_rounds
 
@@ -171,19 +170,13 @@ def four_times() -> float:
     return time_s("ring", 4 * MB, rival()) / time_s("lumorph", 4 * MB)
 
 
-@claim("lumorph", "L8")
-def slow_switches() -> Found:
-    """Whether LUMORPH-2 gains nothing."""
-    return found(
-        not wins_at_25_us("lumorph"), small=break_even_us("lumorph", 0), large=break_even_us("lumorph", 64 * MB)
-    )
-
-
-@claim("lumorph", "L8.radix4")
-def slow_switches_radix4() -> Found:
-    """Whether LUMORPH-4 gains nothing."""
-    name = "lumorph:radix=4"
-    return found(not wins_at_25_us(name), small=break_even_us(name, 0), large=break_even_us(name, 64 * MB))
+@claim("lumorph", "L8", "lumorph")
+@claim("lumorph", "L8.radix4", "lumorph:radix=4")
+def slow_switches(algorithm: str) -> Found:
+    """Whether LUMORPH gains nothing at 4, 16 and 64 MB with a reconfiguration of 25 us."""
+    slow = "lightpath:reconfiguration=25 us"
+    wins = any(time_s(algorithm, size, slow) < time_s("ring", size, rival()) for size in (4 * MB, 16 * MB, 64 * MB))
+    return found(not wins, small=break_even_us(algorithm, 0), large=break_even_us(algorithm, 64 * MB))
 
 
 @claim("lumorph", "L9.radix2")
@@ -244,18 +237,6 @@ def seven_peers() -> Found:
     return found(eight >= four, eight_us=eight * 1e6, four_us=four * 1e6, equal_mb=equal_mb)
 
 
-@claim("lumorph", "L13.scatter")
-def scattered() -> list[float]:
-    """Its two steps."""
-    return pieces("reduce_scatter")
-
-
-@claim("lumorph", "L13.gather")
-def gathered() -> list[float]:
-    """Its two steps."""
-    return pieces("all_gather")
-
-
 @claim("lumorph", "L13.total")
 def gathered_in_all() -> float:
     """To all peers."""
@@ -296,22 +277,10 @@ def second_peers() -> list[int]:
     return list(sent_by_gpu_1(1))
 
 
-@claim("lumorph", "L15")
-def all_to_all_rounds() -> int:
-    """Radix 2."""
-    return rounds(plan("bruck", collective="all_to_all"))
-
-
-@claim("lumorph", "L16")
-def all_to_all_at_once() -> int:
-    """The direct all-to-all."""
-    return rounds(plan("mesh", where="lightpath:shape=2x4,lasers=8", collective="all_to_all"))
-
-
 @claim("lumorph", "L16.rack")
 def too_few_lasers() -> Found:
     """Whether the direct all-to-all of 256 takes more than one round."""
-    needed = rounds(plan("mesh", collective="all_to_all"))
+    needed = all_to_all_rounds("mesh")
     return found(needed > 1, rounds=needed, lasers=fabric("lightpath").lasers_per_port)
 
 
@@ -340,26 +309,20 @@ def num_gpus() -> int:
     return fabric("lightpath").num_nodes
 
 
-@claim("lumorph", "L28")
-def rounds_of_an_overfull_round() -> list[int]:
-    """The most congested step of LUMORPH-4 on a half and on a quarter of the waveguides that it fills."""
+@claim("lumorph", "L28", False)
+@claim("lumorph", "L28.waveguide", True)
+def rounds_of_an_overfull_round(end_to_end: bool) -> list[int]:
+    """The most congested step of LUMORPH-4 on a half and on a quarter of the waveguides that it fills.
+
+    Args: end_to_end: whether each circuit keeps one waveguide.
+    """
     needed = max(congestion(plan("lumorph:radix=4")))
 
     def rounds(waveguides: int) -> int:
-        made = counted_by_circuits(plan("lumorph:radix=4", f"lightpath:waveguides={EVERY}"), waveguides)
-        made.verify().raise_if_bad()
-        return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
-
-    return [rounds(needed // 2), rounds(needed // 4)]
-
-
-@claim("lumorph", "L28.waveguide")
-def rounds_of_an_overfull_round_end_to_end() -> list[int]:
-    """The same where each circuit keeps one waveguide."""
-    needed = max(congestion(plan("lumorph:radix=4")))
-
-    def rounds(waveguides: int) -> int:
-        made = plan("lumorph:radix=4", f"lightpath:waveguides={waveguides},switch_unit=waveguide")
+        if end_to_end:
+            made = plan("lumorph:radix=4", f"lightpath:waveguides={waveguides},switch_unit=waveguide")
+        else:
+            made = counted_by_circuits(plan("lumorph:radix=4", f"lightpath:waveguides={EVERY}"), waveguides)
         made.verify().raise_if_bad()
         return max(len(made.circuits.rounds(i)) for i in range(made.schedule.num_steps))
 

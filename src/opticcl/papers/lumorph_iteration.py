@@ -23,32 +23,18 @@ def _speed_up(share: float, faster: float) -> float:
     return before / after
 
 
-def _share_needed(speed_up: float, faster: float) -> float:
+@claim("lumorph", "L26.bert", 1.7, 1.7)
+def share_needed(speed_up: float, faster: float) -> float:
     """Share of communication at which messages `faster` times as fast give that speed-up; 1 if none does."""
     return argument_of(lambda share: _speed_up(share, faster), speed_up, 0.0, 1.0, tolerance=1e-9)
 
 
-def _shares_needed(faster: float) -> list[float]:
+@claim("lumorph", "L26", 4)
+@claim("lumorph", "L26.most", 10.1)
+def shares_needed(faster: float) -> list[float]:
+    """Shares with messages that many times faster."""
     printed = printed_claims("lumorph")["L26"]["factors"]
-    return [round(_share_needed(value, faster), 3) for value in printed]
-
-
-@claim("lumorph", "L26")
-def shares_needed() -> list[float]:
-    """With messages 4 times faster."""
-    return _shares_needed(4)
-
-
-@claim("lumorph", "L26.most")
-def shares_needed_at_most() -> list[float]:
-    """With messages 10.1 times faster."""
-    return _shares_needed(10.1)
-
-
-@claim("lumorph", "L26.bert")
-def share_of_bert() -> float:
-    """With messages 1.7 times faster."""
-    return _share_needed(1.7, 1.7)
+    return [round(share_needed(value, faster), 3) for value in printed]
 
 
 @cache
@@ -64,13 +50,8 @@ def _messages_s(algorithm: str, nodes: int) -> float:
     ).total_s
 
 
-@claim("lumorph", "L26.ncf")
-def ncf_on_eight() -> float:
-    """Rings over LUMORPH by its own algorithm, radix 2."""
-    return _messages_s("ring", 8) / _messages_s("lumorph:radix=2", 8)
-
-
-@claim("lumorph", "L26.ncf256")
-def ncf_on_all() -> float:
-    """The same on all 256 tiles, where the log's list of all_reduces is the same."""
-    return _messages_s("ring", 256) / _messages_s("lumorph:radix=2", 256)
+@claim("lumorph", "L26.ncf", 8)
+@claim("lumorph", "L26.ncf256", 256)
+def ncf(nodes: int) -> float:
+    """Rings over LUMORPH by its own algorithm, radix 2; the log's list of all_reduces is the same on all 256 tiles."""
+    return _messages_s("ring", nodes) / _messages_s("lumorph:radix=2", nodes)

@@ -50,16 +50,10 @@ def table_1() -> CircuitPlan:
     return CircuitPlan(by_bit.fabric, by_bit.schedule, rounds)
 
 
-@claim("oddl", "O1")
-def ring_steps() -> list[int]:
-    """Steps of a ring."""
-    return [_plan(shape, "ring").schedule.num_steps for shape in ("8", "32x32")]
-
-
-@claim("oddl", "O2")
-def halving_doubling_steps() -> list[int]:
-    """Steps of halving-doubling."""
-    return [_plan(shape).schedule.num_steps for shape in ("8", "32x32")]
+@claim("oddl", "O1", "ring")
+@claim("oddl", "O2", "halving_doubling")
+def steps(algorithm: str) -> list[int]:
+    return [_plan(shape, algorithm).schedule.num_steps for shape in ("8", "32x32")]
 
 
 @claim("oddl", "O3")

@@ -186,6 +186,8 @@ def _total_s(name: str, system: str, preset: str, at: OddlSetting) -> float:
     return _iteration(name, system, preset, at).total_s
 
 
+@claim("oddl", "O22f", "vgg19", "fat_tree_ring", "fitted")
+@claim("oddl", "O23f", "vgg19", "sip_ring", "fitted")
 def _speed_up(name: str, system: str, preset: str, at: OddlSetting = DEFAULT) -> float:
     """Time of a rival's iteration over ODDL's."""
     oddl = replace(at, step_s=None, slow_down=None)
@@ -198,6 +200,14 @@ def _range(name: str, system: str, preset: str, slow_down: float | None = None) 
     return min(speed_ups), max(speed_ups)
 
 
+@claim("oddl", "O24", "vgg16", "sip_ring", "literal", 2, 2)
+@claim("oddl", "O24f", "vgg16", "sip_ring", "fitted", 1, 1)
+@claim("oddl", "O25", "vgg16", "fat_tree_ring", "literal", 2, 2)
+@claim("oddl", "O25f", "vgg16", "fat_tree_ring", "fitted", 1, 2)
+@claim("oddl", "O27.sip", "vgg19", "sip_ring", "literal", 2, 2)
+@claim("oddl", "O27f.sip", "vgg19", "sip_ring", "fitted", 1, 1)
+@claim("oddl", "O27.ring", "vgg19", "fat_tree_ring", "literal", 2, 2)
+@claim("oddl", "O27f.ring", "vgg19", "fat_tree_ring", "fitted", 1, 1)
 def _printed_range(name: str, system: str, preset: str, *digits: int) -> list[float]:
     """The range, rounded to the decimals that the paper prints."""
     return [round(value, n) for value, n in zip(_range(name, system, preset), digits, strict=True)]
@@ -213,68 +223,44 @@ def _needed_slow_down(name: str, factor: float, end: int) -> float:
     return argument_of(lambda c: _range(name, "fat_tree_hd", "literal", c)[end], factor, 1.0, 30.0, 0.02)
 
 
-def _claim_speed_up(id: str, system: str, preset: str) -> None:
-    """Registers the speed-up of VGG19 over a rival, at 100 Gb/s."""
-
-    @claim("oddl", id)
-    def speed_up() -> Found:
-        facts: dict[str, Any] = {}
-        if preset == "literal":
-            printed = printed_claims("oddl")[id]["published"]
-            step_s = _assumed(preset)[f"{system}_step_s"] or _mean_delay_s(NODES)
-            facts = {"step_us": step_s * 1e6, "needed_us": _needed_step_s(system, printed) * 1e6}
-        return found(_speed_up("vgg19", system, preset), **facts)
+@claim("oddl", "O22", "O22", "fat_tree_ring")
+@claim("oddl", "O23", "O23", "sip_ring")
+def speed_up_literal(id: str, system: str) -> Found:
+    """VGG19 over a rival at 100 Gb/s; the cost of a ring step, and the cost that the printed number needs."""
+    step_s = _assumed("literal")[f"{system}_step_s"] or _mean_delay_s(NODES)
+    needed_s = _needed_step_s(system, printed_claims("oddl")[id]["published"])
+    return found(_speed_up("vgg19", system, "literal"), step_us=step_s * 1e6, needed_us=needed_s * 1e6)
 
 
-def _claim_range(id: str, name: str, system: str, preset: str, *digits: int) -> None:
-    """Registers a range; of two models, three rivals and two sets."""
-
-    @claim("oddl", id)
-    def ends() -> Found:
-        facts: dict[str, Any] = {}
-        if system == "fat_tree_hd":
-            least, most = printed_claims("oddl")[id]["published"]
-            facts = {
-                "slow_down": _contention(preset),
-                "needed_least": _needed_slow_down(name, least, 0),
-                "needed_most": _needed_slow_down(name, most, 1),
-            }
-        return found(_printed_range(name, system, preset, *digits), **facts)
+@claim("oddl", "O26", "O26", "vgg16")
+@claim("oddl", "O27.hd", "O27.hd", "vgg19")
+def range_over_halving_doubling(id: str, name: str) -> Found:
+    """The range over halving-doubling on the fat tree; its slow-down, and those that the printed ends need."""
+    least, most = printed_claims("oddl")[id]["published"]
+    return found(
+        _printed_range(name, "fat_tree_hd", "literal", 2, 2),
+        slow_down=_contention(),
+        needed_least=_needed_slow_down(name, least, 0),
+        needed_most=_needed_slow_down(name, most, 1),
+    )
 
 
-def _contention(preset: str) -> float:
+def _contention() -> float:
     """Slow-down of halving-doubling's transfers on the fat tree of 1,024 hosts by its routing."""
     size = 100 * MB
     alone_s = 2 * (1 - 1 / NODES) * 8 * size / RATES[0]
-    return float(_profile("fat_tree_hd", preset, RATES[0], 5e-6, NODES).timeline(size).totals()["transfer_s"]) / alone_s
+    return (
+        float(_profile("fat_tree_hd", "literal", RATES[0], 5e-6, NODES).timeline(size).totals()["transfer_s"]) / alone_s
+    )
 
 
-def _claim_end(id: str, name: str, preset: str, which: Callable[[Iterable[float]], float]) -> None:
-    """Registers one end of a range over halving-doubling on the fat tree."""
-
-    @claim("oddl", id)
-    def end() -> float:
-        return which(_range(name, "fat_tree_hd", preset))
-
-
-_claim_speed_up("O22", "fat_tree_ring", "literal")
-_claim_speed_up("O22f", "fat_tree_ring", "fitted")
-_claim_speed_up("O23", "sip_ring", "literal")
-_claim_speed_up("O23f", "sip_ring", "fitted")
-_claim_range("O24", "vgg16", "sip_ring", "literal", 2, 2)
-_claim_range("O24f", "vgg16", "sip_ring", "fitted", 1, 1)
-_claim_range("O25", "vgg16", "fat_tree_ring", "literal", 2, 2)
-_claim_range("O25f", "vgg16", "fat_tree_ring", "fitted", 1, 2)
-_claim_range("O26", "vgg16", "fat_tree_hd", "literal", 2, 2)
-_claim_end("O26f.least", "vgg16", "fitted", min)
-_claim_end("O26f.most", "vgg16", "fitted", max)
-_claim_range("O27.sip", "vgg19", "sip_ring", "literal", 2, 2)
-_claim_range("O27f.sip", "vgg19", "sip_ring", "fitted", 1, 1)
-_claim_range("O27.ring", "vgg19", "fat_tree_ring", "literal", 2, 2)
-_claim_range("O27f.ring", "vgg19", "fat_tree_ring", "fitted", 1, 1)
-_claim_range("O27.hd", "vgg19", "fat_tree_hd", "literal", 2, 2)
-_claim_end("O27f.least", "vgg19", "fitted", min)
-_claim_end("O27f.most", "vgg19", "fitted", max)
+@claim("oddl", "O26f.least", "vgg16", min)
+@claim("oddl", "O26f.most", "vgg16", max)
+@claim("oddl", "O27f.least", "vgg19", min)
+@claim("oddl", "O27f.most", "vgg19", max)
+def end_over_halving_doubling(name: str, which: Callable[[Iterable[float]], float]) -> float:
+    """One end of the range over halving-doubling on the fat tree, fitted."""
+    return which(_range(name, "fat_tree_hd", "fitted"))
 
 
 def _utilisation(preset: str, nodes: int = NODES) -> float:
@@ -359,16 +345,11 @@ def slow_oddl_is_best() -> bool:
 RINGS = ("sip_ring", "fat_tree_ring")
 
 
-@claim("oddl", "O31")
-def resnet_over_rings() -> float:
-    """Literal: the larger of the two."""
-    return max(_speed_up("resnet50", ring, "literal") for ring in RINGS)
-
-
-@claim("oddl", "O31f")
-def resnet_over_rings_fitted() -> float:
-    """Fitted: the larger of the two."""
-    return max(_speed_up("resnet50", ring, "fitted") for ring in RINGS)
+@claim("oddl", "O31", "literal")
+@claim("oddl", "O31f", "fitted")
+def resnet_over_rings(preset: str) -> float:
+    """The larger of the two."""
+    return max(_speed_up("resnet50", ring, preset) for ring in RINGS)
 
 
 @claim("oddl", "O32")

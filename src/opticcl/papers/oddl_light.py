@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.estimate.budget import budget
+from opticcl.estimate.budget import Budget, budget
 from opticcl.fabrics import fabric, light_table
 from opticcl.files import read_toml
 from opticcl.optics.clos import ThreeStage
@@ -34,7 +34,7 @@ def loss_of_8_ports() -> float:
 @claim("oddl", "O12")
 def closes_without_amplifier() -> list[bool]:
     """8 ports, 32 ports of 17 dB, 32 ports of 25 dB."""
-    return [margin >= 0 for margin in (_margin("8x8x8"), _margin("32x32", 17.0), _margin("32x32", 25.0))]
+    return [margin >= 0 for margin in margins()]
 
 
 @claim("oddl", "O12.margins")
@@ -45,16 +45,19 @@ def margins() -> list[float]:
 @claim("oddl", "O13")
 def larger_switch_closes() -> Found:
     """The Clos of 64 ports."""
-    modules = budget(fabric("oddl", shape="64"), optics(light_table("oddl"), "literal"))
-    stages = next(line.count for line in modules.lines if line.element == "wss8")
-    return found(modules.margin_db >= 0, stages=stages, loss_db=modules.loss_db)
+    clos = _clos_of_64_ports()
+    stages = next(line.count for line in clos.lines if line.element == "wss8")
+    return found(clos.margin_db >= 0, stages=stages, loss_db=clos.loss_db)
 
 
 @claim("oddl", "O13.margin")
 def margin_of_the_clos() -> Found:
-    clos = budget(fabric("oddl", shape="64"), optics(light_table("oddl"), "literal"))
-    allowed_db = clos.launch_dbm - clos.sensitivity_dbm
-    return found(round(clos.margin_db, 1), loss_db=clos.loss_db, allowed_db=allowed_db)
+    clos = _clos_of_64_ports()
+    return found(round(clos.margin_db, 1), loss_db=clos.loss_db, allowed_db=clos.launch_dbm - clos.sensitivity_dbm)
+
+
+def _clos_of_64_ports() -> Budget:
+    return budget(fabric("oddl", shape="64"), optics(light_table("oddl"), "literal"))
 
 
 @claim("oddl", "O37")

@@ -33,7 +33,9 @@ def _timeline(routing: str, seed: int = 0) -> Timeline:
     return simulate(plan, SIZE, "published", engine="flow", compute="none").timeline
 
 
-def _slow_down(routing: str, seed: int = 0) -> float:
+@claim("oddl", "O26-dmodk", "dmodk")
+@claim("oddl", "O26-single", "single")
+def slow_down(routing: str, seed: int = 0) -> float:
     """Transfer time of halving-doubling over that without contention."""
     where = fabric("fat_tree:preset=oddl")
     alone_s = 2 * SIZE * (1 - 1 / 1024) * 8 / where.rate_bits_per_s
@@ -80,27 +82,15 @@ def wavelengths_of_two_way_sip_ring() -> list[int]:
     return used
 
 
-@claim("oddl", "O26-dmodk")
-def contention_under_dmodk() -> float:
-    """By the receiver's number."""
-    return _slow_down("dmodk")
-
-
 @claim("oddl", "O26-dstedge")
 def contention_under_dstedge() -> Found:
     """One path a leaf of the receiver; and its steps against those without contention."""
     slower = _timeline("dstedge").transfer_s / _timeline("dmodk").transfer_s
-    return found(_slow_down("dstedge"), most=slower.max(), slowed=int((slower > 1.5).sum()), steps=len(slower))
-
-
-@claim("oddl", "O26-single")
-def contention_under_single() -> float:
-    """One path for all."""
-    return _slow_down("single")
+    return found(slow_down("dstedge"), most=slower.max(), slowed=int((slower > 1.5).sum()), steps=len(slower))
 
 
 @claim("oddl", "O26-ecmp")
 def contention_under_ecmp() -> Found:
     """At random, mean of five seeds."""
-    slow_downs = [_slow_down("ecmp", seed) for seed in ECMP_SEEDS]
+    slow_downs = [slow_down("ecmp", seed) for seed in ECMP_SEEDS]
     return found(float(np.mean(slow_downs)), deviation=float(np.std(slow_downs)))

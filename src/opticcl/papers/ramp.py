@@ -54,14 +54,10 @@ def capacity() -> float:
     return fabric("ramp").num_nodes * fabric("ramp").node_rate_bits_per_s
 
 
-@claim("ramp", "RAMP-3-subnets")
-def subnets() -> int:
-    return next(r.count for r in fabric("ramp").resources if r.kind == "subnet")
-
-
-@claim("ramp", "RAMP-3-activepaths")
-def active_paths() -> int:
-    return next(r.count for r in fabric("ramp").resources if r.kind == "tx_port")
+@claim("ramp", "RAMP-3-subnets", "subnet")
+@claim("ramp", "RAMP-3-activepaths", "tx_port")
+def resources(kind: str) -> int:
+    return next(r.count for r in fabric("ramp").resources if r.kind == kind)
 
 
 @claim("ramp", "RAMP-4-950B")
@@ -69,14 +65,12 @@ def slot_payload() -> float:
     return fabric("ramp").slot_payload_bytes
 
 
-@claim("ramp", "RAMP-T5-s1")
-def subgroups_1() -> list[int]:
-    return _partition(_published(8, 8, 16).peers(1))
-
-
-@claim("ramp", "RAMP-T5-s2")
-def subgroups_2() -> list[int]:
-    return _partition(_published(8, 8, 16).peers(2))
+@claim("ramp", "RAMP-T5-s1", 1)
+@claim("ramp", "RAMP-T5-s2", 2)
+@claim("ramp", "RAMP-T5-s3x", 3)
+@claim("ramp", "RAMP-T5-s4", 4)
+def subgroups(step: int) -> list[int]:
+    return _partition(_published(8, 8, 16).peers(step))
 
 
 @claim("ramp", "RAMP-T5-s3")
@@ -88,16 +82,6 @@ def subgroups_3_as_printed() -> list[int]:
     number = (device + maps.devices * (j - g)) % np.maximum(modulus, 1)
     sizes = np.unique(number, return_counts=True)[1]
     return [len(sizes), int(sizes[0])] if (modulus > 0).all() and (sizes == maps.racks).all() else []
-
-
-@claim("ramp", "RAMP-T5-s3x")
-def subgroups_3() -> list[int]:
-    return _partition(_published(8, 8, 16).peers(3))
-
-
-@claim("ramp", "RAMP-T5-s4")
-def subgroups_4() -> list[int]:
-    return _partition(_published(8, 8, 16).peers(4))
 
 
 class _Nodes(NamedTuple):
@@ -167,24 +151,12 @@ def rank_is_a_rank() -> bool:
     return np.array_equal(np.sort(_published(8, 8, 16).info()), np.arange(1024))
 
 
-def _wrong_nodes(plan: CircuitPlan) -> int:
-    notes = [n for n in verify(plan).notes if n.endswith("nodes end with a wrong sum")]
+@claim("ramp", "RAMP-T7-consistent", 3, 3, 6, "published")
+@claim("ramp", "RAMP-T7-128", 4, 4, 8, "published")
+@claim("ramp", "RAMP-5-allreduce", 8, 8, 16)
+def _wrong_nodes(x: int, racks: int, devices: int, variant: str = "auto") -> int:
+    notes = [n for n in verify(_plan(x, racks, devices, variant)).notes if n.endswith("nodes end with a wrong sum")]
     return int(notes[0].split()[0]) if notes else 0
-
-
-@claim("ramp", "RAMP-T7-consistent")
-def wrong_nodes_of_54() -> int:
-    return _wrong_nodes(_plan(3, 3, 6, "published"))
-
-
-@claim("ramp", "RAMP-T7-128")
-def wrong_nodes_of_128() -> int:
-    return _wrong_nodes(_plan(4, 4, 8, "published"))
-
-
-@claim("ramp", "RAMP-5-allreduce")
-def wrong_nodes_corrected() -> int:
-    return _wrong_nodes(_plan(8, 8, 16))
 
 
 @claim("ramp", "RAMP-5-54")
@@ -237,39 +209,15 @@ def steps_of_all_reduce() -> int:
     return _plan(32, 32, 64).schedule.num_steps
 
 
-def _receivers_used_twice(plan: CircuitPlan, step: int) -> int:
-    found = verify(plan, num_chunks=1).violations
+@claim("ramp", "RAMP-E2-s1", (4, 4, 8), 0)
+@claim("ramp", "RAMP-E2-s2", (4, 4, 8), 1)
+@claim("ramp", "RAMP-E2-s3", (4, 4, 8), 2)
+@claim("ramp", "RAMP-E2-s3-8", (8, 8, 16), 2)
+@claim("ramp", "RAMP-E2-s3-odd", (5, 5, 10), 2)
+@claim("ramp", "RAMP-E2-s4", (4, 4, 8), 3)
+def _receivers_used_twice(shape: tuple[int, int, int], step: int) -> int:
+    found = verify(_plan(*shape, "published"), num_chunks=1).violations
     return sum(v.count for v in found if v.rule == "receiver_shared" and v.step == step)
-
-
-@claim("ramp", "RAMP-E2-s1")
-def clashes_in_step_1() -> int:
-    return _receivers_used_twice(_plan(4, 4, 8, "published"), 0)
-
-
-@claim("ramp", "RAMP-E2-s2")
-def clashes_in_step_2() -> int:
-    return _receivers_used_twice(_plan(4, 4, 8, "published"), 1)
-
-
-@claim("ramp", "RAMP-E2-s3")
-def clashes_in_step_3() -> int:
-    return _receivers_used_twice(_plan(4, 4, 8, "published"), 2)
-
-
-@claim("ramp", "RAMP-E2-s3-8")
-def clashes_in_step_3_of_1024() -> int:
-    return _receivers_used_twice(_plan(8, 8, 16, "published"), 2)
-
-
-@claim("ramp", "RAMP-E2-s3-odd")
-def clashes_in_step_3_odd() -> int:
-    return _receivers_used_twice(_plan(5, 5, 10, "published"), 2)
-
-
-@claim("ramp", "RAMP-E2-s4")
-def clashes_in_step_4() -> int:
-    return _receivers_used_twice(_plan(4, 4, 8, "published"), 3)
 
 
 @claim("ramp", "RAMP-E4-s4.2")
@@ -331,42 +279,23 @@ def reach_of_a_broadcast() -> list[int]:
     return [len(first) + 1, len(np.unique(second.src)), len(np.unique(second.dst)) + 1]
 
 
-@claim("ramp", "RAMP-T8-rs")
-def parts_of_reduce_scatter() -> list[int]:
-    return _parts_to_each_peer(_plan(32, 32, 64, collective="reduce_scatter"))
-
-
-@claim("ramp", "RAMP-T8-ag")
-def buffer_of_all_gather() -> list[int]:
-    return _chunks_held(_plan(32, 32, 64, collective="all_gather"), 0)
-
-
-@claim("ramp", "RAMP-T8-gather")
-def buffer_of_gather() -> list[int]:
-    return _chunks_held(_plan(32, 32, 64, collective="gather"), 0)
-
-
-def _chunks_held(plan: CircuitPlan, node: int) -> list[int]:
-    """Chunks that a node that starts with one holds after each step."""
-    steps = [plan.schedule.step(i) for i in range(plan.schedule.num_steps)]
-    return [1 + int(total) for total in np.cumsum([step.chunk_n[step.dst == node].sum() for step in steps])]
-
-
-@claim("ramp", "RAMP-T8-a2a")
-def parts_of_all_to_all() -> list[int]:
-    return _parts_to_each_peer(_plan(32, 32, 64, collective="all_to_all"))
-
-
-@claim("ramp", "RAMP-T8-scatter")
-def parts_of_scatter() -> list[int]:
-    return _parts_to_each_peer(_plan(32, 32, 64, collective="scatter"))
-
-
-def _parts_to_each_peer(plan: CircuitPlan) -> list[int]:
+@claim("ramp", "RAMP-T8-rs", "reduce_scatter")
+@claim("ramp", "RAMP-T8-a2a", "all_to_all")
+@claim("ramp", "RAMP-T8-scatter", "scatter")
+def _parts_to_each_peer(collective: str) -> list[int]:
     """The message over what one peer of node 0 gets, in each step."""
-    schedule = _sent_by_node_0(plan).schedule
+    schedule = _sent_by_node_0(_plan(32, 32, 64, collective=collective)).schedule
     sizes = [schedule.step(i).size_chunks() for i in range(schedule.num_steps)]
     return [schedule.collective.num_chunks // int(size[0]) for size in sizes]
+
+
+@claim("ramp", "RAMP-T8-ag", "all_gather")
+@claim("ramp", "RAMP-T8-gather", "gather")
+def _chunks_held(collective: str) -> list[int]:
+    """Chunks that node 0, which starts with one, holds after each step."""
+    schedule = _plan(32, 32, 64, collective=collective).schedule
+    steps = map(schedule.step, range(schedule.num_steps))
+    return [1 + int(total) for total in np.cumsum([step.chunk_n[step.dst == 0].sum() for step in steps])]
 
 
 @claim("ramp", "RAMP-T8-timeslot")

@@ -63,12 +63,9 @@ def count(bill: Bill, *kinds: str) -> int:
     return sum(item.part.count for item in bill.items if item.part.kind in kinds)
 
 
-def hpc_networks() -> list[int]:
-    return [int(rate // REFERENCE["hpc_port"]) for rate in RATES]
-
-
-def dcn_networks() -> list[int]:
-    return [int(rate // REFERENCE["dcn_port"]) for rate in RATES]
+HPC_NETWORKS = [int(rate // REFERENCE["hpc_port"]) for rate in RATES]
+DCN_NETWORKS = [int(rate // REFERENCE["dcn_port"]) for rate in RATES]
+"""Parallel networks by oversubscription: 1:1, 10:1, 64:1 [count]."""
 
 
 def hpc_switch_ports(networks: int) -> int:
@@ -90,8 +87,9 @@ def hpc_watts(networks: int) -> float:
     return switches * sheets["electrical_switch"].w[0] + hpc_switch_ports(networks) * sheets["transceiver"].w[0]
 
 
-def spent(bill: Bill, *kinds: str) -> float:
-    return sum(item.usd[0] for item in bill.items if item.part.kind in kinds)
+def spent(bill: Bill, *kinds: str, end: int = 0) -> float:
+    """Dollars of parts: low (0) or high (1)."""
+    return sum(item.usd[end] for item in bill.items if item.part.kind in kinds)
 
 
 def fitted(value: float | list[float], **facts: float) -> Found:
@@ -109,17 +107,13 @@ def prices() -> list[float]:
 
 @claim("ramp", "RAMP-T3-networks")
 def networks() -> list[int]:
-    return hpc_networks() + dcn_networks()
+    return HPC_NETWORKS + DCN_NETWORKS
 
 
-@claim("ramp", "RAMP-T3-trx-ramp")
-def ramp_transceivers() -> int:
-    return count(ramp_bill(), "tunable_transceiver")
-
-
-@claim("ramp", "RAMP-T3-coupler-ramp")
-def ramp_couplers() -> int:
-    return count(ramp_bill(), "star_coupler")
+@claim("ramp", "RAMP-T3-trx-ramp", "tunable_transceiver")
+@claim("ramp", "RAMP-T3-coupler-ramp", "star_coupler")
+def ramp_parts(kind: str) -> int:
+    return count(ramp_bill(), kind)
 
 
 @claim("ramp", "RAMP-T3-trxprice")
@@ -127,40 +121,26 @@ def ramp_transceiver_price() -> list[float]:
     return list(part_sheets()["tunable_transceiver"].usd)
 
 
-@claim("ramp", "RAMP-T3-cost-ramp")
-def ramp_cost_low() -> float:
-    return ramp_bill().usd[0] / 1e9
+@claim("ramp", "RAMP-T3-cost-ramp", 0)
+@claim("ramp", "RAMP-T3-cost-ramp-high", 1)
+@claim("ramp", "RAMP-4-2.16B", 1)
+def ramp_cost(end: int) -> float:
+    """Low (0) or high (1) price of a transceiver."""
+    return ramp_bill().usd[end] / 1e9
 
 
-@claim("ramp", "RAMP-T3-cost-ramp-high")
-def ramp_cost_high() -> float:
-    return ramp_bill().usd[1] / 1e9
+@claim("ramp", "RAMP-T3-norm-ramp", 0)
+@claim("ramp", "RAMP-T3-norm-ramp-high", 1)
+@claim("ramp", "RAMP-9-6.12", 1)
+def ramp_price_of_a_gbps(end: int) -> float:
+    return ramp_bill().usd_per_gbps[end]
 
 
-@claim("ramp", "RAMP-T3-norm-ramp")
-def ramp_price_of_a_gbps() -> float:
-    return ramp_bill().usd_per_gbps[0]
-
-
-@claim("ramp", "RAMP-T3-norm-ramp-high")
-def ramp_price_of_a_gbps_high() -> float:
-    return ramp_bill().usd_per_gbps[1]
-
-
-@claim("ramp", "RAMP-T3-ratio-ramp")
-def ramp_share_of_transceivers() -> float:
-    return 100 * spent(ramp_bill(), "tunable_transceiver") / ramp_bill().usd[0]
-
-
-@claim("ramp", "RAMP-T3-ratio-ramp-high")
-def ramp_share_of_transceivers_high() -> float:
-    transceivers = next(item for item in ramp_bill().items if item.part.kind == "tunable_transceiver")
-    return 100 * transceivers.usd[1] / ramp_bill().usd[1]
-
-
-@claim("ramp", "RAMP-4-98:2")
-def ramp_share_of_transceivers_in_the_text() -> float:
-    return ramp_share_of_transceivers_high()
+@claim("ramp", "RAMP-T3-ratio-ramp", 0)
+@claim("ramp", "RAMP-T3-ratio-ramp-high", 1)
+@claim("ramp", "RAMP-4-98:2", 1)
+def ramp_share_of_transceivers(end: int) -> float:
+    return 100 * spent(ramp_bill(), "tunable_transceiver", end=end) / ramp_bill().usd[end]
 
 
 _PRINTED_SWITCHES = (530e3, 49.7e3, 8.3e3)  # table 3, by oversubscription
@@ -174,7 +154,7 @@ def switches_that_fit() -> tuple[int, int]:
         for each in range(8000, 9000)
         if all(
             float(f"{each * networks:.{places}g}") == printed
-            for networks, places, printed in zip(hpc_networks(), digits, _PRINTED_SWITCHES, strict=True)
+            for networks, places, printed in zip(HPC_NETWORKS, digits, _PRINTED_SWITCHES, strict=True)
         )
     ]
     return fit[0], fit[-1]
@@ -183,17 +163,13 @@ def switches_that_fit() -> tuple[int, int]:
 @claim("ramp", "RAMP-T3-sw-hpc")
 def hpc_switches() -> Found:
     least, most = switches_that_fit()
-    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[0], least=least, most=most)
+    return fitted(REFERENCE["hpc_switches"] * HPC_NETWORKS[0], least=least, most=most)
 
 
-@claim("ramp", "RAMP-T3-sw-hpc-10:1")
-def hpc_switches_10() -> Found:
-    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[1])
-
-
-@claim("ramp", "RAMP-T3-sw-hpc-64:1")
-def hpc_switches_64() -> Found:
-    return fitted(REFERENCE["hpc_switches"] * hpc_networks()[2])
+@claim("ramp", "RAMP-T3-sw-hpc-10:1", HPC_NETWORKS[1])
+@claim("ramp", "RAMP-T3-sw-hpc-64:1", HPC_NETWORKS[2])
+def hpc_switches_oversubscribed(networks: int) -> Found:
+    return fitted(REFERENCE["hpc_switches"] * networks)
 
 
 @claim("ramp", "RAMP-T3-sw-hpc-bill")
@@ -206,7 +182,7 @@ def superpod_switches() -> Found:
 def hpc_switches_counted() -> Found:
     """Of a folded Clos of three layers, if its switches sufficed for the nodes."""
     network = -(-count(three_tier_bill(), "electrical_switch") * NODES // largest_of_three_tiers())
-    return found(network * hpc_networks()[0], network=network)
+    return found(network * HPC_NETWORKS[0], network=network)
 
 
 @claim("ramp", "RAMP-T3-topology")
@@ -227,35 +203,27 @@ def _six_a_node(networks: int) -> int:
 @claim("ramp", "RAMP-T3-trx-hpc-1:1")
 def hpc_transceivers() -> Found:
     """Both ends of a node's link and of the two above it."""
-    return found(_six_a_node(hpc_networks()[0]), each=_each_node(), counted=hpc_switch_ports(hpc_networks()[0]) / 1e6)
+    return found(_six_a_node(HPC_NETWORKS[0]), each=_each_node(), counted=hpc_switch_ports(HPC_NETWORKS[0]) / 1e6)
 
 
-@claim("ramp", "RAMP-T3-trx-hpc-10:1")
-def hpc_transceivers_10() -> Found:
-    return fitted(hpc_switch_ports(hpc_networks()[1]), each=_each_node(), six=_six_a_node(hpc_networks()[1]) / 1e6)
-
-
-@claim("ramp", "RAMP-T3-trx-hpc-64:1")
-def hpc_transceivers_64() -> Found:
-    return fitted(hpc_switch_ports(hpc_networks()[2]), each=_each_node(), six=_six_a_node(hpc_networks()[2]) / 1e6)
+@claim("ramp", "RAMP-T3-trx-hpc-10:1", HPC_NETWORKS[1])
+@claim("ramp", "RAMP-T3-trx-hpc-64:1", HPC_NETWORKS[2])
+def hpc_transceivers_oversubscribed(networks: int) -> Found:
+    return fitted(hpc_switch_ports(networks), each=_each_node(), six=_six_a_node(networks) / 1e6)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-1:1")
 def hpc_cost_1() -> Found:
-    transceivers, switches = hpc_cost(hpc_networks()[0])
+    transceivers, switches = hpc_cost(HPC_NETWORKS[0])
     each = part_sheets("ramp_hpc")["transceiver"].usd[0]
-    printed = (_six_a_node(hpc_networks()[0]) * each + switches) / 1e9
+    printed = (_six_a_node(HPC_NETWORKS[0]) * each + switches) / 1e9
     return fitted(sum((transceivers, switches)) / 1e9, printed=printed)
 
 
-@claim("ramp", "RAMP-T3-cost-hpc-10:1")
-def hpc_cost_10() -> Found:
-    return fitted(sum(hpc_cost(hpc_networks()[1])) / 1e9)
-
-
-@claim("ramp", "RAMP-T3-cost-hpc-64:1")
-def hpc_cost_64() -> Found:
-    return fitted(sum(hpc_cost(hpc_networks()[2])) / 1e9)
+@claim("ramp", "RAMP-T3-cost-hpc-10:1", HPC_NETWORKS[1])
+@claim("ramp", "RAMP-T3-cost-hpc-64:1", HPC_NETWORKS[2])
+def hpc_cost_oversubscribed(networks: int) -> Found:
+    return fitted(sum(hpc_cost(networks)) / 1e9)
 
 
 @claim("ramp", "RAMP-T3-cost-hpc-bill")
@@ -264,7 +232,7 @@ def superpod_cost() -> Found:
 
 
 def hpc_usd_per_gbps() -> float:
-    return sum(hpc_cost(hpc_networks()[0])) / (NODES * NODE_RATE) * 1e9
+    return sum(hpc_cost(HPC_NETWORKS[0])) / (NODES * NODE_RATE) * 1e9
 
 
 @claim("ramp", "RAMP-T3-norm-hpc")
@@ -278,51 +246,27 @@ def hpc_share_of_transceivers() -> Found:
     return fitted(100 * transceivers / (transceivers + switches))
 
 
-@claim("ramp", "RAMP-T3-trx-dcn")
-def dcn_transceivers() -> int:
-    return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[0]
-
-
-@claim("ramp", "RAMP-T3-trx-dcn-10:1")
-def dcn_transceivers_10() -> int:
-    return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[1]
-
-
-@claim("ramp", "RAMP-T3-trx-dcn-64:1")
-def dcn_transceivers_64() -> int:
-    return count(dcn_bill(), "transceiver", "copper_end") * dcn_networks()[2]
-
-
-@claim("ramp", "RAMP-T3-sw-dcn")
-def dcn_switches() -> int:
-    return count(dcn_bill(), "electrical_switch") * dcn_networks()[0]
-
-
-@claim("ramp", "RAMP-T3-sw-dcn-10:1")
-def dcn_switches_10() -> int:
-    return count(dcn_bill(), "electrical_switch") * dcn_networks()[1]
-
-
-@claim("ramp", "RAMP-T3-sw-dcn-64:1")
-def dcn_switches_64() -> int:
-    return count(dcn_bill(), "electrical_switch") * dcn_networks()[2]
+@claim("ramp", "RAMP-T3-trx-dcn", DCN_NETWORKS[0], "transceiver", "copper_end")
+@claim("ramp", "RAMP-T3-trx-dcn-10:1", DCN_NETWORKS[1], "transceiver", "copper_end")
+@claim("ramp", "RAMP-T3-trx-dcn-64:1", DCN_NETWORKS[2], "transceiver", "copper_end")
+@claim("ramp", "RAMP-T3-sw-dcn", DCN_NETWORKS[0], "electrical_switch")
+@claim("ramp", "RAMP-T3-sw-dcn-10:1", DCN_NETWORKS[1], "electrical_switch")
+@claim("ramp", "RAMP-T3-sw-dcn-64:1", DCN_NETWORKS[2], "electrical_switch")
+def dcn_parts(networks: int, *kinds: str) -> int:
+    return count(dcn_bill(), *kinds) * networks
 
 
 @claim("ramp", "RAMP-T3-cost-dcn")
 def dcn_cost() -> Found:
     """Copper ends have no price in this list."""
     each = part_sheets("ramp_dcn")["transceiver"].usd[0]
-    return found(dcn_bill().usd[0] * dcn_networks()[0] / 1e9, each=each, text=REFERENCE["dcn_port"] / 1e9)
+    return found(dcn_bill().usd[0] * DCN_NETWORKS[0] / 1e9, each=each, text=REFERENCE["dcn_port"] / 1e9)
 
 
-@claim("ramp", "RAMP-T3-cost-dcn-10:1")
-def dcn_cost_10() -> float:
-    return dcn_bill().usd[0] * dcn_networks()[1] / 1e9
-
-
-@claim("ramp", "RAMP-T3-cost-dcn-64:1")
-def dcn_cost_64() -> float:
-    return dcn_bill().usd[0] * dcn_networks()[2] / 1e9
+@claim("ramp", "RAMP-T3-cost-dcn-10:1", DCN_NETWORKS[1])
+@claim("ramp", "RAMP-T3-cost-dcn-64:1", DCN_NETWORKS[2])
+def dcn_cost_oversubscribed(networks: int) -> float:
+    return dcn_bill().usd[0] * networks / 1e9
 
 
 @claim("ramp", "RAMP-T3-norm-dcn")
@@ -335,30 +279,16 @@ def dcn_share_of_transceivers() -> float:
     return 100 * spent(dcn_bill(), "transceiver") / dcn_bill().usd[0]
 
 
-@claim("ramp", "RAMP-T3-impr-low")
-def cheaper_than_hpc() -> Found:
-    return fitted(hpc_usd_per_gbps() / ramp_bill().usd_per_gbps[1])
+@claim("ramp", "RAMP-T3-impr-low", 1)
+@claim("ramp", "RAMP-1-12.4x", 0)
+def cheaper_than_hpc(end: int) -> Found:
+    return fitted(hpc_usd_per_gbps() / ramp_bill().usd_per_gbps[end])
 
 
 @claim("ramp", "RAMP-T3-impr")
 def cheaper_than_dcn() -> Found:
     dcn, ramp = dcn_price_of_a_gbps(), ramp_bill().usd_per_gbps[0]
     return found(dcn / ramp, dcn=dcn, ramp=ramp, needed=dcn / printed_claims("ramp")["RAMP-T3-impr"]["published"])
-
-
-@claim("ramp", "RAMP-1-12.4x")
-def cheaper_than_hpc_at_best() -> Found:
-    return fitted(hpc_usd_per_gbps() / ramp_bill().usd_per_gbps[0])
-
-
-@claim("ramp", "RAMP-4-2.16B")
-def ramp_at_most() -> float:
-    return ramp_bill().usd[1] / 1e9
-
-
-@claim("ramp", "RAMP-9-6.12")
-def conclusion_price() -> float:
-    return ramp_bill().usd_per_gbps[1]
 
 
 @claim("ramp", "RAMP-T4-pJ-hpc")
@@ -400,6 +330,8 @@ def _parts_of_a_path(bill: Bill, *ends: str) -> tuple[int, int]:
     return ports // nodes, count(bill, *ends) // nodes
 
 
+@claim("ramp", "RAMP-9-pJ")
+@claim("ramp", "RAMP-T4-mW-ramp")
 def ramp_pj_per_bit() -> list[float]:
     """Low and high."""
     low, high = ramp_bill().j_per_bit
@@ -414,14 +346,9 @@ def ramp_energy_of_a_path() -> Found:
     return found(ramp_pj_per_bit(), low=low, high=high)
 
 
-@claim("ramp", "RAMP-9-pJ")
-def ramp_energy_in_the_conclusion() -> list[float]:
-    return ramp_pj_per_bit()
-
-
 @claim("ramp", "RAMP-T4-mW-hpc")
 def hpc_milliwatts() -> Found:
-    return fitted(hpc_watts(hpc_networks()[0]) / (NODES * NODE_RATE) * 1e12)
+    return fitted(hpc_watts(HPC_NETWORKS[0]) / (NODES * NODE_RATE) * 1e12)
 
 
 @claim("ramp", "RAMP-T4-mW-dcn")
@@ -429,29 +356,16 @@ def dcn_milliwatts() -> float:
     return dcn_bill().j_per_bit[0] * 1e12
 
 
-@claim("ramp", "RAMP-T4-mW-ramp")
-def ramp_milliwatts() -> list[float]:
-    return ramp_pj_per_bit()
-
-
 def hpc_mw(which: int) -> float:
     """Power by oversubscription: 0 for 1:1, 1 for 10:1, 2 for 64:1 [MW]."""
-    return hpc_watts(hpc_networks()[which]) / 1e6
+    return hpc_watts(HPC_NETWORKS[which]) / 1e6
 
 
-@claim("ramp", "RAMP-T4-MW-hpc")
-def hpc_megawatts() -> Found:
-    return fitted(hpc_mw(0))
-
-
-@claim("ramp", "RAMP-T4-MW-hpc-10:1")
-def hpc_megawatts_10() -> Found:
-    return fitted(hpc_mw(1))
-
-
-@claim("ramp", "RAMP-T4-MW-hpc-64:1")
-def hpc_megawatts_64() -> Found:
-    return fitted(hpc_mw(2))
+@claim("ramp", "RAMP-T4-MW-hpc", 0)
+@claim("ramp", "RAMP-T4-MW-hpc-10:1", 1)
+@claim("ramp", "RAMP-T4-MW-hpc-64:1", 2)
+def hpc_megawatts(which: int) -> Found:
+    return fitted(hpc_mw(which))
 
 
 @claim("ramp", "RAMP-T4-MW-hpc-bill")
@@ -460,88 +374,66 @@ def superpod_megawatts() -> Found:
 
 
 @claim("ramp", "RAMP-T4-MW-dcn")
-def dcn_megawatts() -> float:
-    return dcn_bill().w[0] * dcn_networks()[0] / 1e6
+@claim("ramp", "RAMP-T4-MW-dcn-10:1", 1)
+@claim("ramp", "RAMP-T4-MW-dcn-64:1", 2)
+@claim("ramp", "RAMP-9-400MW")
+def dcn_megawatts(which: int = 0) -> float:
+    """Power by oversubscription [MW]."""
+    return dcn_bill().w[0] * DCN_NETWORKS[which] / 1e6
 
 
-@claim("ramp", "RAMP-T4-MW-dcn-10:1")
-def dcn_megawatts_10() -> float:
-    return dcn_bill().w[0] * dcn_networks()[1] / 1e6
-
-
-@claim("ramp", "RAMP-T4-MW-dcn-64:1")
-def dcn_megawatts_64() -> float:
-    return dcn_bill().w[0] * dcn_networks()[2] / 1e6
-
-
-@claim("ramp", "RAMP-T4-MW-ramp")
-def ramp_megawatts() -> float:
-    return ramp_bill().w[0] / 1e6
-
-
-@claim("ramp", "RAMP-T4-MW-ramp-high")
-def ramp_megawatts_high() -> float:
-    return ramp_bill().w[1] / 1e6
+@claim("ramp", "RAMP-T4-MW-ramp", 0)
+@claim("ramp", "RAMP-T4-MW-ramp-high", 1)
+def ramp_megawatts(end: int) -> float:
+    """Low (0) or high (1) power of a transceiver [MW]."""
+    return ramp_bill().w[end] / 1e6
 
 
 @claim("ramp", "RAMP-9-MW")
 def ramp_megawatts_in_the_conclusion() -> list[float]:
-    return [ramp_megawatts(), ramp_megawatts_high()]
+    return [ramp_megawatts(0), ramp_megawatts(1)]
 
 
 @claim("ramp", "RAMP-1-38-42")
 def saved_in_the_introduction() -> Found:
     """Both networks against RAMP at most."""
-    return fitted([hpc_mw(0) / ramp_megawatts_high(), dcn_megawatts() / ramp_megawatts_high()])
+    return fitted([hpc_mw(0) / ramp_megawatts(1), dcn_megawatts() / ramp_megawatts(1)])
 
 
-@claim("ramp", "RAMP-T4-38-47")
-def saved_least() -> Found:
-    return fitted(hpc_mw(0) / ramp_megawatts_high())
+@claim("ramp", "RAMP-T4-38-47", 0)
+@claim("ramp", "RAMP-4-3.6x", 1)
+def saved_against_hpc(which: int) -> Found:
+    return fitted(hpc_mw(which) / ramp_megawatts(1))
 
 
 @claim("ramp", "RAMP-T4-38-47-high")
 def saved_most() -> float:
-    return dcn_megawatts() / ramp_megawatts()
+    return dcn_megawatts() / ramp_megawatts(0)
 
 
-@claim("ramp", "RAMP-4-3.6x")
-def less_than_10_to_1() -> Found:
-    return fitted(hpc_mw(1) / ramp_megawatts_high())
-
-
-@claim("ramp", "RAMP-4-10x")
-def faster_than_10_to_1() -> float:
-    return RATES[0] / RATES[1]
-
-
-@claim("ramp", "RAMP-4-64x")
-def faster_than_64_to_1() -> float:
-    return RATES[0] / RATES[2]
+@claim("ramp", "RAMP-4-10x", 1)
+@claim("ramp", "RAMP-4-64x", 2)
+def faster_than_oversubscribed(which: int) -> float:
+    return RATES[0] / RATES[which]
 
 
 @claim("ramp", "RAMP-4-36-66")
 def more_than_64_to_1() -> float:
-    return 100 * (ramp_megawatts() / dcn_megawatts_64() - 1)
+    return 100 * (ramp_megawatts(0) / dcn_megawatts(2) - 1)
 
 
 @claim("ramp", "RAMP-4-36-66-high")
 def more_than_64_to_1_high() -> Found:
     printed = printed_claims("ramp")
     rounded = printed["RAMP-T4-MW-ramp-high"]["published"] / printed["RAMP-T4-MW-hpc-64:1"]["published"]
-    return fitted(100 * (ramp_megawatts_high() / hpc_mw(2) - 1), rounded=100 * (rounded - 1))
+    return fitted(100 * (ramp_megawatts(1) / hpc_mw(2) - 1), rounded=100 * (rounded - 1))
 
 
 @claim("ramp", "RAMP-9-33-66")
 def more_than_64_to_1_in_the_conclusion() -> Found:
-    return fitted([more_than_64_to_1(), 100 * (ramp_megawatts_high() / hpc_mw(2) - 1)])
+    return fitted([more_than_64_to_1(), 100 * (ramp_megawatts(1) / hpc_mw(2) - 1)])
 
 
 @claim("ramp", "RAMP-4-30MW")
 def above_the_power_budget() -> Found:
     return fitted(hpc_mw(0) / REFERENCE["power_budget"])
-
-
-@claim("ramp", "RAMP-9-400MW")
-def conclusion_megawatts() -> float:
-    return dcn_megawatts()

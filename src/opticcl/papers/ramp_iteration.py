@@ -7,7 +7,7 @@ those of our partitioned models and their times those of the paper's estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from itertools import starmap
@@ -20,7 +20,7 @@ from opticcl.papers._inverse import argument_of
 from opticcl.papers.ramp_estimator import estimate, fastest, setting
 from opticcl.papers.ramp_models import CROSS_ENTROPIES, ramp_table9, ramp_table10
 from opticcl.training.device import device, efficiency_of
-from opticcl.training.iteration import Iteration, Runtime, simulate_iteration
+from opticcl.training.iteration import Runtime, simulate_iteration
 
 _ONE_AT_A_TIME = Runtime(overlap=False)
 P = setting("p")
@@ -35,17 +35,18 @@ def _printed(name: str) -> Any:
 # --- from the printed shares ------------------------------------------------------------------------------------------
 
 
-def _of_share(share: float, faster: float = 1.0) -> Iteration:
-    """An iteration of 1 s of computation with that share of communication; its computation is then `faster` times as fast."""
+def _of_share_s(share: float, faster: float = 1.0) -> float:
+    """Time of 1 s of computation with that share of communication; its computation is then `faster` times as fast [s]."""
     group = ProcessGroup("all", range(2))
     tasks = (Task("computation", 1.0), Task("messages", 0.0, "all_reduce", 1, "all", (0,)))
     job = TaskGraph("of a share", "RAMP 8.1", 2, tasks, {"all": group})
-    return simulate_iteration(job, lambda *_: share / (1 - share), _ONE_AT_A_TIME, {0: 1 / faster, 1: 1 / faster})
+    speeds = {0: 1 / faster, 1: 1 / faster}
+    return simulate_iteration(job, lambda *_: share / (1 - share), _ONE_AT_A_TIME, speeds).total_s
 
 
 def _speed_up(rival: float, ramp: float) -> float:
-    """Of two shares with the same computation."""
-    return _of_share(rival).total_s / _of_share(ramp).total_s
+    """Speed-up that two shares of communication imply, with the same computation."""
+    return _of_share_s(rival) / _of_share_s(ramp)
 
 
 def _shares(name: str) -> tuple[float, float]:
@@ -53,39 +54,29 @@ def _shares(name: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@claim("ramp", "RAMP-F16-speedup")
-def megatron_least() -> float:
-    """Both at their smallest shares."""
-    return _speed_up(_shares("megatron_rivals")[0], _shares("megatron_ramp")[0])
-
-
-@claim("ramp", "RAMP-F16-speedup-most")
-def megatron_most() -> float:
-    """Both at their largest shares."""
-    return _speed_up(_shares("megatron_rivals")[1], _shares("megatron_ramp")[1])
+@claim("ramp", "RAMP-F16-speedup", 0)
+@claim("ramp", "RAMP-F16-speedup-most", 1)
+def megatron(end: int) -> float:
+    """Both at their smallest (0) or largest (1) shares."""
+    return _speed_up(_shares("megatron_rivals")[end], _shares("megatron_ramp")[end])
 
 
 @claim("ramp", "RAMP-F16-speedup-text")
 def megatron_printed_twice() -> list[float]:
     """The same two numbers, with the digits that are printed."""
-    return [float(f"{megatron_least():.2g}"), float(f"{megatron_most():.2g}")]
+    return [float(f"{megatron(end):.2g}") for end in (0, 1)]
 
 
-@claim("ramp", "RAMP-F16-pp")
-def points_least() -> float:
-    """Of the smallest shares."""
-    return 100 * (_shares("megatron_rivals")[0] - _shares("megatron_ramp")[0])
-
-
-@claim("ramp", "RAMP-F16-pp-most")
-def points_most() -> float:
-    """Of the largest shares."""
-    return 100 * (_shares("megatron_rivals")[1] - _shares("megatron_ramp")[1])
+@claim("ramp", "RAMP-F16-pp", 0)
+@claim("ramp", "RAMP-F16-pp-most", 1)
+def points(end: int) -> float:
+    """Difference of the smallest (0) or largest (1) shares [percentage points]."""
+    return 100 * (_shares("megatron_rivals")[end] - _shares("megatron_ramp")[end])
 
 
 def _gain(share: float) -> float:
     """Speed-up by computation twice as fast."""
-    return _of_share(share).total_s / _of_share(share, faster=2).total_s
+    return _of_share_s(share) / _of_share_s(share, faster=2)
 
 
 def _share_of(gain: float) -> float:
@@ -99,19 +90,11 @@ def gain_of_ramp_least() -> Found:
     return found(_gain(_shares("megatron_ramp")[1]), low=100 * _share_of(most), high=100 * _share_of(least))
 
 
-@claim("ramp", "RAMP-F16-2xcompute-most")
-def gain_of_ramp_most() -> float:
-    return _gain(_shares("megatron_ramp")[0])
-
-
-@claim("ramp", "RAMP-F16-2xcompute-rivals-least")
-def gain_of_rivals_least() -> float:
-    return _gain(_shares("megatron_rivals")[1])
-
-
-@claim("ramp", "RAMP-F16-2xcompute-rivals-most")
-def gain_of_rivals_most() -> float:
-    return _gain(_shares("megatron_rivals")[0])
+@claim("ramp", "RAMP-F16-2xcompute-most", "megatron_ramp", 0)
+@claim("ramp", "RAMP-F16-2xcompute-rivals-least", "megatron_rivals", 1)
+@claim("ramp", "RAMP-F16-2xcompute-rivals-most", "megatron_rivals", 0)
+def gain_of_twice_the_computation(name: str, end: int) -> float:
+    return _gain(_shares(name)[end])
 
 
 @claim("ramp", "RAMP-F16-7.7-34")
@@ -175,16 +158,11 @@ def _speed_ups(cross_entropy: float) -> list[float]:
     return [_of_operations(cross_entropy, rival).total_s / ramp for rival in ("fat_tree", "topoopt")]
 
 
-@claim("ramp", "RAMP-F16-flops")
-def operations_most() -> float:
-    """Largest of all rows."""
-    return max(value for cross_entropy in CROSS_ENTROPIES for value in _speed_ups(cross_entropy))
-
-
-@claim("ramp", "RAMP-F16-flops-least")
-def operations_least() -> float:
-    """Smallest of all rows."""
-    return min(value for cross_entropy in CROSS_ENTROPIES for value in _speed_ups(cross_entropy))
+@claim("ramp", "RAMP-F16-flops", max)
+@claim("ramp", "RAMP-F16-flops-least", min)
+def operations(which: Callable[[Iterable[float]], float]) -> float:
+    """Largest or smallest of all rows."""
+    return which(value for cross_entropy in CROSS_ENTROPIES for value in _speed_ups(cross_entropy))
 
 
 @claim("ramp", "RAMP-F16-dp")
@@ -224,18 +202,12 @@ def _dlrm_all_to_all_s(system: str, way: str) -> float:
     return estimate(system, way, "all_to_all", task.size_bytes, made).total_s
 
 
-@claim("ramp", "RAMP-F17-order")
-def topoopt_wins_by_forwarding() -> Found:
-    """Neighbours pass on, as figure 19 needs it."""
-    topoopt_s, tree_s = _dlrm_all_to_all_s("topoopt", "forwarding"), _dlrm_all_to_all_s("fat_tree", "flat")
-    return found(topoopt_s < tree_s, topoopt_s=topoopt_s, tree_s=tree_s)
-
-
-@claim("ramp", "RAMP-F17-order-flat")
-def topoopt_wins_with_circuits() -> Found:
-    """Circuits to all nodes."""
-    topoopt_s, tree_s = _dlrm_all_to_all_s("topoopt", "flat"), _dlrm_all_to_all_s("fat_tree", "flat")
-    return found(topoopt_s < tree_s, topoopt_ms=topoopt_s * 1e3, tree_s=tree_s)
+@claim("ramp", "RAMP-F17-order", "forwarding")
+@claim("ramp", "RAMP-F17-order-flat", "flat")
+def topoopt_wins(way: str) -> Found:
+    """By neighbours that pass on, as figure 19 needs it, or with circuits to all nodes."""
+    topoopt_s, tree_s = _dlrm_all_to_all_s("topoopt", way), _dlrm_all_to_all_s("fat_tree", "flat")
+    return found(topoopt_s < tree_s, topoopt_s=topoopt_s, topoopt_ms=topoopt_s * 1e3, tree_s=tree_s)
 
 
 @claim("ramp", "RAMP-F17-1pct")

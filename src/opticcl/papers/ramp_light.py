@@ -108,9 +108,13 @@ def budget_as_printed() -> list[str]:
     return [n for n in lacking if n == "launch" or (n.partition(".")[0] in kinds and n.endswith(wanted))]
 
 
-def _largest(preset: str) -> int:
+def _limit(preset: str, name: str) -> float:
     known = limits(fabric("ramp"), optics(light_table("ramp"), preset))
-    return int(cast(float, next(limit.value for limit in known if limit.name == "largest_scale_nodes")))
+    return float(cast(float, next(limit.value for limit in known if limit.name == name)))
+
+
+def _largest(preset: str) -> int:
+    return int(_limit(preset, "largest_scale_nodes"))
 
 
 @claim("ramp", "RAMP-4-budget-assumed")
@@ -127,8 +131,7 @@ def scale_with_fitted_amplifiers() -> int:
 @claim("ramp", "RAMP-4-budget-splitting")
 def splitting() -> float:
     """Of both switches and the star coupler, by the law alone."""
-    known = limits(fabric("ramp"), optics(light_table("ramp"), "fitted"))
-    return float(cast(float, next(limit.value for limit in known if limit.name == "splitting_db")))
+    return _limit("fitted", "splitting_db")
 
 
 @claim("ramp", "RAMP-4-budget-lowest")
@@ -149,7 +152,8 @@ def rate_of_the_reference() -> float:
     return fabric("ramp").node_rate_bits_per_s / 20
 
 
-def _nodes_of(groups: int) -> int:
+@claim("ramp", "RAMP-4-dojo", 14)
+def nodes_of(groups: int) -> int:
     """Nodes of a RAMP of that many groups and racks with the wavelengths of the largest one, which they need not divide."""
     made = fabric("ramp", groups=groups, racks=groups, wavelengths=groups)
     return made.num_nodes // made.num_wavelengths * fabric("ramp").num_wavelengths
@@ -159,11 +163,6 @@ def _rate_of(groups: int, transceivers: int) -> float:
     """Rate of a node with that many groups, and transceivers in a transceiver group [bit/s]."""
     made = fabric("ramp", groups=groups, racks=groups, wavelengths=groups, transceivers_per_group=transceivers)
     return made.node_rate_bits_per_s
-
-
-@claim("ramp", "RAMP-4-dojo")
-def dojo_tiles() -> int:
-    return _nodes_of(14)
 
 
 @claim("ramp", "RAMP-4-288T")
@@ -185,13 +184,13 @@ def dojo_has_maps() -> Found:
 
 
 def _groups_of_4096() -> int:
-    return next(x for x in range(1, 33) if _nodes_of(x) >= 4096)
+    return next(x for x in range(1, 33) if nodes_of(x) >= 4096)
 
 
 @claim("ramp", "RAMP-4-4096")
 def nodes_of_ten_groups() -> Found:
     """x = J = 10 with the same wavelengths."""
-    return found(_nodes_of(10), needed=_groups_of_4096())
+    return found(nodes_of(10), needed=_groups_of_4096())
 
 
 @claim("ramp", "RAMP-4-960T")

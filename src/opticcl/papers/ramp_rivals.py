@@ -7,7 +7,7 @@ printed number is reproduced and another no longer is; its rows have both effect
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from opticcl.papers import Found, claim, found
@@ -30,6 +30,8 @@ HALF = setting("p", torus_share=0.5)  # rings both ways round
 DOUBLED = setting("p", bytes_factor=2)  # sums in fp32 on the 40 GB card
 SLOTS = setting("p", slot_efficiency=0.95)  # the printed 950 of 1000 bytes
 ONCE = setting("once")  # a candidate: section 7.5's delays once each
+LITERAL = setting("literal")
+MATCHED = matched(P, P.fast_rate)  # section 8.4: 2.4 Tb/s, no oversubscription
 SLOW, FAST = 0.2e12, 12.8e12  # figure 19 [bit/s]
 SPREAD = tuple(SLOW * 2**k for k in range(7))
 
@@ -59,29 +61,16 @@ def reduce_scatter_in_slots() -> Found:
     return found(speed_up("reduce_scatter", GB, SLOTS).times, all_reduce=all_reduce_times, without=without)
 
 
-@claim("ramp", "RAMP-8-rs7.6l")
-def reduce_scatter_literal() -> float:
-    return speed_up("reduce_scatter", GB, setting("literal")).times
-
-
-@claim("ramp", "RAMP-8-rs7.6h")
-def reduce_scatter_both_ways() -> float:
-    return speed_up("reduce_scatter", GB, HALF).times
-
-
-@claim("ramp", "RAMP-8-a2a171")
-def all_to_all() -> float:
-    return speed_up("all_to_all", GB, P).times
-
-
-@claim("ramp", "RAMP-8-a2a171p")
-def all_to_all_printed() -> float:
-    return speed_up("all_to_all", GB, setting("p", peer_transceivers="printed")).times
-
-
-@claim("ramp", "RAMP-8-a2a171s")
-def all_to_all_in_slots() -> float:
-    return speed_up("all_to_all", GB, SLOTS).times
+@claim("ramp", "RAMP-8-rs7.6l", "reduce_scatter", GB, LITERAL)
+@claim("ramp", "RAMP-8-rs7.6h", "reduce_scatter", GB, HALF)
+@claim("ramp", "RAMP-8-a2a171", "all_to_all", GB, P)
+@claim("ramp", "RAMP-8-a2a171p", "all_to_all", GB, setting("p", peer_transceivers="printed"))
+@claim("ramp", "RAMP-8-a2a171s", "all_to_all", GB, SLOTS)
+@claim("ramp", "RAMP-8-a2a171l", "all_to_all", GB, LITERAL)
+@claim("ramp", "RAMP-8-ar7.3h", "all_reduce", 10 * GB, HALF)
+@claim("ramp", "RAMP-F19-a2ahalf", "all_to_all", GB, matched(P, FAST), ["topoopt"])
+def _times_faster(collective: str, size: float, made: Setting, systems: Sequence[str] = RIVALS) -> float:
+    return speed_up(collective, size, made, systems=systems).times
 
 
 @claim("ramp", "RAMP-8-a2a171b")
@@ -96,11 +85,6 @@ def all_to_all_best() -> Found:
     )
 
 
-@claim("ramp", "RAMP-8-a2a171l")
-def all_to_all_literal() -> float:
-    return speed_up("all_to_all", GB, setting("literal")).times
-
-
 @claim("ramp", "RAMP-8-order")
 def least_and_most() -> list[str]:
     times = {name: speed_up(name, GB, P).times for name in COLLECTIVES}
@@ -111,11 +95,6 @@ def least_and_most() -> list[str]:
 def all_reduce() -> Found:
     tree, torus = (speed_up("all_reduce", 10 * GB, P, systems=[name]).times for name in ("fat_tree", "torus"))
     return found(speed_up("all_reduce", 10 * GB, P).times, tree=tree, torus=torus)
-
-
-@claim("ramp", "RAMP-8-ar7.3h")
-def all_reduce_both_ways() -> float:
-    return speed_up("all_reduce", 10 * GB, HALF).times
 
 
 @claim("ramp", "RAMP-8-ar7.3w")
@@ -150,7 +129,9 @@ def transfer_share_wide() -> Found:
 @claim("ramp", "RAMP-8-44-56b")
 def transfer_share_doubled() -> Found:
     smallest = speed_up("reduce_scatter", GB, DOUBLED).times
-    return found(_transfer_share(_own(DOUBLED)), smallest=smallest, least=_times("hierarchical", 10 * GB, DOUBLED))
+    return found(
+        _transfer_share(_own(DOUBLED)), smallest=smallest, least=_all_reduce_over_ramp("hierarchical", 10 * GB, DOUBLED)
+    )
 
 
 @claim("ramp", "RAMP-8-2.8<5.3")
@@ -160,48 +141,44 @@ def sums_gain_less_than_rate() -> Found:
     return found(gain < rates, gain=gain, rates=rates)
 
 
-def _times(strategy: str, size: float, made: Setting) -> float:
+@claim("ramp", "RAMP-F20-range", "hierarchical", 10 * GB, P)
+@claim("ramp", "RAMP-F20-10MB", "ring", 10 * MB, P)
+@claim("ramp", "RAMP-F21-hier", "hierarchical", 10 * GB, MATCHED)
+def _all_reduce_over_ramp(strategy: str, size: float, made: Setting) -> float:
     """All-reduce on the fat tree over RAMP's."""
     ramp = fastest("ramp", "all_reduce", size, made).total_s
     return estimate("fat_tree", strategy, "all_reduce", size, made).total_s / ramp
 
 
-@claim("ramp", "RAMP-F20-range")
-def all_reduce_least() -> float:
-    return _times("hierarchical", 10 * GB, P)
-
-
-@claim("ramp", "RAMP-F20-most")
-def all_reduce_most() -> Found:
-    return found(_times("ring", MB, P), larger=_times("ring", 10 * MB, P))
-
-
-@claim("ramp", "RAMP-F20-10MB")
-def all_reduce_of_10_mb() -> float:
-    return _times("ring", 10 * MB, P)
+@claim("ramp", "RAMP-F20-most", "ring", P, MB, 10 * MB)
+@claim("ramp", "RAMP-F21-ringmost", "ring", MATCHED, 10 * MB, MB)
+@claim("ramp", "RAMP-F21-hiermost", "hierarchical", MATCHED, MB, 10 * MB)
+def _most_of_all_sizes(strategy: str, made: Setting, size: float, other_size: float) -> Found:
+    """All-reduce on the fat tree over RAMP's, and the same at a neighbouring size."""
+    return found(
+        _all_reduce_over_ramp(strategy, size, made),
+        **{"larger" if other_size > size else "smaller": _all_reduce_over_ramp(strategy, other_size, made)},
+    )
 
 
 @claim("ramp", "RAMP-F20-mostc")
 def all_reduce_most_with_delays_once() -> Found:
     pairs = estimate("fat_tree", "flat", "all_to_all", GB, ONCE)
     return found(
-        _times("ring", MB, ONCE),
+        _all_reduce_over_ramp("ring", MB, ONCE),
         path_us=pairs.h2h_s / pairs.steps * 1e6,
         all_to_all=speed_up("all_to_all", GB, ONCE).times,
-        ring=_times("ring", 10 * GB, matched(ONCE, ONCE.fast_rate)),
+        ring=_all_reduce_over_ramp("ring", 10 * GB, matched(ONCE, ONCE.fast_rate)),
     )
-
-
-MATCHED = matched(P, P.fast_rate)  # section 8.4: 2.4 Tb/s, no oversubscription
 
 
 @claim("ramp", "RAMP-F21-ring")
 def ring_least() -> Found:
-    return found(_times("ring", 10 * GB, MATCHED), five=_over_five_switches(), switches=P.switches[-1])
+    return found(_all_reduce_over_ramp("ring", 10 * GB, MATCHED), five=_over_five_switches(), switches=P.switches[-1])
 
 
 def _over_five_switches() -> float:
-    return _times("ring", 10 * GB, matched(setting("p", switches="1x3x5x5"), P.fast_rate))
+    return _all_reduce_over_ramp("ring", 10 * GB, matched(setting("p", switches="1x3x5x5"), P.fast_rate))
 
 
 @claim("ramp", "RAMP-F21-ring5")
@@ -212,39 +189,20 @@ def ring_least_over_five_switches() -> Found:
 @claim("ramp", "RAMP-F21-ringn")
 def ring_least_over_nvswitches() -> Found:
     made = setting("p", switches="1x1x3x5", nvswitches=2)
-    times = _times("ring", 10 * GB, matched(made, P.fast_rate))
+    times = _all_reduce_over_ramp("ring", 10 * GB, matched(made, P.fast_rate))
     return found(times, all_to_all=speed_up("all_to_all", GB, made).times)
-
-
-@claim("ramp", "RAMP-F21-ringmost")
-def ring_most() -> Found:
-    return found(_times("ring", 10 * MB, MATCHED), smaller=_times("ring", MB, MATCHED))
-
-
-@claim("ramp", "RAMP-F21-hier")
-def hierarchical_least() -> float:
-    return _times("hierarchical", 10 * GB, MATCHED)
-
-
-@claim("ramp", "RAMP-F21-hiermost")
-def hierarchical_most() -> Found:
-    return found(_times("hierarchical", MB, MATCHED), larger=_times("hierarchical", 10 * MB, MATCHED))
 
 
 @claim("ramp", "RAMP-F21-hiermostc")
 def hierarchical_most_with_delays_once() -> Found:
     made = matched(ONCE, ONCE.fast_rate)
-    return found(_times("hierarchical", MB, made), ring=_times("ring", 10 * GB, made))
+    return found(_all_reduce_over_ramp("hierarchical", MB, made), ring=_all_reduce_over_ramp("ring", 10 * GB, made))
 
 
-@claim("ramp", "RAMP-8-16pct")
-def gain_in_data_limited_region() -> float:
-    return 100 * (_times("hierarchical", 10 * GB, MATCHED) - 1)
-
-
-@claim("ramp", "RAMP-8-16pctw")
-def gain_in_data_limited_region_wide() -> float:
-    return 100 * (_times("hierarchical", 10 * GB, matched(WIDE, P.fast_rate)) - 1)
+@claim("ramp", "RAMP-8-16pct", MATCHED)
+@claim("ramp", "RAMP-8-16pctw", matched(WIDE, P.fast_rate))
+def gain_in_data_limited_region(made: Setting) -> float:
+    return 100 * (_all_reduce_over_ramp("hierarchical", 10 * GB, made) - 1)
 
 
 @claim("ramp", "RAMP-F21-flat")
@@ -277,11 +235,6 @@ def all_to_all_matched_most() -> Found:
     return found(times, others=P.num_nodes - 1, third=(P.num_nodes - 1) / 3)
 
 
-@claim("ramp", "RAMP-F19-a2ahalf")
-def all_to_all_matched_most_half() -> float:
-    return speed_up("all_to_all", GB, matched(P, FAST), systems=["topoopt"]).times
-
-
 @claim("ramp", "RAMP-F19-range")
 def matched_least() -> Found:
     least = min(speed_up(name, GB, matched(P, rate)).times for name in COLLECTIVES for rate in (SLOW, FAST))
@@ -289,27 +242,19 @@ def matched_least() -> Found:
     return found(least, used=x // (x - 1) * (x - 1), all=x)  # one for each of x - 1 peers
 
 
+@claim("ramp", "RAMP-F19-27x", "all_gather", "topoopt")
+@claim("ramp", "RAMP-F19-32x", "broadcast", "fat_tree")
 def _rise(collective: str, system: str, made: Setting = P) -> Found:
     """Speed-up against a system at 12.8 Tb/s over that at 0.2 Tb/s, and both."""
     fast, slow = (speed_up(collective, GB, matched(made, rate), systems=[system]).times for rate in (FAST, SLOW))
     return found(fast / slow, fast=fast, slow=slow)
 
 
-@claim("ramp", "RAMP-F19-27x")
-def rise_against_topoopt() -> Found:
-    return _rise("all_gather", "topoopt")
-
-
-@claim("ramp", "RAMP-F19-32x")
-def rise_against_fat_tree() -> Found:
-    return _rise("broadcast", "fat_tree")
-
-
 @claim("ramp", "RAMP-F19-32xc")
 def rise_against_fat_tree_with_delays_once() -> Found:
-    rise = _rise("broadcast", "fat_tree", ONCE)
+    once = _rise("broadcast", "fat_tree", ONCE)
     unmatched = speed_up("broadcast", GB, ONCE, systems=["fat_tree"]).times
-    return found(rise.value, **rise.facts, unmatched=unmatched)
+    return found(once.value, **once.facts, unmatched=unmatched)
 
 
 @claim("ramp", "RAMP-F19-bestFT")

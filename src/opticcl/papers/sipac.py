@@ -28,6 +28,7 @@ def nodes() -> list[int]:
 
 
 @claim("sipac", "S2")
+@claim("sipac", "S24")
 def switches() -> int:
     """Switches of SiPAC(8, 3)."""
     return _num_switches(fabric("sipac"))
@@ -60,25 +61,6 @@ def pair_rate() -> float:
     return float(circuits.wavelength_n.max()) * where.rate_bits_per_s
 
 
-@claim("sipac", "S13")
-def steps_and_chunks() -> list[int]:
-    """Steps, and chunks on every link in every step."""
-    where = fabric("sipac")
-    return _steps_and_chunks(where, generate("sipco", "all_reduce", where))
-
-
-@claim("sipac", "S13t")
-def time_of_512() -> float:
-    """SiPCO on SiPAC(8, 3) [s]."""
-    return _sipco_s(8, 3, "retuned")
-
-
-@claim("sipac", "S13p")
-def time_of_512_as_described() -> float:
-    """The same on the channels of section III-B [s]."""
-    return _sipco_s(8, 3, "published")
-
-
 @claim("sipac", "S14")
 def table_3() -> list[str]:
     """Tables III (b), (c), (d), one text a row."""
@@ -91,10 +73,11 @@ def table_3_start() -> str:
     return _tables(2, 2)[0][2]
 
 
-@claim("sipac", "S15")
-def mesh() -> list[int]:
-    """Steps and chunks a link with a single level."""
-    where = fabric("sipac", radix=8, levels=1)
+@claim("sipac", "S13", 3)
+@claim("sipac", "S15", 1)
+def steps_and_chunks(levels: int) -> list[int]:
+    """Steps, and chunks on every link in every step."""
+    where = fabric("sipac", radix=8, levels=levels)
     return _steps_and_chunks(where, generate("sipco", "all_reduce", where))
 
 
@@ -112,34 +95,11 @@ def ring() -> float:
     return _time_s(_one_link_each(), "ring")
 
 
-@claim("sipac", "S17m")
-def mesh_of_1024() -> float:
-    """SiPCO on a single switch of 1024 ports [s]."""
-    return _sipco_s(1024, 1, "retuned")
-
-
-@claim("sipac", "S18")
-def hierarchical_ring_of_root_p() -> float:
-    """Groups of √1024 [s]."""
-    return _hierarchical_ring_s(32)
-
-
-@claim("sipac", "S18g")
-def hierarchical_ring_of_small_groups() -> float:
-    """Groups of 8 [s]."""
-    return _hierarchical_ring_s(8)
-
-
-@claim("sipac", "S19")
-def sipco_of_1024() -> float:
-    """SiPCO on SiPAC(32, 2) [s]."""
-    return _sipco_s(32, 2, "retuned")
-
-
-@claim("sipac", "S19p")
-def sipco_of_1024_as_described() -> float:
-    """The same on the channels of section III-B [s]."""
-    return _sipco_s(32, 2, "published")
+@claim("sipac", "S18", 32)
+@claim("sipac", "S18g", 8)
+def _hierarchical_ring_s(group_size: int) -> float:
+    """Rings of neighbours, a ring of their leaders and the way back, 1024 nodes [s]."""
+    return _time_s(_one_link_each(), f"hierarchical_ring:group_size={group_size},distribution=pipeline")
 
 
 @claim("sipac", "S20")
@@ -171,12 +131,6 @@ def links() -> int:
     """Links between nodes and switches of SiPAC(8, 3)."""
     where = fabric("sipac")
     return where.num_nodes * where.ports_per_node
-
-
-@claim("sipac", "S24")
-def switches_of_512() -> int:
-    """Switches of SiPAC(8, 3)."""
-    return _num_switches(fabric("sipac"))
 
 
 @claim("sipac", "S25")
@@ -232,16 +186,16 @@ def _num_switches(where: Fabric) -> int:
     return where.num_nodes * neighbours // (r * (r - 1))
 
 
+@claim("sipac", "S13t", 8, 3, "retuned")
+@claim("sipac", "S13p", 8, 3, "published")
+@claim("sipac", "S17m", 1024, 1, "retuned")
+@claim("sipac", "S19", 32, 2, "retuned")
+@claim("sipac", "S19p", 32, 2, "published")
 @cache
 def _sipco_s(radix: int, levels: int, channels: str) -> float:
-    """SiPCO with links of 512 Gb/s [s]."""
+    """SiPCO with links of 512 Gb/s, on retuned channels or those of section III-B [s]."""
     where = fabric("sipac", radix=radix, levels=levels, node_rate=levels * LINK_RATE, channels=channels)
     return _time_s(where, "sipco")
-
-
-def _hierarchical_ring_s(group_size: int) -> float:
-    """Rings of neighbours, a ring of their leaders and the way back, 1024 nodes [s]."""
-    return _time_s(_one_link_each(), f"hierarchical_ring:group_size={group_size},distribution=pipeline")
 
 
 def _one_link_each() -> Fabric:

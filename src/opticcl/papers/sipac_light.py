@@ -60,20 +60,13 @@ def link_rate() -> float:
     return float(SHEET["comb_lines"]) * 128e9
 
 
-def _density(directions: int) -> float:
+@claim("sipac", "S8", 2)
+@claim("sipac", "S8o", 1)
+def density(directions: int) -> Found:
     """Of a link of 64 channels of 16 Gb/s on 0.4 mm^2 [bit/s/mm^2]."""
     link = fabric("sipac:radix=2,levels=1,wavelengths=64", node_rate=64 * 16e9)
-    return directions * link.node_rate_bits_per_s / AREA_MM2
-
-
-@claim("sipac", "S8")
-def density_both_ways() -> Found:
-    return found(_density(2), tbps=_density(2) / 1e12)
-
-
-@claim("sipac", "S8o")
-def density_one_way() -> float:
-    return _density(1)
+    value = directions * link.node_rate_bits_per_s / AREA_MM2
+    return found(value, tbps=value / 1e12)
 
 
 @claim("sipac", "S9")

@@ -124,8 +124,23 @@ def _time_s(spec: str, collective: str, size: int, engine: str = "closed_form", 
     return simulate(_plan(spec, collective), size, "sipac", engine=engine, **options).timeline.total_s
 
 
+@claim("sipac", "S29f", FITTED, "all_to_all", engine="flow")
+@claim("sipac", "S29l", SUPERPOD, "all_to_all")
+@claim("sipac", "S29p", SUPERPOD, "all_to_all", engine="packet")
+@claim("sipac", "S29u", FITTED, "scatter")
+@claim("sipac", "S29g", SUPERPOD, "gather", engine="packet")
+@claim("sipac", "S29s", SUPERPOD, "scatter", engine="packet")
+@claim("sipac", "S30", TORUS, "all_to_all")
+@claim("sipac", "S30f", TORUS, "all_to_all", engine="flow")
+@claim("sipac", "S31p", BCUBE, "scatter", engine="packet")
+@claim("sipac", "S31a", BCUBE, "all_to_all")
+@claim("sipac", "S31u", f"{BCUBE},routing=dimension_order", "scatter", EACH)
 def _slower(spec: str, collective: str, size: int = PAIR, engine: str = "closed_form", **options: Any) -> float:
-    """Time over SiPAC's; options of the engine are for the rival."""
+    """Time over SiPAC's; options of the engine are for the rival.
+
+    The closed form takes the longest path and then the most congested link, where the flow engine lets far and near messages
+    overlap. S31u, with the digits always in one order, is the largest of all that were tried.
+    """
     return _time_s(spec, collective, size, engine, **options) / _time_s(SIPAC, collective, size, engine)
 
 
@@ -134,54 +149,6 @@ def superpod_least() -> Found:
     """All-to-all, fitted; and with NVLink's latency left out or doubled."""
     none, twice = (f"{SUPERPOD},radix=32,leaf_latency={latency}" for latency in ("1us", "10us"))
     return found(_slower(FITTED, "all_to_all"), least=_slower(none, "all_to_all"), most=_slower(twice, "all_to_all"))
-
-
-@claim("sipac", "S29f")
-def superpod_least_by_flows() -> float:
-    """The same by the flow engine."""
-    return _slower(FITTED, "all_to_all", engine="flow")
-
-
-@claim("sipac", "S29l")
-def superpod_least_as_described() -> float:
-    """All-to-all with the fabric's preset: 40-port switches, NVLink's latency within a server only."""
-    return _slower(SUPERPOD, "all_to_all")
-
-
-@claim("sipac", "S29p")
-def superpod_least_by_packets() -> float:
-    """The same by the packet engine."""
-    return _slower(SUPERPOD, "all_to_all", engine="packet")
-
-
-@claim("sipac", "S29u")
-def superpod_most() -> float:
-    """One to all, over the root's own card."""
-    return _slower(FITTED, "scatter")
-
-
-@claim("sipac", "S29g")
-def superpod_gather_by_packets() -> float:
-    """All to one by the packet engine."""
-    return _slower(SUPERPOD, "gather", engine="packet")
-
-
-@claim("sipac", "S29s")
-def superpod_scatter_by_packets() -> float:
-    """One to all by the packet engine."""
-    return _slower(SUPERPOD, "scatter", engine="packet")
-
-
-@claim("sipac", "S30")
-def torus_most() -> float:
-    """All-to-all, fitted: the longest path and then the most congested link."""
-    return _slower(TORUS, "all_to_all")
-
-
-@claim("sipac", "S30f")
-def torus_most_by_flows() -> float:
-    """All-to-all by the flow engine, where far and near messages overlap."""
-    return _slower(TORUS, "all_to_all", engine="flow")
 
 
 @claim("sipac", "S30l")
@@ -194,24 +161,6 @@ def torus_least() -> Found:
 def bcube_least() -> Found:
     """One to all over the digits in turn."""
     return found(_slower(BCUBE, "scatter"), all_to_all=_slower(BCUBE, "all_to_all"))
-
-
-@claim("sipac", "S31p")
-def bcube_least_by_packets() -> float:
-    """The same by the packet engine."""
-    return _slower(BCUBE, "scatter", engine="packet")
-
-
-@claim("sipac", "S31a")
-def bcube_all_to_all() -> float:
-    """All-to-all."""
-    return _slower(BCUBE, "all_to_all")
-
-
-@claim("sipac", "S31u")
-def bcube_most() -> float:
-    """One to all, 1 MB to each, with the digits always in one order: the largest of all that were tried."""
-    return _slower(f"{BCUBE},routing=dimension_order", "scatter", EACH)
 
 
 @claim("sipac", "S31g")
@@ -314,17 +263,16 @@ def _hybrid_s(name: str, nodes: int, rate: float, model: int = MODEL) -> float:
     return _s(group, "mesh", "all_to_all") + _s(across, "ring", "all_reduce")
 
 
-def _slower_than_superpod(model: int = MODEL) -> Found:
-    """512 nodes: whether SiPAC is slower than the SuperPod at each rate, and between which rates it overtakes [Gb/s]."""
+@claim("sipac", "S33", 64)
+@claim("sipac", "S35", MODEL)
+def _slower_than_superpod(model: int) -> Found:
+    """512 nodes: whether SiPAC is slower than the SuperPod at each rate, and between which rates it overtakes [Gb/s].
+
+    Args: model: nodes of a model group: 64 with the mapping of the caption, 8 with that of the text.
+    """
     slower = [_hybrid_s("sipac", 512, rate, model) > _hybrid_s("superpod", 512, rate, model) for rate in RATES]
     first = slower.index(False)
     return found(slower, below=RATES[first - 1] / 1e9, above=RATES[first] / 1e9)
-
-
-@claim("sipac", "S33")
-def slower_with_the_mapping_of_the_caption() -> Found:
-    """Model groups of 64 nodes in place of 8."""
-    return _slower_than_superpod(64)
 
 
 @claim("sipac", "S34")
@@ -332,12 +280,6 @@ def similar_at_first() -> Found:
     """Slowest over fastest of BCube, SuperPod and SiPAC, 64 nodes of 128 Gb/s."""
     times = {name: _hybrid_s(name, 64, RATES[0]) * 1e3 for name in ("bcube", "superpod", "sipac")}
     return found(max(times.values()) / min(times.values()), **times)
-
-
-@claim("sipac", "S35")
-def slower_than_superpod_at_first() -> Found:
-    """Model groups of 8 nodes, as in the text."""
-    return _slower_than_superpod()
 
 
 @claim("sipac", "S36")

@@ -34,12 +34,6 @@ FIGURE_5 = tuple(f"nodes=1024,wavelengths={w}" for w in (4, 16, 64, 256))
 FIGURE_6 = tuple(f"nodes={n},wavelengths=64" for n in (1024, 2048, 3072, 4096))
 
 
-@claim("wrht", "W1")
-def tree_steps_of_15() -> int:
-    """Steps of the binary tree on 15 nodes."""
-    return _steps("nodes=15", "tree")
-
-
 @claim("wrht", "W2")
 def figure_2b() -> list[int]:
     """Steps, nodes of a group, representatives."""
@@ -54,16 +48,12 @@ def exchange_of_figure_2b() -> int:
     return _wavelengths(_verified("nodes=15,wavelengths=2"))[1]
 
 
-@claim("wrht", "W4")
-def collection_wavelengths() -> list[int]:
-    """Wavelengths of the first step for m = 2, 3, 4, 5, 8, 17, 32, 129."""
-    return [_collection(m) for m in (2, 3, 4, 5, 8, 17, 32, 129)]
-
-
-@claim("wrht", "W5")
-def collection_wavelengths_of_odd_groups() -> list[int]:
-    """The same for m = 3, 5, 17, 129."""
-    return [_collection(m) for m in (3, 5, 17, 129)]
+@claim("wrht", "W4", 2, 3, 4, 5, 8, 17, 32, 129)
+@claim("wrht", "W5", 3, 5, 17, 129)
+def collection_wavelengths(*group_sizes: int) -> list[int]:
+    """Wavelengths of the first step of a collection, for each number m of nodes of a group."""
+    algorithms = (f"wrht:group_size={m},variant=published" for m in group_sizes)
+    return [_wavelengths(_verified("nodes=1000", algorithm))[0] for algorithm in algorithms]
 
 
 @claim("wrht", "W6")
@@ -91,41 +81,24 @@ def _representatives(shape: str, group_size: int) -> int:
     return len(np.unique(made.step(made.num_steps // 2).src))
 
 
-@claim("wrht", "W8")
-def exchange_wavelengths_even() -> list[int]:
-    """Wavelengths in which 2, 4, 8, 16, 22 and 32 nodes all send to each other."""
-    return [_exchange(r) for r in (2, 4, 8, 16, 22, 32)]
-
-
-@claim("wrht", "W8o")
-def exchange_wavelengths_odd() -> list[int]:
-    """The same for 3, 5, 11, 15, 31 nodes."""
-    return [_exchange(r) for r in (3, 5, 11, 15, 31)]
+@claim("wrht", "W8", 2, 4, 8, 16, 22, 32)
+@claim("wrht", "W8o", 3, 5, 11, 15, 31)
+def exchange_wavelengths(*num_nodes: int) -> list[int]:
+    """Wavelengths in which each number of nodes all send to each other."""
+    return [_exchange(r) for r in num_nodes]
 
 
 @claim("wrht", "W9")
 def steps_in_all() -> list[int]:
     """Steps with and without an exchange on the last level."""
-    return [_steps(f"nodes={n}") for n in (1024, 3072)]
-
-
-@claim("wrht", "W10")
-def ring_steps() -> int:
-    """Steps of Ring."""
-    return _steps("nodes=1024", "ring")
+    return [steps_of(f"nodes={n}") for n in (1024, 3072)]
 
 
 @claim("wrht", "W11")
 def hierarchical_ring_steps() -> list[int]:
     """Steps of H-Ring, groups of 5, on 64 and on 4 wavelengths; the smaller is verified."""
     _verified("nodes=64,wavelengths=4", H_RING)
-    return [_steps(f"nodes=1024,wavelengths={w}", H_RING) for w in (64, 4)]
-
-
-@claim("wrht", "W12")
-def tree_steps() -> int:
-    """Steps of BT."""
-    return _steps("nodes=1024", "tree")
+    return [steps_of(f"nodes=1024,wavelengths={w}", H_RING) for w in (64, 4)]
 
 
 @claim("wrht", "W13")
@@ -144,7 +117,7 @@ def lemma_1() -> list[int]:
 @claim("wrht", "W15")
 def theorem_1() -> Found:
     """Time for BEiT-L [s]; steps, and those of lemma 1."""
-    return found(_times("nodes=1024", "wrht")[0], steps=_steps("nodes=1024"), printed=2 * ceil_log(129, 1024))
+    return found(_times("nodes=1024", "wrht")[0], steps=steps_of("nodes=1024"), printed=2 * ceil_log(129, 1024))
 
 
 @claim("wrht", "W16")
@@ -161,7 +134,7 @@ def longest_lightpath() -> list[int]:
 @claim("wrht", "W20")
 def figure_4_ratio() -> Found:
     """Time of m = 129 over time of m = 17; every step takes the same time, so this is the ratio of steps."""
-    short, long = (_steps("nodes=1024", f"wrht:group_size={m}") for m in (129, 17))
+    short, long = (steps_of("nodes=1024", f"wrht:group_size={m}") for m in (129, 17))
     nodes = _representatives("nodes=1024", 17)
     facts = {"short": short, "long": long, "by_formula": 2 * ceil_log(17, 1024)}
     return found(short / long, **facts, representatives=nodes, wavelengths=_exchange(nodes))
@@ -174,35 +147,38 @@ def figure_4_shape() -> list[int]:
     return [int(fell) for fell in np.diff(times) < 0]
 
 
-@claim("wrht", "W22")
-def figure_5_ring() -> Found:
-    """Reduction against Ring [%], fitted."""
-    return found(_reduction(FIGURE_5, "ring", *FITTED), more=_more_data("W22", FIGURE_5))
+@claim("wrht", "W22", "W22", FIGURE_5)
+@claim("wrht", "W27", "W27", FIGURE_6)
+def against_ring(id: str, figure: tuple[str, ...]) -> Found:
+    """Reduction against Ring [%], fitted; and the additional gradients with which the printed one results [%]."""
+    printed = printed_claims("wrht")[id]["published"]
+    scale = argument_of(lambda s: -reduction(figure, "ring", *FITTED, s), -printed, 0.9, 1.1, tolerance=1e-5)
+    return found(reduction(figure, "ring", *FITTED), more=100 * (scale - 1))
 
 
 @claim("wrht", "W22l")
 def figure_5_ring_literal() -> Found:
     """Reduction against Ring [%], as printed; and the fitted rate over the printed one."""
     fitted, printed = (fabric(f"terarack:{rate}").rate_bits_per_s for rate, _ in (FITTED, LITERAL))
-    return found(_reduction(FIGURE_5, "ring", *LITERAL), times=fitted / printed)
+    return found(reduction(FIGURE_5, "ring", *LITERAL), times=fitted / printed)
 
 
-@claim("wrht", "W23")
-def figure_5_hierarchical_ring() -> float:
-    """Reduction against H-Ring [%], fitted."""
-    return _reduction(FIGURE_5, H_RING, *FITTED)
+@claim("wrht", "W24", FIGURE_5)
+@claim("wrht", "W29", FIGURE_6)
+def against_tree(figure: tuple[str, ...]) -> Found:
+    """Reduction against BT [%], fitted; and the steps of all points of the figure in sum."""
+    steps, tree_steps = (sum(steps_of(shape, a) for shape in figure) for a in (FITTED[1], "tree"))
+    return found(reduction(figure, "tree", *FITTED), steps=steps, tree_steps=tree_steps)
 
 
-@claim("wrht", "W24")
-def figure_5_tree() -> Found:
-    """Reduction against BT [%], fitted."""
-    return found(_reduction(FIGURE_5, "tree", *FITTED), **_all_steps(FIGURE_5, FITTED[1]))
-
-
-@claim("wrht", "W24l")
-def figure_5_tree_literal() -> Found:
-    """Reduction against BT [%], as printed."""
-    return found(_reduction(FIGURE_5, "tree", *LITERAL), **_both_steps(FIGURE_5))
+@claim("wrht", "W24l", FIGURE_5)
+@claim("wrht", "W29l", FIGURE_6)
+def against_tree_literal(figure: tuple[str, ...]) -> Found:
+    """Reduction against BT [%], as printed; and the steps of each point by the printed formula and as described."""
+    by_formula, described = (
+        ", ".join(str(steps_of(shape, algorithm)) for shape in figure) for algorithm in (FITTED[1], LITERAL[1])
+    )
+    return found(reduction(figure, "tree", *LITERAL), by_formula=by_formula, described=described)
 
 
 @claim("wrht", "W26")
@@ -213,42 +189,6 @@ def figure_5_flat_rivals() -> list[int]:
     return [int(fell) for fell in (np.diff(times) < 0).ravel()]
 
 
-@claim("wrht", "W27")
-def figure_6_ring() -> Found:
-    """Reduction against Ring [%], fitted."""
-    return found(_reduction(FIGURE_6, "ring", *FITTED), more=_more_data("W27", FIGURE_6))
-
-
-@claim("wrht", "W27l")
-def figure_6_ring_literal() -> float:
-    """Reduction against Ring [%], as printed."""
-    return _reduction(FIGURE_6, "ring", *LITERAL)
-
-
-@claim("wrht", "W28")
-def figure_6_hierarchical_ring() -> float:
-    """Reduction against H-Ring [%], fitted, with the steps for m > w."""
-    return _reduction(FIGURE_6, f"{H_RING},distribution=pipeline", *FITTED)
-
-
-@claim("wrht", "W28w")
-def figure_6_hierarchical_ring_by_w() -> float:
-    """Reduction against H-Ring [%], fitted, with the steps for m <= w, as m = 5 and w = 64 have it."""
-    return _reduction(FIGURE_6, H_RING, *FITTED)
-
-
-@claim("wrht", "W29")
-def figure_6_tree() -> Found:
-    """Reduction against BT [%], fitted."""
-    return found(_reduction(FIGURE_6, "tree", *FITTED), **_all_steps(FIGURE_6, FITTED[1]))
-
-
-@claim("wrht", "W29l")
-def figure_6_tree_literal() -> Found:
-    """Reduction against BT [%], as printed."""
-    return found(_reduction(FIGURE_6, "tree", *LITERAL), **_both_steps(FIGURE_6))
-
-
 @claim("wrht", "W30")
 def lowest_everywhere() -> Found:
     """Points of figure 6 where Ring is faster than WRHT, fitted."""
@@ -257,7 +197,7 @@ def lowest_everywhere() -> Found:
     for shape in FIGURE_6:
         ours, ring = (_times(f"{shape},{rate}", a) for a in (algorithm, "ring"))
         slower += [f"{name} {shape.split(',')[0]}" for name, a, b in zip(names, ours, ring, strict=True) if a > b]
-    return found(slower, steps=_steps(FIGURE_6[0], algorithm), described=_steps(FIGURE_6[0]))
+    return found(slower, steps=steps_of(FIGURE_6[0], algorithm), described=steps_of(FIGURE_6[0]))
 
 
 @claim("wrht", "W40")
@@ -285,8 +225,12 @@ def _rows_first(shape: str, group_size: int) -> bool:
     return down > 0 and in_row == [True] * down + [False] * (len(in_row) - 2 * down) + [True] * down
 
 
+@claim("wrht", "W1", "nodes=15", "tree")
+@claim("wrht", "W10", "nodes=1024", "ring")
+@claim("wrht", "W12", "nodes=1024", "tree")
 @cache
-def _steps(shape: str, algorithm: str = "wrht") -> int:
+def steps_of(shape: str, algorithm: str = "wrht") -> int:
+    """Steps of an all-reduce on a TeraRack."""
     return generate(algorithm, "all_reduce", fabric(f"terarack:{shape}")).num_steps
 
 
@@ -301,10 +245,6 @@ def _wavelengths(plan: CircuitPlan) -> list[int]:
     """Wavelengths used in each step."""
     steps = (plan.rounds(i)[0] for i in range(plan.schedule.num_steps))
     return [len(np.unique(circuits.wavelength_lo)) for circuits in steps]
-
-
-def _collection(group_size: int) -> int:
-    return _wavelengths(_verified("nodes=1000", f"wrht:group_size={group_size},variant=published"))[0]
 
 
 def _exchange(num_nodes: int) -> int:
@@ -323,8 +263,14 @@ def _profile(shape: str, algorithm: str) -> Profile:
     return profile(plan.circuits, assumptions("wrht"))
 
 
-def _reduction(shapes: tuple[str, ...], rival: str, rate: str, algorithm: str, scale: float = 1.0) -> float:
+@claim("wrht", "W23", FIGURE_5, H_RING, *FITTED)
+@claim("wrht", "W27l", FIGURE_6, "ring", *LITERAL)
+@claim("wrht", "W28", FIGURE_6, f"{H_RING},distribution=pipeline", *FITTED)
+@claim("wrht", "W28w", FIGURE_6, H_RING, *FITTED)
+def reduction(shapes: tuple[str, ...], rival: str, rate: str, algorithm: str, scale: float = 1.0) -> float:
     """Reduction of the sum of all bars of a figure against the rival's [%].
+
+    H-Ring has the steps for m <= w, as m = 5 and w = 64 have it, or with its pipeline those for m > w.
 
     Args:
         shapes: of the ring, one per group of bars.
@@ -335,25 +281,3 @@ def _reduction(shapes: tuple[str, ...], rival: str, rate: str, algorithm: str, s
     """
     ours, theirs = (sum(sum(_times(f"{shape},{rate}", a, scale)) for shape in shapes) for a in (algorithm, rival))
     return 100 * (1 - ours / theirs)
-
-
-def _more_data(id: str, shapes: tuple[str, ...]) -> float:
-    """Additional gradients with which the printed reduction against Ring results [%]."""
-    printed = printed_claims("wrht")[id]["published"]
-    scale = argument_of(lambda s: -_reduction(shapes, "ring", *FITTED, s), -printed, 0.9, 1.1, tolerance=1e-5)
-    return 100 * (scale - 1)
-
-
-def _all_steps(shapes: tuple[str, ...], algorithm: str) -> dict[str, int]:
-    """Steps of all points of a figure in sum, of WRHT and of BT, as facts."""
-    return {
-        name: sum(_steps(shape, a) for shape in shapes) for name, a in (("steps", algorithm), ("tree_steps", "tree"))
-    }
-
-
-def _both_steps(shapes: tuple[str, ...]) -> dict[str, str]:
-    """Steps of each point of a figure by the printed formula and by the algorithm as described, as facts."""
-    return {
-        name: ", ".join(str(_steps(shape, algorithm)) for shape in shapes)
-        for name, algorithm in (("by_formula", FITTED[1]), ("described", LITERAL[1]))
-    }

@@ -10,43 +10,25 @@ from opticcl.schedule import generate
 MODELS = ("BEiT", "VGG16", "AlexNet", "ResNet50")
 
 
-def _slower_than_rings(rate: str, algorithm: str) -> list[str]:
+@claim("wrht", "W25", *FITTED)
+@claim("wrht", "W25l", *LITERAL)
+def slower_than_rings(rate: str, algorithm: str) -> list[str]:
     """Models for which WRHT takes longer than Ring and than H-Ring with the fewest wavelengths of figure 5."""
     shape = f"{FIGURE_5[0]},{rate}"
     ours, ring, h_ring = (_times(shape, a) for a in (algorithm, "ring", H_RING))
     return [name for name, *t in zip(MODELS, ours, ring, h_ring, strict=True) if t[0] > max(t[1:])]
 
 
-@claim("wrht", "W25")
-def slower_with_few_wavelengths() -> list[str]:
-    """Fitted."""
-    return _slower_than_rings(*FITTED)
-
-
-@claim("wrht", "W25l")
-def slower_with_few_wavelengths_literal() -> list[str]:
-    """As printed."""
-    return _slower_than_rings(*LITERAL)
-
-
-def _steps(algorithm: str) -> list[int]:
-    return [generate(algorithm, "all_reduce", fabric(f"terarack:{shape}")).num_steps for shape in FIGURE_6]
-
-
-@claim("wrht", "W31")
-def steps_of_figure_6() -> list[int]:
-    """With the steps that the averages need."""
-    return _steps(FITTED[1])
-
-
-@claim("wrht", "W31l")
-def steps_of_figure_6_literal() -> Found:
-    """Of the algorithm as it is described."""
-    steps = _steps(LITERAL[1])
+@claim("wrht", "W31", FITTED[1])
+@claim("wrht", "W31l", LITERAL[1])
+def steps_of_figure_6(algorithm: str) -> Found:
+    """Steps that the averages need, or of the algorithm as it is described."""
+    steps = [generate(algorithm, "all_reduce", fabric(f"terarack:{shape}")).num_steps for shape in FIGURE_6]
     return found(steps, rise=100 * (steps[2] / steps[0] - 1))
 
 
-def _tree_is_worst(rate: str, algorithm: str) -> list[str]:
+@claim("wrht", "W32l", *LITERAL)
+def trees_worst(rate: str, algorithm: str) -> list[str]:
     """Models for which BT takes longest at every number of nodes."""
     worst = dict.fromkeys(MODELS, True)
     for shape in FIGURE_6:
@@ -61,7 +43,7 @@ def tree_is_worst() -> Found:
     """Fitted."""
     most = {name: _largest_rate(i) for i, name in enumerate(MODELS)}
     low, high = max(most["AlexNet"], most["ResNet50"]), min(most["BEiT"], most["VGG16"])
-    return found(_tree_is_worst(*FITTED), low=low, high=high)
+    return found(trees_worst(*FITTED), low=low, high=high)
 
 
 def _largest_rate(which: int) -> float:
@@ -79,9 +61,3 @@ def _largest_rate(which: int) -> float:
         (a, b), *rivals = lines
         least = min([least, *((b - other_b) / (other_a - a) for other_a, other_b in rivals if other_a > a)])
     return least
-
-
-@claim("wrht", "W32l")
-def tree_is_worst_literal() -> list[str]:
-    """As printed."""
-    return _tree_is_worst(*LITERAL)

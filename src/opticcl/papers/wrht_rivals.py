@@ -15,9 +15,9 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric
 from opticcl.papers import Found, claim, found, printed_claims
-from opticcl.papers.wrht import BYTES, FIGURE_6, H_RING, PARAMETERS, _steps
+from opticcl.papers.wrht import BYTES, FIGURE_6, H_RING, PARAMETERS, steps_of
 from opticcl.papers.wrht import FITTED as FITTED_OPTICAL
-from opticcl.papers.wrht import _reduction as optical_reduction
+from opticcl.papers.wrht import reduction as optical_reduction
 from opticcl.plans.plan import compile
 from opticcl.simulate import profile
 
@@ -42,7 +42,13 @@ def _times(fabric_name: str, algorithm: str, rate: str) -> np.ndarray:
     return np.array(rows)
 
 
-def _reduction(ours: str, theirs: str, rate: str = FITTED, electrical_rate: str | None = None) -> float:
+@claim("wrht", "W33l", "ring", "ring", LITERAL)
+@claim("wrht", "W34", WRHT, "ring")
+@claim("wrht", "W34l", WRHT, "ring", LITERAL)
+@claim("wrht", "W34c", WRHT, "ring", FITTED, CANDIDATE)
+@claim("wrht", "W35", WRHT, "recursive_doubling")
+@claim("wrht", "W35c", WRHT, "recursive_doubling", FITTED, CANDIDATE)
+def reduction(ours: str, theirs: str, rate: str = FITTED, electrical_rate: str | None = None) -> float:
     """Reduction of the sum of all bars of an algorithm on the ring against one on the tree [%].
 
     Args:
@@ -61,66 +67,32 @@ def _printed(id: str) -> float:
 @claim("wrht", "W33")
 def ring_against_ring() -> Found:
     """O-Ring against E-Ring [%], fitted."""
-    reduction = _reduction("ring", "ring")
-    return found(reduction, off=abs(reduction - _printed("W33")))
-
-
-@claim("wrht", "W33l")
-def ring_against_ring_literal() -> float:
-    """The same with 40 Gb/s [%]."""
-    return _reduction("ring", "ring", LITERAL)
+    percent = reduction("ring", "ring")
+    return found(percent, off=abs(percent - _printed("W33")))
 
 
 @claim("wrht", "W33c")
 def ring_against_ring_candidate() -> Found:
     """The same with another rate of the tree [%]; and how far the worst of the three averages is from the printed one [%]."""
     pairs = {"W33": ("ring", "ring"), "W34": (WRHT, "ring"), "W35": (WRHT, "recursive_doubling")}
-    ours = {id: _reduction(*pair, FITTED, CANDIDATE) for id, pair in pairs.items()}
+    ours = {id: reduction(*pair, FITTED, CANDIDATE) for id, pair in pairs.items()}
     return found(ours["W33"], worst=max(100 * abs(value / _printed(id) - 1) for id, value in ours.items()))
-
-
-@claim("wrht", "W34")
-def wrht_against_ring() -> float:
-    """WRHT as described against E-Ring [%], fitted rate."""
-    return _reduction(WRHT, "ring")
 
 
 @claim("wrht", "W34p")
 def wrht_of_the_averages_against_ring() -> Found:
     """WRHT without an exchange, as figures 5 and 6 were computed, against E-Ring [%]."""
-    by_formula, described = (_steps(f"nodes={NODES[-1]},wavelengths=64", algorithm) for algorithm in (PUBLISHED, WRHT))
-    return found(_reduction(PUBLISHED, "ring"), by_formula=by_formula, described=described)
-
-
-@claim("wrht", "W34l")
-def wrht_against_ring_literal() -> float:
-    """WRHT as described against E-Ring with 40 Gb/s [%]."""
-    return _reduction(WRHT, "ring", LITERAL)
-
-
-@claim("wrht", "W34c")
-def wrht_against_ring_candidate() -> float:
-    """WRHT as described against E-Ring with another rate of the tree [%]."""
-    return _reduction(WRHT, "ring", FITTED, CANDIDATE)
-
-
-@claim("wrht", "W35")
-def wrht_against_recursive_doubling() -> float:
-    """WRHT as described against E-RD [%], fitted rate."""
-    return _reduction(WRHT, "recursive_doubling")
+    by_formula, described = (
+        steps_of(f"nodes={NODES[-1]},wavelengths=64", algorithm) for algorithm in (PUBLISHED, WRHT)
+    )
+    return found(reduction(PUBLISHED, "ring"), by_formula=by_formula, described=described)
 
 
 @claim("wrht", "W35p")
 def wrht_of_the_averages_against_recursive_doubling() -> Found:
     """WRHT without an exchange against E-RD [%]."""
-    off = 100 * abs(_reduction(PUBLISHED, "ring") / _printed("W34") - 1)
-    return found(_reduction(PUBLISHED, "recursive_doubling"), off=off)
-
-
-@claim("wrht", "W35c")
-def wrht_against_recursive_doubling_candidate() -> float:
-    """WRHT as described against E-RD with another rate of the tree [%]."""
-    return _reduction(WRHT, "recursive_doubling", FITTED, CANDIDATE)
+    off = 100 * abs(reduction(PUBLISHED, "ring") / _printed("W34") - 1)
+    return found(reduction(PUBLISHED, "recursive_doubling"), off=off)
 
 
 @claim("wrht", "W36")
@@ -161,7 +133,7 @@ def averages_of_the_abstract() -> Found:
         optical_reduction(FIGURE_6, rival, *FITTED_OPTICAL)
         for rival in ("ring", f"{H_RING},distribution=pipeline", "tree")
     ]
-    electrical = [_reduction(WRHT, rival) for rival in ("ring", "recursive_doubling")]
+    electrical = [reduction(WRHT, rival) for rival in ("ring", "recursive_doubling")]
     averages = [round(value, 2) for value in (*optical, *electrical)]
     printed = printed_claims("wrht")["W37"]["published"]
     near = sum(abs(ours / theirs - 1) <= 0.05 for ours, theirs in zip(averages, printed, strict=True))
