@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
-import select
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, Generic, TypeVar
 
 from opticcl.errors import ParameterError
@@ -41,11 +40,14 @@ LEAST_CAP = 1 << 29
 SMALL = 16
 """A part is small whose weight is such a part of what each process has to do."""
 
-MOST_READ = 1 << 18
-"""Read at once [bytes]."""
+VALUE, END = "value", "end"
+"""Kinds of a message of a process."""
 
-LENGTH_BYTES = 8
-"""Of the length of a message [bytes]."""
+_to_parent: Connection
+"""In a process: its pipe to the parent."""
+
+MOST_VALUES = 256
+"""Of one process, before another one is asked [count]."""
 
 PAUSE_S = 0.004
 """Before values are received: many at once cost this process, which shares the cores, less [s]."""
@@ -90,121 +92,32 @@ def each(
     Raises: what the first part raises that raises anything.
     """
     jobs = min(jobs, count)
-    if jobs < 2 or sys.platform != "linux" or threading.active_count() > 1:  # forking would lose other threads
+    if jobs < 2 or not _can_fork():
         return [work(i, progress) for i in range(count)]
     order = sorted(range(count), key=lambda i: -weights[i]) if weights else list(range(count))
-    found: dict[int, tuple[R]] = {}
+    results: dict[int, tuple[R]] = {}
     if weights and weights[order[-1]] * jobs * SMALL <= sum(weights):
         with suppress(Exception):  # raised below, by the first part that raises anything
-            found[order[-1]] = (work(order[-1], progress),)
+            results[order[-1]] = (work(order[-1], progress),)
         order.pop()
+
+    def part(i: int) -> Iterator[tuple[bool, Any]]:
+        def report(label: str, done: int = 0, total: int = 0, /) -> None:
+            _to_parent.send((VALUE, (False, (label, done, total))))
+
+        yield True, work(i, report)
+
+    total = len(order) + len(results)
     if len(order) > 1:
-        _in_processes(work, order, min(jobs, len(order)), progress, found)
-    return [found[i][0] if i in found else work(i, progress) for i in range(count)]
-
-
-def _in_processes(
-    work: Callable[[int, ProgressCallback], R],
-    order: Sequence[int],
-    jobs: int,
-    progress: ProgressCallback,
-    found: dict[int, tuple[R]],
-) -> None:
-    """Add results by number, as far as the processes have any.
-
-    Args:
-        work, jobs, progress: as of `each`.
-        order: of the parts.
-        found: results so far.
-    """
-    context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, _available_bytes() // 2 // jobs)
-    waiting, total = list(order)[::-1], len(order) + len(found)
-    workers: dict[Connection, Any] = {}
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        for _ in range(jobs):
-            here, there = context.Pipe()
-            process = context.Process(target=_work, args=(work, there, here, [*workers], cap), daemon=True)
-            process.start()
-            there.close()
-            workers[here] = process
-            here.send(waiting.pop())
-        busy = set(workers)
-        while busy:
-            for connection in wait(list(busy)):
-                assert isinstance(connection, Connection)
-                try:
-                    kind, number, value = connection.recv()
-                except (EOFError, OSError):  # the process ended
-                    busy.discard(connection)
-                    continue
-                if kind == "progress":
-                    label, *counts = value
-                    progress(f"{label} ({len(found)} of {total} done)", *counts)
-                    continue
-                if kind == "result":
-                    found[number] = (value,)
-                if waiting:
-                    connection.send(waiting.pop())
-                else:
-                    connection.send(None)
-                    busy.discard(connection)
-    finally:
-        for connection, process in workers.items():
-            process.terminate()
-            connection.close()
-        for process in workers.values():
-            process.join()
-
-
-def _work(
-    work: Callable[[int, ProgressCallback], Any],
-    mine: Connection,
-    parents: Connection,
-    others: list[Connection],
-    cap: int,
-) -> None:
-    """What a process does: parts by number, until there are none.
-
-    Args:
-        work: of `each`.
-        mine: to the parent.
-        parents: its other end, and `others` those of other processes: closed, so that these end when the parent ends.
-        others: see above.
-        cap: memory that it may take in addition [bytes].
-    """
-    _begin((parents, *others), cap)
-    while (number := mine.recv()) is not None:
-
-        def report(label: str, done: int = 0, total: int = 0, /, number: int = number) -> None:
-            mine.send(("progress", number, (label, done, total)))
-
-        try:
-            mine.send(("result", number, work(number, report)))
-        except (BrokenPipeError, EOFError):
-            return
-        except Exception:  # done again by the parent, which raises it
-            mine.send(("failed", number, None))
-
-
-def _begin(inherited: Iterable[Connection], cap: int) -> None:
-    """Prepare a process: the parent ends it, and its memory is capped.
-
-    Args:
-        inherited: ends of pipes that belong to the parent.
-        cap: memory that it may take in addition [bytes].
-    """
-    import resource
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()
-    for connection in inherited:
-        connection.close()
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = _data_bytes() + cap
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
+        with closing(events(part, deque(order), jobs=min(jobs, len(order)))) as stream:
+            for event in filter(None, stream):
+                for is_result, value in event.values:
+                    if is_result:
+                        results[event.item] = (value,)
+                    else:
+                        label, *counts = value
+                        progress(f"{label} ({len(results)} of {total} done)", *counts)
+    return [results[i][0] if i in results else work(i, progress) for i in range(count)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,51 +152,44 @@ def events(
         jobs: processes [count].
         patience_s: most time between two events [s].
     """
-    if sys.platform != "linux" or threading.active_count() > 1:  # forking would lose other threads
+    if not _can_fork():
         yield from _events_here(work, waiting)
         return
-    context = multiprocessing.get_context("fork")
-    cap = max(LEAST_CAP, _available_bytes() // 2 // jobs)
-    workers: dict[Connection, Any] = {}
-    inboxes: dict[Connection, bytearray] = {}
+    context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, _available_bytes() // 2 // jobs)
+    workers: dict[Connection, BaseProcess] = {}
     items: dict[Connection, T] = {}
-    poller, numbered = select.poll(), dict[int, Connection]()  # made once, as `wait` makes one at each call
-
-    def forget(connection: Connection) -> None:
-        poller.unregister(connection)
-        del numbered[connection.fileno()], workers[connection], inboxes[connection]
-        connection.close()
-
     try:
         while waiting or items:
             while waiting and len(items) < jobs:
-                idle = next((one for one in workers if one not in items), None)
+                idle = next((connection for connection in workers if connection not in items), None)
                 if idle is None:
                     sys.stdout.flush()
                     sys.stderr.flush()
                     idle, there = context.Pipe()
-                    process = context.Process(target=_serve, args=(work, there, [idle, *workers], cap), daemon=True)
-                    process.start()
+                    workers[idle] = context.Process(
+                        target=_serve, args=(work, there, [idle, *workers], cap), daemon=True
+                    )
+                    workers[idle].start()
                     there.close()
-                    workers[idle], inboxes[idle], numbered[idle.fileno()] = process, bytearray(), idle
-                    poller.register(idle, select.POLLIN)
                 items[idle] = waiting.popleft()
                 with suppress(OSError):  # it ended: found below
                     idle.send(items[idle])
             time.sleep(PAUSE_S)
-            ready = [numbered[number] for number, _ in poller.poll(1000 * patience_s)]
+            ready = wait(list(workers), patience_s)
             if not ready:
                 yield None
             for connection in ready:
-                if connection not in items:  # it ended while it had nothing to do
-                    forget(connection)
-                    continue
-                event = _received(connection, inboxes[connection], items[connection], workers[connection], cap)
-                if event.ended:
-                    del items[connection]
-                if event.crash:
-                    forget(connection)
-                yield event
+                assert isinstance(connection, Connection)
+                event: Event[T, R] | None = None
+                if connection in items:
+                    event = _received(connection, items[connection], workers[connection])
+                if event is None or event.crash:  # it has ended, perhaps while it had nothing to do
+                    workers.pop(connection)
+                    connection.close()
+                if event is not None:
+                    if event.ended:
+                        del items[connection]
+                    yield event
     finally:
         for connection, process in workers.items():
             process.terminate()
@@ -292,98 +198,78 @@ def events(
             process.join()
 
 
-def _received(connection: Connection, inbox: bytearray, item: T, process: Any, cap: int) -> Event[T, Any]:
-    """What a process sent, or how it ended; after an exception it is ended.
-
-    Args:
-        connection: to the process.
-        inbox: what arrived of a message that is not whole yet; changed.
-        item: that it works on.
-        process: see above.
-        cap: memory that it may take [bytes].
-    """
+def _received(connection: Connection, item: T, process: BaseProcess) -> Event[T, Any]:
+    """What a process sent, or how it ended; after an exception it ends by itself."""
+    values: list[Any] = []
     try:
-        arrived = os.read(connection.fileno(), MOST_READ)
-    except OSError:
-        arrived = b""
-    inbox += arrived
-    values = []
-    for kind, value in _messages(inbox):
-        if kind == "value":
+        while len(values) < MOST_VALUES and connection.poll():
+            kind, value = connection.recv()
+            if kind != VALUE:
+                return Event(item, tuple(values), True, value)
             values.append(value)
-            continue
-        if kind == "end":
-            return Event(item, tuple(values), True)
-        process.terminate()
+    except (EOFError, OSError):
         process.join()
-        return Event(item, tuple(values), True, value or f"out of memory: more than {cap / 1e9:.1f} GB")
-    if arrived:
-        return Event(item, tuple(values))
-    process.join()
-    code = process.exitcode
-    return Event(item, tuple(values), True, signal.Signals(-code).name if code < 0 else f"exit code {code}")
+        code = process.exitcode or 0
+        return Event(item, tuple(values), True, signal.Signals(-code).name if code < 0 else f"exit code {code}")
+    return Event(item, tuple(values))
 
 
-def _messages(inbox: bytearray) -> list[tuple[str, Any]]:
-    """Whole messages, which are removed: each is its length and its pickle, as `_send` writes them."""
-    found, begin = [], 0
-    while len(inbox) >= (body := begin + LENGTH_BYTES):
-        end = body + int.from_bytes(inbox[begin:body], "big")
-        if len(inbox) < end:
-            break
-        found.append(pickle.loads(inbox[body:end]))
-        begin = end
-    del inbox[:begin]
-    return found
-
-
-def _send(to: int, kind: str, value: Any) -> None:
-    """Write a message to a file descriptor; many of them are read at once, which `Connection.recv` cannot."""
-    pickled = pickle.dumps((kind, value))
-    left = memoryview(len(pickled).to_bytes(LENGTH_BYTES, "big") + pickled)
-    while left:
-        left = left[os.write(to, left) :]
-
-
-def _serve(work: Callable[[T], Iterator[Any]], mine: Connection, inherited: list[Connection], cap: int) -> None:
-    """What a process does: items until there are none, or until one raises an exception.
+def _serve(work: Callable[[T], Iterator[Any]], pipe: Connection, inherited: list[Connection], cap: int) -> None:
+    """Body of a process: items until there are none, or until one raises an exception.
 
     Args:
         work: of `events`.
-        mine: to the parent.
-        inherited: ends of pipes that belong to the parent.
+        pipe: to the parent.
+        inherited: ends of pipes that belong to the parent, closed so that those of other processes end with it.
         cap: memory that it may take in addition [bytes].
     """
-    _begin(inherited, cap)
-    to = mine.fileno()
+    global _to_parent
+    import resource
+
+    _to_parent = pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends all
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
+    for connection in inherited:
+        connection.close()
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _data_bytes() + cap
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent ended
-        while True:
-            item = mine.recv()
+        crash = ""
+        while not crash:
+            item = pipe.recv()
             try:
                 for value in work(item):
-                    _send(to, "value", value)
+                    pipe.send((VALUE, value))
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 return
             except MemoryError:
-                _send(to, "failed", "")
-                return
+                crash = f"out of memory: more than {cap / 1e9:.1f} GB"
             except Exception as error:
-                _send(to, "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:500])
-                return
-            _send(to, "end", None)
+                crash = _words(error)
+            pipe.send((END, crash))
 
 
 def _events_here(work: Callable[[T], Iterator[R]], waiting: deque[T]) -> Iterator[Event[T, R]]:
     """`events` in this process."""
     while waiting:
-        item = waiting.popleft()
-        crash = ""
+        item, crash = waiting.popleft(), ""
         try:
             for value in work(item):
                 yield Event(item, (value,))
         except Exception as error:
-            crash = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+            crash = _words(error)
         yield Event(item, (), True, crash)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+
+
+def _can_fork() -> bool:
+    """Whether processes can be forked: with other threads that would lose them."""
+    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def _available_bytes() -> int:
