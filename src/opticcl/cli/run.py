@@ -218,7 +218,7 @@ def _numbers(request: RunRequest) -> tuple[list[int], Any, float]:
 
     Raises: ParameterError: one of them is invalid.
     """
-    from opticcl.execute.rank_data import numeric_type
+    from opticcl.execute.reference import numeric_type
     from opticcl.units import message_size, quantity
 
     if request.repeat < 1:

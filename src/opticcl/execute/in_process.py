@@ -51,13 +51,13 @@ def execute(
     fits = STATE_BYTES // (layout.before.size * layout.dtype.itemsize)
     slices = -(-layout.width // max(fits, LEAST_ROW_BYTES // layout.dtype.itemsize))
     width = -(-layout.width // slices)
-    prepared, add = _prepared(schedule, layout), _adder(layout.dtype)
+    prepared = _prepared(schedule, layout)
     for number, first in enumerate(range(0, layout.width, width)):
         state = np.empty((*shape, min(width, layout.width - first)), layout.dtype)
         load(layout, given, first, state)
         places = state.reshape(-1, state.shape[2])
         for i in range(schedule.num_steps):
-            _run_step(places, prepared(i), add)
+            _run_step(places, prepared(i))
             progress("run the steps", number * schedule.num_steps + i + 1, slices * schedule.num_steps)
         store(layout, state, first, results)
     return results
@@ -79,23 +79,7 @@ class _PreparedStep(NamedTuple):
     given_up: IntArray | None = None
 
 
-Add = Callable[[np.ndarray, IntArray, np.ndarray], None]
-"""(places, which of them, rows to be added to those), in place."""
-
-
-def _adder(dtype: np.dtype) -> Add:
-    if dtype == np.float16:
-        from opticcl.execute.halves import add_halves
-
-        return add_halves
-
-    def add(places: np.ndarray, to: IntArray, sent: np.ndarray) -> None:
-        places[to] += sent
-
-    return add
-
-
-def _run_step(places: np.ndarray, step: _PreparedStep, add: Add) -> None:
+def _run_step(places: np.ndarray, step: _PreparedStep) -> None:
     """One step in place on (places, elements); all sends see the data before the step."""
     sent = places[step.source]
     if step.given_up is not None:
@@ -104,7 +88,7 @@ def _run_step(places: np.ndarray, step: _PreparedStep, add: Add) -> None:
         rows, to = step.copies
         places[to] = sent[rows]
     for rows, to in step.turns:
-        add(places, to, sent[rows])
+        places[to] += sent[rows]
 
 
 def _prepared(schedule: Schedule, layout: MessageLayout) -> Callable[[int], _PreparedStep]:

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.execute.buffers import read_inputs
-from opticcl.execute.loop import Exchange, chunk_width, load_state, play, store_result
-from opticcl.execute.ranks import rank_schedules
+from opticcl.execute.lockstep import execute_by_ranks
+from opticcl.execute.loop import Exchange
 from opticcl.ir import CircuitPlan, IntArray, ProgressCallback, Transfers, Violation, no_progress
 from opticcl.optics.emulator import COLLIDED
 from opticcl.optics.plan_light import PlanLight
@@ -63,39 +62,16 @@ def execute_by_light(
     Raises: UnsupportedError, ParameterError: no light, too many elements, an unknown device, or arrays that do not fit.
     """
     light, use = PlanLight(plan, changes), LightUse()
-    layout, given = read_inputs(plan.schedule.collective, arrays)
-    schedules = rank_schedules(plan.schedule)
-    length = int(np.prod(layout.shape, dtype=np.int64))
-    width = chunk_width(schedules[0], length)
-    states = [
-        load_state(cut, given[cut.rank].ravel() if cut.rank in given else None, length, layout.dtype)
-        for cut in schedules
-    ]
 
-    def add(target: np.ndarray, source: np.ndarray) -> None:
-        target += source
-
-    players = [
-        play(cut, state, np.empty((cut.stage_rows, width), layout.dtype), add)
-        for cut, state in zip(schedules, states, strict=True)
-    ]
-    for step in range(plan.schedule.num_steps):
-        exchanges = [next(player) for player in players]
-        _carry(light, use, step, plan.schedule.step(step), exchanges, width)
+    def carry(exchanges: list[Exchange]) -> None:
+        step = exchanges[0].step
+        _carry(light, use, step, plan.schedule.step(step), exchanges)
         progress("run the steps by light", step + 1, plan.schedule.num_steps)
-    for player in players:
-        next(player, None)
-    results: list[np.ndarray | None] = []
-    for cut, state in zip(schedules, states, strict=True):
-        flat = store_result(cut, state, length)
-        shape = layout.shape if flat is None or flat.size == length else layout.block_shape
-        results.append(None if flat is None else flat.reshape(shape))
-    return results, use
+
+    return execute_by_ranks(plan.schedule, arrays, carry), use
 
 
-def _carry(
-    light: PlanLight, use: LightUse, step: int, transfers: Transfers, exchanges: list[Exchange], width: int
-) -> None:
+def _carry(light: PlanLight, use: LightUse, step: int, transfers: Transfers, exchanges: list[Exchange]) -> None:
     """Carry the messages of a step.
 
     Args:
@@ -104,7 +80,6 @@ def _carry(
         step: its number.
         transfers: of the step.
         exchanges: messages of each rank.
-        width: elements of a chunk [count].
     """
     messages = {(rank, peer): rows for rank, exchange in enumerate(exchanges) for peer, rows in exchange.sends}
     if not messages:
@@ -112,6 +87,7 @@ def _carry(
     pairs = sorted(messages)
     sent = np.concatenate([messages[pair].ravel() for pair in pairs])
     received = np.zeros_like(sent)
+    width = messages[pairs[0]].shape[1]  # of a chunk
     begin, size = _places(transfers, pairs, [messages[pair].size for pair in pairs], width, step)
     for one in light.rounds(step, transfers):
         use.rounds += 1

@@ -6,25 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import UnsupportedError
 from opticcl.execute.ranks import RankSchedule
-from opticcl.execute.reference import LARGEST_VALUE, OWN_BLOCK_FIRST
+from opticcl.execute.reference import LARGEST_VALUE, OWN_BLOCK_FIRST, least_length
 
-__all__ = ["expected_row", "given_length", "message_length", "numeric_type", "random_row", "result_length"]
-
-
-def numeric_type(name: str) -> np.dtype:
-    """The NumPy type of that name.
-
-    Raises: ParameterError: none, or not numeric.
-    """
-    try:
-        dtype = np.dtype(name)
-    except TypeError:
-        raise ParameterError(f"--dtype: {name!r} is not a NumPy type; try int64 or float32") from None
-    if dtype.kind not in "biufc":
-        raise ParameterError(f"--dtype: {name!r} cannot be added; try int64 or float32")
-    return dtype
+__all__ = ["expected_row", "given_length", "message_length", "random_row", "result_length"]
 
 
 def message_length(schedule: RankSchedule, size_bytes: int, itemsize: int) -> int:
@@ -35,10 +21,7 @@ def message_length(schedule: RankSchedule, size_bytes: int, itemsize: int) -> in
         size_bytes: size of the whole message [bytes].
         itemsize: size of an element [bytes].
     """
-    chunks = schedule.num_chunks // schedule.blocks
-    block = max(1, -(-size_bytes // (itemsize * schedule.blocks)))
-    chunk = -(-block // chunks)
-    return schedule.blocks * max(block, (chunks - 1) * chunk + 1)
+    return least_length(schedule.num_chunks, schedule.blocks, size_bytes, itemsize)
 
 
 def given_length(schedule: RankSchedule, length: int) -> int:

@@ -19,14 +19,44 @@ SLICE = 1 << 18  # elements that are added at a time: fits into a cache for a fe
 
 __all__ = [
     "expected_results",
+    "least_length",
     "load_arrays",
     "matches",
     "message_bytes",
     "message_elements",
+    "numeric_type",
     "random_arrays",
     "save_arrays",
     "wrong_ranks",
 ]
+
+
+def numeric_type(name: str) -> np.dtype:
+    """The NumPy type of that name.
+
+    Raises: ParameterError: none, or not numeric.
+    """
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        raise ParameterError(f"--dtype: {name!r} is not a NumPy type; try int64 or float32") from None
+    if dtype.kind not in "biufc":
+        raise ParameterError(f"--dtype: {name!r} cannot be added; try int64 or float32")
+    return dtype
+
+
+def least_length(num_chunks: int, blocks: int, size_bytes: int, itemsize: int) -> int:
+    """Elements of the smallest message of at least `size_bytes` bytes with equal blocks and no empty chunk.
+
+    Args:
+        num_chunks, blocks: of the message [count].
+        size_bytes: least size of the message [bytes].
+        itemsize: size of an element [bytes].
+    """
+    chunks = num_chunks // blocks
+    block = max(1, -(-size_bytes // (itemsize * blocks)))
+    chunk = -(-block // chunks)
+    return blocks * max(block, (chunks - 1) * chunk + 1)  # so that the last chunk is not empty
 
 
 def message_elements(wanted: Collective, size_bytes: int, itemsize: int) -> int:
@@ -42,10 +72,7 @@ def message_elements(wanted: Collective, size_bytes: int, itemsize: int) -> int:
         itemsize: size of an element [bytes].
     """
     blocks = 1 if wanted.owner is None else wanted.num_ranks
-    chunks = wanted.num_chunks // blocks
-    block = max(1, -(-size_bytes // (itemsize * blocks)))
-    chunk = -(-block // chunks)
-    return blocks * max(block, (chunks - 1) * chunk + 1)  # so that the last chunk is not empty
+    return least_length(wanted.num_chunks, blocks, size_bytes, itemsize)
 
 
 def message_bytes(wanted: Collective, arrays: Sequence[np.ndarray] | np.ndarray) -> int:
@@ -68,12 +95,7 @@ def random_arrays(
         progress: called after every slice.
     Raises: ParameterError: an unknown or not numeric type, or more than 8 GiB in total.
     """
-    try:
-        kind = np.dtype(dtype)
-    except TypeError:
-        raise ParameterError(f"--dtype: {dtype!r} is not a NumPy type; try int64 or float32") from None
-    if kind.kind not in "biufc":
-        raise ParameterError(f"--dtype: {dtype!r} cannot be added; try int64 or float32")
+    kind = numeric_type(dtype)
     if seed < 0:
         raise ParameterError(f"--seed: {seed} is negative; try 0")
     n = wanted.num_ranks
@@ -82,8 +104,6 @@ def random_arrays(
         raise ParameterError(f"--size: {size_bytes} bytes on {n} ranks are more than 8 GiB; try a smaller size")
     if wanted.name in OWN_BLOCK_FIRST:
         length //= n
-    if kind == np.float16:
-        from opticcl.execute.halves import to_halves
     random = np.random.default_rng(seed)
     rows = np.empty((n, length), kind)
     same_data = wanted.name not in COLLECTIVES and not wanted.reduces
@@ -94,10 +114,7 @@ def random_arrays(
         for first in range(0, length, SLICE):
             part = row[first : first + SLICE]
             drawn = random.bit_generator.random_raw(-(-len(part) // 8)).view(np.uint8)[: len(part)] & LARGEST_VALUE
-            if kind == np.float16:
-                to_halves(drawn, part)
-            else:
-                part[:] = drawn
+            part[:] = drawn
             progress("make the data", rank * length + first + len(part), n * length)
     return rows
 
@@ -141,15 +158,10 @@ def _total(given: np.ndarray, progress: ProgressCallback) -> np.ndarray:
     """The sum of all rows in their own type, slice by slice; of float16 in float32, rounded once."""
     rows = given.reshape(len(given), -1)
     total = np.empty(rows.shape[1], given.dtype)
-    halves = given.dtype == np.float16
-    if halves:
-        from opticcl.execute.halves import to_singles
+    summed = np.float32 if given.dtype == np.float16 else given.dtype
     for first in range(0, len(total), SLICE):
         part = slice(first, first + SLICE)
-        if halves:
-            total[part] = sum(to_singles(row) for row in rows[:, part])
-        else:
-            np.add.reduce(rows[:, part], axis=0, dtype=given.dtype, out=total[part])
+        total[part] = np.add.reduce(rows[:, part], axis=0, dtype=summed)
         progress("add up with NumPy", min(first + SLICE, len(total)), len(total))
     return total.reshape(given.shape[1:])
 
@@ -226,10 +238,6 @@ def matches(result: np.ndarray | None, expected: np.ndarray | None, num_ranks: i
     """
     if result is None or expected is None:
         return result is expected
-    if result.dtype == expected.dtype == np.float16 and np.array_equal(
-        result.view(np.uint16), expected.view(np.uint16)
-    ):
-        return True  # halves are slow to compare as numbers
     if np.array_equal(result, expected):  # nearly always, and quick to see
         return True
     if result.shape != expected.shape or result.dtype.kind in "biu":
