@@ -1,6 +1,7 @@
 """Replay of faults: the reader, goodput against host availability, and the arithmetic of recovery."""
 
 import json
+from math import comb
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import ParameterError, WorkloadError
 from opticcl.fabrics import fabric
 from opticcl.ir import no_progress
-from opticcl.operations.fault_replay.availability import expected_goodput, goodput_of_hosts, trace_goodput
-from opticcl.operations.fault_replay.fault_trace import OUT, SOUND, WEAK, read_fault_trace
+from opticcl.operations.fault_replay.availability import goodput_of_hosts
+from opticcl.operations.fault_replay.fault_trace import OUT, SOUND, WEAK, read_fault_trace, servers_at
 from opticcl.operations.fault_replay.replay import ReplaySetup, recovery_times, replay
 
 HOUR = 1 / 24
@@ -93,6 +94,15 @@ def test_wrong_traces_are_refused_with_their_event(tmp_path, text, says):
     assert str(refused.value).isprintable()
 
 
+def expected_goodput(availability, num_cubes, hosts_per_cube, cubes_per_job, *, any_cubes):
+    """Expected share of the cubes that run a job where hosts fail independently."""
+    healthy = availability**hosts_per_cube
+    if not any_cubes:
+        return num_cubes // cubes_per_job * cubes_per_job / num_cubes * healthy**cubes_per_job
+    chances = [comb(num_cubes, h) * healthy**h * (1 - healthy) ** (num_cubes - h) for h in range(num_cubes + 1)]
+    return sum(p * (h // cubes_per_job) * cubes_per_job / num_cubes for h, p in enumerate(chances))
+
+
 @pytest.mark.parametrize(
     ("chips", "any_cubes", "percent"),
     [
@@ -128,8 +138,14 @@ def test_a_record_of_independent_faults_has_that_goodput(tmp_path, availability,
                 break
     events.sort(key=lambda one: (one["event_time"], one["event_type"] == "fault_start"))
     trace = written(tmp_path, events)
-    found = trace_goodput(trace, 1024, 16, 16, any_cubes=any_cubes)
-    assert found == pytest.approx(expected_goodput(availability, 64, 16, 16, any_cubes=any_cubes), abs=0.04)
+    servers = servers_at(trace, 1024, 0)
+    running = [
+        (end_s - start_s) * goodput_of_hosts(health == OUT, 16, 16, any_cubes=any_cubes)
+        for start_s, end_s, health in trace.states(1024, servers)
+    ]
+    assert sum(running) / trace.end_s == pytest.approx(
+        expected_goodput(availability, 64, 16, 16, any_cubes=any_cubes), abs=0.04
+    )
 
 
 def test_cubes_that_do_not_divide_are_refused():

@@ -11,7 +11,7 @@ from tests.profiles import examples
 from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
-from opticcl.training.iteration import COMPUTE, Runtime, longest_chain_s, simulate_iteration, slowdown_of
+from opticcl.training.iteration import COMPUTE, Runtime, simulate_iteration, slowdown_of
 
 GROUPS = {"data": ProcessGroup("data", range(4)), "tensor": ProcessGroup("tensor", (0, 1), 2)}
 WAYS = [
@@ -67,6 +67,15 @@ def check(job, iteration, runtime):
         assert all(a.end_s <= b.start_s for a, b in pairwise(mine))
     computed = [s.tasks[0] for s in spans if s.queue == COMPUTE]
     assert computed == sorted(computed)
+
+
+def longest_chain_s(job, time_of):
+    """Length of the longest chain of dependent tasks, without queues and fusion."""
+    ends = []
+    for task in job.tasks:
+        took = time_of(task.collective, job.groups[task.group], task.size_bytes) if task.communicates else 0.0
+        ends.append(max((ends[i] for i in task.after), default=0.0) + took + task.compute_s)
+    return max(ends, default=0.0)
 
 
 @examples(50)

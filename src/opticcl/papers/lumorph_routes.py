@@ -23,16 +23,15 @@ DRAWS = 3
 
 
 @cache
-def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID, draws: int = DRAWS) -> float:
+def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID) -> float:
     """Circuits on the most congested edge with random shortest paths, mean of several draws.
 
     Args:
         radix: of LUMORPH.
         numbering: placement of the nodes on the tiles.
         shape: rows and columns of the grid.
-        draws: number of draws.
     """
-    return float(np.mean(random_overlaps(shape, radix, numbering, draws, 0)))
+    return float(np.mean(random_overlaps(shape, radix, numbering, DRAWS, 0)))
 
 
 @cache

@@ -54,14 +54,13 @@ class MegatronRow:
 
 
 @cache
-def ramp_table9(cross_entropy: float, *, device: str = "a100", efficiency: float | None = None) -> MegatronRow:
+def ramp_table9(cross_entropy: float) -> MegatronRow:
     """The transformer that RAMP trains to a cross-entropy, divided as Megatron does.
 
     Shape, batch and degrees are those of the table, since the text gives no rule for them; all else is computed.
 
     Args:
         cross_entropy: of a row: 2.5 2.4 2.2 2 1.8 1.7 1.5 1.3 1.2 1.
-        device, efficiency: see `partition`.
     Raises: ParameterError: no such row.
     Source: RAMP 7.2.1, 7.3, table 9: half precision, Adam, activations recomputed and offloaded.
     """
@@ -79,8 +78,7 @@ def ramp_table9(cross_entropy: float, *, device: str = "a100", efficiency: float
         batch=row["batch"],
         data=row["data"],
         tensor=row["tensor"],
-        device=device,
-        efficiency=efficiency,
+        device="a100",
         activations="offloaded",
     )
     loss = loss_of(made.parameters)
@@ -125,19 +123,18 @@ class DlrmRow:
 
 
 @cache
-def ramp_table10(devices: int, *, device: str = "a100", efficiency: float | None = None) -> DlrmRow:
+def ramp_table10(devices: int) -> DlrmRow:
     """The DLRM that RAMP trains on a number of devices.
 
     Args:
         devices: of a row: 256 1024 4096 16384 65536.
-        device, efficiency: see `partition`.
     Raises: ParameterError: no such row.
     Source: RAMP 7.2.2, 7.3, table 10: half precision, sparse SGD.
     """
     if devices not in DLRM_DEVICES:
         raise ParameterError(f"RAMP table 10: no row with {devices} devices; it has {' '.join(map(str, DLRM_DEVICES))}")
     made = model(f"dlrm:preset=ramp_{devices}")
-    job = partition(made, devices, batch=_DLRM["batch"], device=device, efficiency=efficiency, optimiser="sgd")
+    job = partition(made, devices, batch=_DLRM["batch"], device="a100", optimiser="sgd")
     tables = [layer for layer in made.layers if layer.kind == "table"]
     return DlrmRow(
         devices,

@@ -45,20 +45,18 @@ def critical_batch_tokens(cross_entropy: float) -> float:
     return float(_LAW["batch_scale_tokens"] / cross_entropy ** (1 / _LAW["batch_exponent"]))
 
 
-def steps_to(cross_entropy: float, batch_tokens: float, *, excess: float = EXCESS_LOSS) -> float:
-    """Steps to a cross-entropy with some batch: S_c (excess x L)^(-1/alpha_S) (1 + B_crit / B) [count].
+def steps_to(cross_entropy: float, batch_tokens: float) -> float:
+    """Steps to a cross-entropy with some batch: S_c (0.05 L)^(-1/alpha_S) (1 + B_crit / B) [count].
 
     Args:
         cross_entropy: limit of the parameters, as in `loss_of` [nats per token].
         batch_tokens: of a step [tokens].
-        excess: fraction of that limit by which training stops above it.
     Raises: ParameterError: one of them is not above 0.
     Reading: RAMP does not say how near to the limit it trains; 5 % of the loss gives its steps within 2.2 % in eight of
         ten rows.
     """
     _positive("batch_tokens", batch_tokens)
-    _positive("excess", excess)
-    least = _LAW["steps_scale"] * (excess * cross_entropy) ** (-1 / _LAW["steps_exponent"])
+    least = _LAW["steps_scale"] * (EXCESS_LOSS * cross_entropy) ** (-1 / _LAW["steps_exponent"])
     return float(least * (1 + critical_batch_tokens(cross_entropy) / batch_tokens))
 
 

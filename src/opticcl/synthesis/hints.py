@@ -29,6 +29,9 @@ Flags = npt.NDArray[np.bool_]
 Candidate = tuple[str, list[Demand]]
 """Its name, and the demands in the order in which circuits are assigned to them."""
 
+GREEDY_TRIES = 4
+"""Orders of the receivers that are tried, up to 64 ranks [count]."""
+
 
 def candidates(wafer: Wafer, before: Flags, after: Flags, seed: int, bound: int) -> Iterator[Candidate]:
     """Orders of demands that are likely to take few rounds.
@@ -136,13 +139,13 @@ def _digit_demands(ks: tuple[int, ...], owner: IntArray) -> list[Demand]:
     return demands
 
 
-def _greedy(wafer: Wafer, before: Flags, after: Flags, seed: int, tries: int = 4) -> Iterator[Candidate]:
+def _greedy(wafer: Wafer, before: Flags, after: Flags, seed: int) -> Iterator[Candidate]:
     """Any holder may send; pieces with the fewest holders first, receivers in several seeded orders."""
     n = wafer.num_ranks
     random = np.random.default_rng(seed)
     piece, dst = np.nonzero(after & ~before)
     rarity = before.sum(axis=1)[piece]
-    for number in range(tries if n <= 64 else 1):
+    for number in range(GREEDY_TRIES if n <= 64 else 1):
         shuffle = random.random(len(piece))
         demands = []
         for i in np.lexsort((shuffle, rarity)):

@@ -57,7 +57,6 @@ def solve_multicast(
     effort: float,
     seed: int,
     direct: bool = False,
-    one_route: bool = False,
     hint: SendRounds | None = None,
 ) -> tuple[bool | None, SendRounds]:
     """Solve the model for a number of rounds.
@@ -69,7 +68,6 @@ def solve_multicast(
         clock: time limit.
         effort, seed: deterministic time and seed of the solver.
         direct: only initial holders of a piece send it.
-        one_route: only the first route of each pair.
         hint: sends that the solver tries first.
     Returns: (whether the model is feasible, None if not known; sends with paths and without wavelengths).
     """
@@ -108,7 +106,7 @@ def solve_multicast(
         for (_, rank), some in ends.items():
             if len(some) > at_once[rank]:
                 model.add(sum(some) <= at_once[rank])
-    counts = on_routes(model, wafer, of_pair, one_route)
+    counts = on_routes(model, wafer, of_pair)
     answer, solver = run(model, clock, effort=effort, seed=seed)
     schedule: SendRounds = [[] for _ in range(rounds)]
     if answer:
@@ -122,7 +120,7 @@ def solve_multicast(
 
 
 def on_routes(
-    model: Any, wafer: Wafer, of_pair: dict[tuple[int, int, int], list[Any]], one_route: bool
+    model: Any, wafer: Wafer, of_pair: dict[tuple[int, int, int], list[Any]]
 ) -> dict[tuple[int, int, int], list[Any]]:
     """Constrain circuits to routes such that no edge exceeds its capacity.
 
@@ -130,14 +128,13 @@ def on_routes(
         model: CP-SAT model.
         wafer: optical resources of the job.
         of_pair: send variables of each (round, sender, receiver).
-        one_route: only the first route of each pair.
     Returns: circuits of each (round, sender, receiver) on each of its routes.
     """
     capacity = wafer.capacity()
     on_edge = defaultdict(list)
     counts = {}
     for (r, src, dst), some in of_pair.items():
-        routes = wafer.routes[src, dst][: 1 if one_route else None]
+        routes = wafer.routes[src, dst]
         if len(routes) == 1:
             split = [sum(some)]
         else:

@@ -40,19 +40,17 @@ class RoundOccupancy:
         """Whether a laser of the rank is free."""
         return bool(self._idle_lasers[rank])
 
-    def assign(self, src: int, dst: int, routes: Sequence[Path] | None = None) -> tuple[int, Path] | None:
+    def assign(self, src: int, dst: int) -> tuple[int, Path] | None:
         """Assign a circuit on the first free wavelength and route; None if there is none.
 
-        Args:
-            src, dst: ranks.
-            routes: paths to choose from; None: all routes of the pair.
+        Args: src, dst: ranks.
         Returns: (wavelength, path).
         """
         idle = self._sends[src] & self._receives[dst]
         if not idle.any():
             return None
         best: tuple[int, Path] | None = None
-        for path in self._wafer.routes[src, dst] if routes is None else routes:
+        for path in self._wafer.routes[src, dst]:
             room = self._room[list(path)] > 0
             fits = idle & room.all(axis=0)
             if fits.any():
@@ -81,7 +79,7 @@ class RoundOccupancy:
 
 
 def pack(
-    wafer: Wafer, holds: npt.NDArray[np.bool_], demands: Sequence[Demand], *, adds: bool = False, most: int = 1 << 30
+    wafer: Wafer, holds: npt.NDArray[np.bool_], demands: Sequence[Demand], *, most: int = 1 << 30
 ) -> SendRounds | None:
     """Rounds that satisfy all demands, in each round the first ones whose senders hold the piece and have a free circuit.
 
@@ -89,7 +87,6 @@ def pack(
         wafer: optical resources of the job.
         holds: which rank holds which piece at the start, bool (pieces, ranks).
         demands: each (piece, receiver) once.
-        adds: whether receivers add.
         most: largest number of rounds of interest [count].
     Returns: the rounds; None if they are more than `most` or a demand cannot be satisfied.
     """
@@ -107,7 +104,7 @@ def pack(
                     if holds[demand.piece, src] and light.can_send(src):
                         assigned = light.assign(src, demand.dst)
                         if assigned is not None:
-                            sent.append(PieceSend(demand.piece, src, demand.dst, adds, *assigned))
+                            sent.append(PieceSend(demand.piece, src, demand.dst, False, *assigned))
                             break
             if assigned is None:
                 late.append(demand)

@@ -69,7 +69,7 @@ def solve_reduction(
     sums = _ReductionModel(model, wafer, before, after, orbits)
     for r in range(rounds):
         sums.add_round(r, last=r == rounds - 1)
-    counts = on_routes(model, wafer, sums.of_pair, one_route=False)
+    counts = on_routes(model, wafer, sums.of_pair)
     for piece in range(len(before)):  # N - 1 sends until a first rank holds the sum, one for each other
         needed = int(before[piece].sum() - 1 + after[piece].sum() - (before[piece] & after[piece]).any())
         model.add(sum(x for (_, p, _, _), x in sums.sent.items() if p == piece) >= needed)

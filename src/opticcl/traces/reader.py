@@ -14,7 +14,7 @@ from opticcl.errors import ParameterError
 from opticcl.formats.encoding.reading import head_of, refusal
 from opticcl.ir.task_graph import TaskGraph, Workload
 from opticcl.registry import Registry
-from opticcl.traces.graphs import median_step, task_graphs
+from opticcl.traces.graphs import task_graphs
 from opticcl.traces.ranks import workload_from
 from opticcl.traces.recording import RankTrace
 
@@ -79,13 +79,6 @@ class TraceReader(ABC):
             notes = "; ".join(found[0].notes) if found else "no step"
             raise refusal(path, f"no collective with a size among several ranks in this trace; {notes}")
         return found
-
-    def read_job(self, path: Path, options: ReadOptions) -> TaskGraph:
-        """The task graph of the step with the median computation.
-
-        Raises: WorkloadError: as `read_steps`.
-        """
-        return median_step(self.read_steps(path, options))
 
 
 class TraceFormat(NamedTuple):

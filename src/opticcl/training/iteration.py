@@ -43,7 +43,6 @@ __all__ = [
     "Span",
     "TimeOf",
     "least_iteration_s",
-    "longest_chain_s",
     "refuse_below_rate",
     "replay",
     "simulate_iteration",
@@ -251,24 +250,6 @@ def replay(job: TaskGraph, streams: int | None = None) -> Iteration:
     """
     slowdowns = [1.0] * job.num_devices
     return Iteration(job, EventLoop(job, None, Runtime(fusion="none", order="ready", streams=streams), slowdowns).run())
-
-
-def longest_chain_s(job: TaskGraph, time_of: TimeOf, slowdown: float = 1.0) -> float:
-    """Length of the longest chain of dependent tasks, without queues and fusion: a lower bound on the iteration [s].
-
-    It holds if a larger message never takes less time.
-
-    Args:
-        job: task graph.
-        time_of: time of a collective of a size in a group.
-        slowdown: factor on computation.
-    """
-    ends: list[float] = []
-    for task in job.tasks:
-        took = time_of(task.collective, job.groups[task.group], task.size_bytes) if task.communicates else 0.0
-        starts = max((ends[i] for i in task.after), default=0.0)
-        ends.append(starts + took + task.compute_s * slowdown)
-    return max(ends, default=0.0)
 
 
 def least_iteration_s(job: TaskGraph, times: MessageTimes) -> float:

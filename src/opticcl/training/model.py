@@ -126,11 +126,6 @@ class Model:
         return sum(layer.parameters for layer in self.layers)
 
     @property
-    def num_tensors(self) -> int:
-        """Gradient tensors [count]."""
-        return sum(len(layer.tensors) for layer in self.layers)
-
-    @property
     def macs(self) -> int:
         """Multiply-accumulates of the forward pass of a sample [count]."""
         return sum(layer.macs for layer in self.layers)

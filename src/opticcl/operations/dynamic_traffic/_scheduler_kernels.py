@@ -232,22 +232,6 @@ def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=False)
-def _order_by_arbiter(waiting, count, rack, num_racks):  # type: ignore[no-untyped-def]
-    """Rows of the requests by pair of racks, within a pair in their order."""
-    ends = np.zeros(num_racks * num_racks + 1, np.int64)
-    for i in range(count):
-        ends[rack[waiting.src[i]] * num_racks + rack[waiting.dst[i]] + 1] += 1
-    for k in range(num_racks * num_racks):
-        ends[k + 1] += ends[k]
-    order = np.empty(count, np.int32)
-    for i in range(count):
-        pair = rack[waiting.src[i]] * num_racks + rack[waiting.dst[i]]
-        order[ends[pair]] = i
-        ends[pair] += 1
-    return order
-
-
-@njit(cache=False)
 def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bit, turn):  # type: ignore[no-untyped-def]
     """Bits that each request proposes: its arbiter knows the words at the start of the round and its own proposals.
 
@@ -306,7 +290,7 @@ def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bi
 
 @njit
 def grant_iteratively(  # type: ignore[no-untyped-def]
-    waiting, count, free, rack, num_racks, groups, bits, planes, per_bit, start, turn, rounds, granted, ended
+    waiting, count, free, rack, order, num_racks, groups, bits, planes, per_bit, start, turn, rounds, granted, ended
 ):
     """Grant in rounds: an arbiter for each pair of racks proposes, then every sender, receiver and channel takes one a bit.
 
@@ -315,6 +299,7 @@ def grant_iteratively(  # type: ignore[no-untyped-def]
     Args:
         waiting, count, free: as of `grant_oldest_first`.
         rack: number of the rack of each node in the machine.
+        order: rows of the requests by pair of racks, within a pair in their order.
         num_racks, groups: of the machine [count].
         bits: of a word [count].
         planes, per_bit, start: as of `grant_oldest_first`.
@@ -327,7 +312,6 @@ def grant_iteratively(  # type: ignore[no-untyped-def]
     grants, cells_granted, used = 0, 0, 0
     last = np.zeros(count, np.int64)
     offset = np.zeros(count + 1, np.int64)
-    order = _order_by_arbiter(waiting, count, rack, num_racks)
     racks = num_racks // groups
     for _ in range(rounds):
         for i in range(count):

@@ -59,7 +59,7 @@ class Reference(WordScheduler):
                 "try fewer nodes, a smaller load or --scheduler native"
             )
         if not len(of_pair):
-            return self._grants(*(np.zeros(0, np.int32) for _ in range(8)))
+            return EpochGrants(*(np.zeros(0, np.int32) for _ in range(8)))
         rows = (one[of_pair], self.machine.num_nodes + two[of_pair], 2 * self.machine.num_nodes + place[of_pair])
         chosen, bound = _solve([row * self.bits + bit for row in rows], of_pair, pair, cells, start - arrival)
         self.bound += bound
@@ -96,10 +96,7 @@ class Reference(WordScheduler):
             column[: len(left)] = column[left]
         queue.count = len(left)
         columns = np.array(out, np.int32).reshape(-1, 5).T
-        return self._grants(*columns, *np.array(ended, np.int32).reshape(-1, 3).T)
-
-    def _grants(self, *columns: IntArray) -> EpochGrants:
-        return EpochGrants(*columns)
+        return EpochGrants(*columns, *np.array(ended, np.int32).reshape(-1, 3).T)
 
 
 def _solve(

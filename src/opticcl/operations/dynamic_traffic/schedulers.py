@@ -177,13 +177,6 @@ class Queue:
         self.pending_cells += int(cells.sum())
 
 
-Kernel = Callable[..., Any]
-"""A compiled function; its number of arguments is not checked."""
-
-_one_by_one: Kernel = grant_oldest_first
-_in_rounds: Kernel = grant_iteratively
-
-
 class WordScheduler(Scheduler):
     """Schedulers with one queue. Args: machine: RAMP."""
 
@@ -242,11 +235,14 @@ class Native(WordScheduler):
         start = epoch * self.slots
         columns, out = (tuple(queue.waiting), queue.count, tuple(words)), (tuple(self._granted), tuple(ended))
         if not self.iterations:
-            found = _one_by_one(*columns, self._masks, self._rack, m.groups, b, start, *out)
+            found = grant_oldest_first(*columns, self._masks, self._rack, m.groups, b, start, *out)
             return self.grants(found, ended)
         rack, turn = np.arange(m.num_nodes) // m.wavelengths, epoch * self.bits
-        found = _in_rounds(
-            *columns, rack, m.groups * m.racks, m.groups, self.bits, m.groups, b, start, turn, self.iterations, *out
+        racks = m.groups * m.racks
+        pair = rack[queue.waiting.src[: queue.count]] * racks + rack[queue.waiting.dst[: queue.count]]
+        order = np.argsort(pair, kind="stable")
+        found = grant_iteratively(
+            *columns, rack, order, racks, m.groups, self.bits, m.groups, b, start, turn, self.iterations, *out
         )
         return self.grants(found, ended)
 

@@ -9,15 +9,12 @@ Source: Jouppi et al., TPU v4 (ISCA 2023), section 2.5 and figure 4.
 
 from __future__ import annotations
 
-from math import comb
-
 import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
-from opticcl.operations.fault_replay.fault_trace import OUT, FaultTrace, servers_at
 
-__all__ = ["expected_goodput", "goodput_of_hosts", "trace_goodput"]
+__all__ = ["goodput_of_hosts"]
 
 
 def goodput_of_hosts(out: IntArray, hosts_per_cube: int, cubes_per_job: int, *, any_cubes: bool) -> float:
@@ -41,45 +38,3 @@ def goodput_of_hosts(out: IntArray, hosts_per_cube: int, cubes_per_job: int, *, 
         parts = len(healthy) // cubes_per_job
         jobs = int(healthy[: parts * cubes_per_job].reshape(parts, cubes_per_job).all(axis=1).sum())
     return jobs * cubes_per_job / len(healthy)
-
-
-def trace_goodput(
-    trace: FaultTrace, num_hosts: int, hosts_per_cube: int, cubes_per_job: int, *, any_cubes: bool, seed: int = 0
-) -> float:
-    """Mean over a record of the share of the cubes that run a job.
-
-    Args:
-        trace: whose servers are hosts at random.
-        num_hosts: of the machine [count].
-        hosts_per_cube: hosts of a cube [count].
-        cubes_per_job: cubes of a job [count].
-        any_cubes: whether a job takes any cubes; else those of fixed cabling.
-        seed: of the choice of hosts.
-    Raises: ParameterError: the trace has more servers than the machine, or cubes that do not divide.
-    """
-    if len(trace.servers) > num_hosts:
-        raise ParameterError(f"cubes: {len(trace.servers)} servers of the record do not fit on {num_hosts} hosts")
-    whole = 0.0
-    for start_s, end_s, health in trace.states(num_hosts, servers_at(trace, num_hosts, seed)):
-        share = goodput_of_hosts(health == OUT, hosts_per_cube, cubes_per_job, any_cubes=any_cubes)
-        whole += (end_s - start_s) * share
-    return whole / trace.end_s if trace.end_s else 1.0
-
-
-def expected_goodput(
-    availability: float, num_cubes: int, hosts_per_cube: int, cubes_per_job: int, *, any_cubes: bool
-) -> float:
-    """Expected share of the cubes that run a job where hosts fail independently.
-
-    Args:
-        availability: of a host, 0 to 1.
-        num_cubes: of the machine [count].
-        hosts_per_cube: hosts of a cube [count].
-        cubes_per_job: cubes of a job [count].
-        any_cubes: whether a job takes any cubes; else those of fixed cabling.
-    """
-    healthy = availability**hosts_per_cube
-    if not any_cubes:
-        return num_cubes // cubes_per_job * cubes_per_job / num_cubes * healthy**cubes_per_job
-    chances = [comb(num_cubes, h) * healthy**h * (1 - healthy) ** (num_cubes - h) for h in range(num_cubes + 1)]
-    return sum(p * (h // cubes_per_job) * cubes_per_job / num_cubes for h, p in enumerate(chances))

@@ -252,17 +252,16 @@ class _Plans:
         return self._alone[num_nodes]
 
 
-def simulate_jobs(setup: JobsSetup, *, progress: ProgressCallback, judge: JobsJudge | None = None) -> JobsRun:
+def simulate_jobs(setup: JobsSetup, *, progress: ProgressCallback) -> JobsRun:
     """Run all jobs.
 
     Args:
         setup: of the run.
         progress: called with (what, done, total).
-        judge: of every change; None: a new one.
     Raises: ParameterError: no jobs, one above the machine, or a share that is none; UnknownNameError: no such policy.
     """
     _check(setup)
-    judge = judge or JobsJudge(_usable(setup.machine))
+    judge = JobsJudge(_usable(setup.machine))
     plans, running = _Plans(setup), _Running(_usable(setup.machine))
     queue: deque[Arrival] = deque()
     found: dict[str, JobRun] = {}

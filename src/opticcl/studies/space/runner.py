@@ -32,6 +32,9 @@ RESULTS = "results.parquet"
 COMMIT_S = 0.25
 """Most time between a result and its record in the ledger [s]."""
 
+ESTIMATE_S = 1.0
+"""Time for an estimate; one machine is computed in any case [s]."""
+
 LEAST_PART = 256
 """Points of a machine that are worth another search of its plans [count]."""
 
@@ -400,14 +403,13 @@ class StudyEstimate:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float = 1.0) -> StudyEstimate:
+def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1) -> StudyEstimate:
     """Time of the points that are not finished, from some machines, smaller ones first, which are computed here.
 
     Args:
         space: the study.
         folder: of its ledger, if it has run before.
         jobs: processes [count].
-        budget_s: time for this; one machine is computed in any case [s].
     """
     from opticcl.studies.space import measure
 
@@ -419,7 +421,7 @@ def estimate(space: DesignSpace, folder: Path, *, jobs: int = 1, budget_s: float
         measure.prepare()  # a run does it once, for all points
     began, sampled, machines, first_s, next_s, largest = time.perf_counter(), 0, 0, 0.0, 0.0, 1
     for numbers in _spread(left, points):
-        if machines and time.perf_counter() - began > budget_s:
+        if machines and time.perf_counter() - began > ESTIMATE_S:
             break
         times = [time.perf_counter()]
         for _ in measure.measured(space, points, numbers[:3]):
