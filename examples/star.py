@@ -8,7 +8,7 @@ import opticcl
 from opticcl.circuits import register_rule
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
-from opticcl.ir import Circuits, ControlPlane, Fabric, Op, Part, Resource, Schedule, Transfers, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Op, Part, Resource, Schedule, Transfers, Usage
 from opticcl.ir.light import Element, LightPath
 from opticcl.optics.values import optics_table
 from opticcl.schedule import register_algorithm
@@ -54,24 +54,15 @@ class Star(Fabric):
             )
 
     @property
-    def num_nodes(self):
-        return self.nodes
-
-    @property
-    def num_wavelengths(self):
-        return self.wavelengths
-
-    @property
-    def lasers_per_port(self):
-        return self.wavelengths
-
-    @property
-    def rate_bits_per_s(self):
-        return self.rate
-
-    @property
-    def latency_s(self):
-        return self.latency
+    def numbers(self):
+        w = self.wavelengths
+        return FabricNumbers(
+            num_nodes=self.nodes,
+            num_wavelengths=w,
+            lasers_per_port=w,
+            rate_bits_per_s=self.rate,
+            latency_s=self.latency,
+        )
 
     @property
     def resources(self):

@@ -12,7 +12,7 @@ from measure import Run, register
 import opticcl
 from opticcl.collective import collective
 from opticcl.fabrics import fabric_at_scale
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Fault, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir import CircuitPlan, Circuits, Fabric, FabricNumbers, Fault, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
@@ -31,20 +31,10 @@ class Coupler(Fabric):
     rate: float = 8e9
     latency: float = 1e-6
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Of the wavelength [bit/s]."""
-        return self.rate
-
-    @property
-    def latency_s(self) -> float:
-        """Of every path [s]."""
-        return self.latency
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The latency is that of every path."""
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=self.rate, latency_s=self.latency)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

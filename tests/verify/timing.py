@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir import CircuitPlan, Circuits, Fabric, FabricNumbers, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 
@@ -41,35 +41,13 @@ class Bench(Fabric):
         """Name for messages."""
         return "bench"
 
-    @property
-    def num_nodes(self):
-        """Nodes."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self):
-        """Of the wavelength."""
-        return self.rate
-
-    @property
-    def latency_s(self):
-        """Of every path."""
-        return self.latency
-
-    @property
-    def reconfiguration_s(self):
-        """Of a transmitter."""
-        return self.setting_time
-
-    @property
-    def slot_s(self):
-        """Slot."""
-        return self.slot
-
-    @property
-    def slot_payload_bytes(self):
-        """Of a slot."""
-        return self.payload
+    @cached_property
+    def numbers(self):
+        """Latency is that of every path, reconfiguration that of a transmitter."""
+        return FabricNumbers(
+            num_nodes=self.nodes, rate_bits_per_s=self.rate, latency_s=self.latency, reconfiguration_s=self.setting_time,
+            slot_s=self.slot, slot_payload_bytes=self.payload,
+        )  # fmt: skip
 
     @cached_property
     def resources(self):

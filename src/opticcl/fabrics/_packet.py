@@ -200,6 +200,8 @@ class Network:
 class PacketFabric(Fabric):
     """A fabric whose packets share directed links; a hop is the number of a link."""
 
+    hops_are_links = True
+
     @property
     @abstractmethod
     def network(self) -> Network:
@@ -209,11 +211,6 @@ class PacketFabric(Fabric):
     def resources(self) -> tuple[Resource, ...]:
         """Links, by rate."""
         return self.network.resources
-
-    @property
-    def hops_are_links(self) -> bool:
-        """True."""
-        return True
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Every link on the path."""

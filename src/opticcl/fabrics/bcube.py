@@ -35,7 +35,7 @@ from opticcl.fabrics._packet import (
 )
 from opticcl.fabrics._walks import digit_by_digit
 from opticcl.fabrics.sipac import checked_radices, shape_at_scale, strides_of
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["BCube"]
@@ -101,31 +101,21 @@ class BCube(PacketFabric):
         """By how much a node's number grows with each of its digits, int64 (levels,)."""
         return strides_of(self.sides)
 
-    @property
-    def num_nodes(self) -> int:
-        """Product of the radices [count]."""
-        return prod(self.sides)
-
-    @property
-    def ports_per_node(self) -> int:
-        """One port a level [count]."""
-        return len(self.sides)
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a port [bit/s]."""
-        return self.node_rate / len(self.sides)
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """A port a level, which share the node's rate; digits, the highest first, are the dimensions."""
+        return FabricNumbers(
+            num_nodes=prod(self.sides),
+            ports_per_node=len(self.sides),
+            rate_bits_per_s=self.node_rate / len(self.sides),
+            dimensions=self.sides[::-1],
+        )
 
     @cached_property
     def first_switches(self) -> IntArray:
         """Number of the first switch of each level, and of all, int64 (levels + 1,)."""
         counts = self.num_nodes // np.array(self.sides, np.int64)
         return np.concatenate([[0], np.cumsum(counts)])
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Digits, the highest first."""
-        return self.sides[::-1]
 
     @cached_property
     def network(self) -> Network:

@@ -33,7 +33,7 @@ from opticcl.fabrics._packet import (
     paths_of_columns,
     positive_rates,
 )
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 __all__ = ["Dragonfly"]
@@ -104,15 +104,10 @@ class Dragonfly(PacketFabric):
         """Routers of these groups [count]."""
         return self.num_groups * self.routers_per_group
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of every link [bit/s]."""
-        return self.rate * self.rate_factor
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The rate is that of every link."""
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=self.rate * self.rate_factor)
 
     @cached_property
     def _global_links(self) -> tuple[IntArray, IntArray]:

@@ -43,7 +43,7 @@ from opticcl.fabrics._packet import (
     positive_rates,
     tree_tiers,
 )
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 __all__ = ["FatTree", "Shape", "num_switches", "shape_of"]
@@ -121,16 +121,10 @@ class FatTree(PacketFabric):
     def _tree(self) -> Clos:
         return Clos(self.shape.children, self.shape.parents, np.arange(self.nodes))
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of every link [bit/s]."""
-        rate: float = self.values["rate"] * self.rate_factor
-        return rate
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The rate is that of every link."""
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=self.values["rate"] * self.rate_factor)
 
     @cached_property
     def network(self) -> Network:

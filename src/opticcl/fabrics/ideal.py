@@ -20,7 +20,7 @@ import numpy as np
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.units import Rate, Seconds, format_rate, format_seconds
 
@@ -46,6 +46,7 @@ class Ideal(Fabric):
     latency: Seconds = SHEET["latency"]
 
     rate_parameter = "rate"
+    hops_are_links = True  # ports that send come first
     source = "ours: the bound of every switched network"
     about = "The electrical rival that cannot be built: a switch that never blocks and passes packets instead of light."
 
@@ -62,20 +63,10 @@ class Ideal(Fabric):
         """Six nodes and a ring."""
         return cls(nodes=6), "ring"
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a port [bit/s]."""
-        return self.rate
-
-    @property
-    def latency_s(self) -> float:
-        """Through the switch [s]."""
-        return self.latency
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The rate is that of a port, the latency that of the switch."""
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=self.rate, latency_s=self.latency)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -84,11 +75,6 @@ class Ideal(Fabric):
             Resource("tx_port", self.nodes, capacity=self.rate, per_wavelength=False, shared=True),
             Resource("rx_port", self.nodes, capacity=self.rate, per_wavelength=False, shared=True),
         )
-
-    @property
-    def hops_are_links(self) -> bool:
-        """True: ports that send come first."""
-        return True
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """The sender's port and the receiver's."""

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
-from opticcl.ir import (
-    CellGrid,
-    Circuits,
-    Condition,
-    ControlPlane,
-    Fabric,
-    Fault,
-    IntArray,
-    Occupied,
-    Options,
-    Part,
-    PartKind,
-    PartUse,
-    Resource,
-    Usage,
-)
-from opticcl.ir.capacity import Axis, Cut
-from opticcl.ir.device import Device, SettingUse
-from opticcl.ir.fabric import HopLatency
-from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.ir.light import LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir import Circuits, Condition, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.occupied import failed_parts
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
@@ -106,74 +85,22 @@ class Job(Fabric):
     def __hash__(self) -> int:
         return hash((self.whole, self.nodes.tobytes()))
 
-    @property
-    def name(self) -> str:
-        """Registered name of the machine."""
-        return self.whole.name
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Parameters of the machine."""
-        return self.whole.parameters
-
     def with_node_rate(self, node_rate_bits_per_s: float) -> Job:
         """The same job on the machine with other transmitters."""
         return Job(self.whole.with_node_rate(node_rate_bits_per_s), self.nodes)
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of the job [count]."""
-        return len(self.nodes)
-
-    @property
-    def num_wavelengths(self) -> int:
-        """Of the machine [count]."""
-        return self.whole.num_wavelengths
-
-    @property
-    def ports_per_node(self) -> int:
-        """Of the machine [count]."""
-        return self.whole.ports_per_node
-
-    @property
-    def lasers_per_port(self) -> int:
-        """Of the machine [count]."""
-        return self.whole.lasers_per_port
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Of the machine [bit/s]."""
-        return self.whole.rate_bits_per_s
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """Of the machine [s]."""
-        return self.whole.reconfiguration_s
-
-    @property
-    def slot_s(self) -> float:
-        """Of the machine [s]."""
-        return self.whole.slot_s
-
-    @property
-    def slot_payload_bytes(self) -> float:
-        """Of the machine [bytes]."""
-        return self.whole.slot_payload_bytes
-
-    @property
-    def latency_s(self) -> float:
-        """Of the machine [s]."""
-        return self.whole.latency_s
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """Of the machine, with the nodes of the job in a single line."""
+        count = len(self.nodes)
+        return replace(
+            self.whole.numbers, num_nodes=count, dimensions=(count,), nodes_per_group=0, double_ring_bits_per_s=0.0
+        )
 
     @property
     def resources(self) -> tuple[Resource, ...]:
         """Of the machine."""
         return self.whole.resources
-
-    @property
-    def hops_are_links(self) -> bool:
-        """Of the machine."""
-        return self.whole.hops_are_links
 
     @property
     def machine(self) -> Fabric:
@@ -190,11 +117,6 @@ class Job(Fabric):
         """Nodes of the whole machine [count]."""
         return self.whole.num_machine_nodes
 
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """A single line."""
-        return (self.num_nodes,)
-
     def usage(self, circuits: Circuits) -> Iterable[Usage]:
         """Of the machine: circuits join its nodes."""
         return self.whole.usage(circuits)
@@ -203,44 +125,10 @@ class Job(Fabric):
         """Of the machine: circuits join its nodes."""
         return self.whole.faults(circuits)
 
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        """Of the machine."""
-        return self.whole.devices
-
-    def settings(self, circuits: Circuits) -> Iterable[SettingUse]:
-        """Of the machine: circuits join its nodes."""
-        return self.whole.settings(circuits)
-
-    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray] | None:
-        """Of the machine."""
-        return self.whole.links_set(circuits)
-
-    def netlist(self) -> Netlist | None:
-        """Of the machine."""
-        return self.whole.netlist()
-
-    def states(self, circuits: Circuits) -> Iterable[StateUse]:
-        """As on the machine."""
-        return self.whole.states(circuits)
-
-    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
-        """As on the machine."""
-        return self.whole.ends(circuits)
-
     @cached_property
     def _rank_on_machine(self) -> IntArray:
         """Rank of each of the job's nodes among the usable nodes of the machine."""
         return _ranks_on(self.whole, self.nodes)
-
-    def inventory(self) -> tuple[PartKind, ...]:
-        """Of the machine."""
-        return self.whole.inventory()
-
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """Failed parts of the machine."""
-        return self.whole.conditions
 
     def without(self, conditions: Iterable[Condition]) -> Fabric:
         """The job on the machine with further failed parts, without its nodes that are dead.
@@ -248,28 +136,6 @@ class Job(Fabric):
         Raises: FabricError: no such part, or no node of the job is left.
         """
         return survivors(self.whole.without(conditions).machine, self.nodes)
-
-    def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
-        """Of the machine: circuits join its nodes."""
-        return self.whole.parts_used(circuits)
-
-    def options(self, src: IntArray, dst: IntArray) -> Options:
-        """Of the machine, between its nodes."""
-        return self.whole.options(src, dst)
-
-    @property
-    def occupied(self) -> Occupied:
-        """Of the machine."""
-        return self.whole.occupied
-
-    def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
-        """Of the machine: circuits join its nodes."""
-        return self.whole.part_faults(circuits)
-
-    @property
-    def links_all(self) -> bool:
-        """As on the machine."""
-        return self.whole.links_all
 
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether one circuit can join two ranks of the job; arrays that broadcast."""
@@ -280,41 +146,6 @@ class Job(Fabric):
     def distance(self, src: IntArray, dst: IntArray) -> IntArray | None:
         """Links between two ranks of the job on the machine."""
         return self.whole.distance(self._rank_on_machine[src], self._rank_on_machine[dst])
-
-    def axes(self, nodes: IntArray) -> Iterable[Axis]:
-        """Of the machine."""
-        return self.whole.axes(nodes)
-
-    def cuts(self, nodes: IntArray) -> Iterable[Cut]:
-        """Of the machine."""
-        return self.whole.cuts(nodes)
-
-    def shortest_paths_s(
-        self, node: int, of_hops: HopLatency
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Of the machine."""
-        return self.whole.shortest_paths_s(node, of_hops)
-
-    @property
-    def shortest_control_s(self) -> float:
-        """Of the machine [s]."""
-        return self.whole.shortest_control_s
-
-    def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
-        """Of the machine, between its nodes."""
-        return self.whole.route(src, dst)
-
-    def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
-        """Of the machine [s]."""
-        return self.whole.hop_latency_s(hops)
-
-    def passage(self, floor: FloorPlan) -> Passage:
-        """Of the machine."""
-        return self.whole.passage(floor)
-
-    def hop_passages(self, floor: FloorPlan) -> Passage | None:
-        """Of the machine."""
-        return self.whole.hop_passages(floor)
 
     @cached_property
     def _ring_order(self) -> IntArray:
@@ -338,38 +169,31 @@ class Job(Fabric):
         """Of the machine, between the job's nodes [s]."""
         return self.whole.control_s(self._rank_on_machine[src], self._rank_on_machine[dst])
 
-    def control_plane(self) -> ControlPlane:
-        """Of the machine."""
-        return self.whole.control_plane()
 
-    def cell_grid(self) -> CellGrid:
-        """Of the machine."""
-        return self.whole.cell_grid()
+_OF_MACHINE = (
+    "name", "parameters", "hops_are_links", "inventory", "conditions", "occupied", "parts_used", "part_faults", "options",
+    "devices", "settings", "links_set", "netlist", "states", "ends", "route", "links_all", "axes", "cuts",
+    "shortest_paths_s", "hop_latency_s", "passage", "hop_passages", "control_plane", "cell_grid", "light_path", "limits",
+    "parts", "coordinates", "place_names", "kind_names",
+)  # fmt: skip
+"""Members that a job has from its machine, whose nodes its circuits join."""
 
-    @property
-    def light_path(self) -> LightPath | None:
-        """Of the machine."""
-        return self.whole.light_path
 
-    def limits(self, values: Optics) -> tuple[Limit, ...]:
-        """Of the machine."""
-        return self.whole.limits(values)
+def _of_machine(name: str) -> Any:
+    """A member of `Fabric` that is the machine's."""
+    member = getattr(Fabric, name)
+    if not callable(member):
+        return property(lambda job: getattr(job.whole, name))
 
-    def parts(self) -> tuple[Part, ...]:
-        """Of the whole machine."""
-        return self.whole.parts()
+    @wraps(member)
+    def call(job: Job, *given: Any, **named: Any) -> Any:
+        return getattr(job.whole, name)(*given, **named)
 
-    def coordinates(self, node: int) -> str:
-        """Of the machine's node."""
-        return self.whole.coordinates(node)
+    return call
 
-    def place_names(self, resource: int, index: Sequence[int] | IntArray) -> list[str]:
-        """Of the machine."""
-        return self.whole.place_names(resource, index)
 
-    def kind_names(self, resource: int, index: IntArray) -> tuple[tuple[str, ...], IntArray]:
-        """Of the machine."""
-        return self.whole.kind_names(resource, index)
+for _name in _OF_MACHINE:
+    setattr(Job, _name, _of_machine(_name))
 
 
 def _ranks_on(machine: Fabric, nodes: IntArray) -> IntArray:

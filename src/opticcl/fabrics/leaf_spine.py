@@ -30,7 +30,7 @@ from opticcl.fabrics._packet import (
     positive_rates,
     tree_tiers,
 )
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 __all__ = ["LeafSpine"]
@@ -91,15 +91,10 @@ class LeafSpine(PacketFabric):
         """Of links below leaves and below spines [bit/s]."""
         return [self.rate * self.rate_factor, self.uplink_rate * self.rate_factor]
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a node's link [bit/s]."""
-        return self._rates[0]
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The rate is that of a node's link."""
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=self._rates[0])
 
     @cached_property
     def network(self) -> Network:

@@ -68,6 +68,7 @@ from opticcl.ir import (
     Condition,
     ControlPlane,
     Fabric,
+    FabricNumbers,
     Fault,
     IntArray,
     Options,
@@ -438,9 +439,18 @@ class Lightpath(Fabric):
         return np.flatnonzero(~np.isin(self.tile, self.damage.tiles)).astype(np.int32)
 
     @cached_property
-    def num_nodes(self) -> int:
-        """Tiles that are not dead [count]."""
-        return len(self._alive)
+    def numbers(self) -> FabricNumbers:
+        """Tiles that are not dead, each with a wavelength a laser; dimensions are rows and columns."""
+        return FabricNumbers(
+            num_nodes=len(self._alive),
+            num_wavelengths=self.lasers,
+            lasers_per_port=self.lasers,
+            rate_bits_per_s=self.laser_rate,
+            reconfiguration_s=self.reconfiguration,
+            latency_s=self.latency,
+            shortest_control_s=self.synchronisation * (1 - self.control_hidden),
+            dimensions=self.shape,
+        )
 
     @property
     def node_of_rank(self) -> IntArray | None:
@@ -451,36 +461,6 @@ class Lightpath(Fabric):
     def machine_size(self) -> int:
         """All tiles where some are dead, else 0 [count]."""
         return prod(self.shape) if len(self.damage.tiles) else 0
-
-    @property
-    def num_wavelengths(self) -> int:
-        """One a laser [count]."""
-        return self.lasers
-
-    @property
-    def lasers_per_port(self) -> int:
-        """All lasers of the tile [count]."""
-        return self.lasers
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a laser [bit/s]."""
-        return self.laser_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """Of the MZI switches [s]."""
-        return self.reconfiguration
-
-    @property
-    def latency_s(self) -> float:
-        """Software and propagation of one transfer [s]."""
-        return self.latency
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return self.shape
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -713,15 +693,6 @@ class Lightpath(Fabric):
                     if 0 <= row + below < rows and 0 <= column + right < columns
                 )
                 yield Cut("edges of a corner tile", inside, float(room[row, column].sum()), float(back))
-
-    @property
-    def shortest_control_s(self) -> float:
-        """The same for all rounds [s]."""
-        return self.synchronisation * (1 - self.control_hidden)
-
-    def control_s(self, src: IntArray, dst: IntArray) -> float:
-        """Synchronisation before a round with transfers, less the hidden share [s]."""
-        return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
 
     def passage(self, floor: FloorPlan) -> Passage:
         """One receiver."""

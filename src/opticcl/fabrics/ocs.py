@@ -32,7 +32,7 @@ import numpy.typing as npt
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._packet import at_least, not_too_large, positive_rates
-from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
@@ -84,45 +84,24 @@ class Ocs(Fabric):
         positive_rates("ocs", rate=self.rate)
         not_too_large("ocs", self.nodes * self.planes)
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes N [count]."""
-        return self.nodes
-
-    @property
-    def num_wavelengths(self) -> int:
-        """Shares of a port's rate [count]."""
-        return SHARES
-
-    @property
-    def ports_per_node(self) -> int:
-        """One a plane [count]."""
-        return self.planes
-
-    @property
-    def lasers_per_port(self) -> int:
-        """Shares of a port's rate [count]."""
-        return SHARES
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Of one share of a port [bit/s]."""
-        return self.rate / SHARES
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """A port a plane; its rate is divided into shares. The latency is that of a dependent step, apart from its links."""
+        return FabricNumbers(
+            num_nodes=self.nodes,
+            num_wavelengths=SHARES,
+            ports_per_node=self.planes,
+            lasers_per_port=SHARES,
+            rate_bits_per_s=self.rate / SHARES,
+            reconfiguration_s=self.reconfiguration,
+            latency_s=self.endpoint_latency,
+            shortest_control_s=self.control,
+        )
 
     @property
     def node_rate_bits_per_s(self) -> float:
         """Of all ports of a node [bit/s]."""
         return self.planes * self.rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """To give ports other links [s]."""
-        return self.reconfiguration
-
-    @property
-    def latency_s(self) -> float:
-        """Of a dependent step, apart from its links [s]."""
-        return self.endpoint_latency
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -211,15 +190,6 @@ class Ocs(Fabric):
         forwards = np.repeat([0.0, 1.0], links)
         fibre = np.full(2 * links, floor.through_centre_m(self.nodes))
         return Passage(fibre_m=fibre, receivers=np.ones(2 * links), switches=forwards)
-
-    def control_s(self, src: IntArray, dst: IntArray) -> float:
-        """Exchange with the controller [s]."""
-        return self.control if len(src) else 0.0
-
-    @property
-    def shortest_control_s(self) -> float:
-        """Exchange with the controller [s]."""
-        return self.control
 
     def control_plane(self) -> ControlPlane:
         """A controller sets the switches."""

@@ -50,6 +50,7 @@ from opticcl.ir import (
     Circuits,
     ControlPlane,
     Fabric,
+    FabricNumbers,
     Fault,
     IntArray,
     Options,
@@ -269,39 +270,23 @@ class Oddl(FailingFabric):
         return cls(shape=(2, 4)), "halving_doubling"
 
     @cached_property
-    def num_nodes(self) -> int:
-        """Product of the sides [count]."""
-        return prod(self.shape)
+    def numbers(self) -> FabricNumbers:
+        """A NIC a dimension, which bonds wavelengths for one partner; control is two exchanges through one switch of the tree.
 
-    @property
-    def num_wavelengths(self) -> int:
-        """Wavelengths that a NIC can tune to [count]."""
-        return partners_of_side(max(self.shape)) if self.wavelengths is None else self.wavelengths
-
-    @property
-    def ports_per_node(self) -> int:
-        """One NIC a dimension [count]."""
-        return len(self.shape)
-
-    @property
-    def lasers_per_port(self) -> int:
-        """Wavelengths that a NIC can bond for one partner [count]."""
-        return self.num_wavelengths
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a NIC on one wavelength [bit/s]."""
-        return self.nic_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """From one partner to the next [s]."""
-        return self.reconfiguration
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Its shape."""
-        return self.shape
+        A group has the nodes of one coordinate of dimension 0.
+        """
+        wavelengths = partners_of_side(max(self.shape)) if self.wavelengths is None else self.wavelengths
+        return FabricNumbers(
+            num_nodes=prod(self.shape),
+            num_wavelengths=wavelengths,
+            ports_per_node=len(self.shape),
+            lasers_per_port=wavelengths,
+            rate_bits_per_s=self.nic_rate,
+            reconfiguration_s=self.reconfiguration,
+            shortest_control_s=2 * self.control_switch_delay * (1 - self.control_hidden),
+            dimensions=self.shape,
+            nodes_per_group=prod(self.shape[1:]),
+        )
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -460,11 +445,6 @@ class Oddl(FailingFabric):
         for d in range(len(self.shape)):
             yield Axis(f"dimension {d}", coordinate(self.shape, nodes.astype(np.int64), np.array(d)), rate, 1)
 
-    @property
-    def shortest_control_s(self) -> float:
-        """Two exchanges through one switch of the control tree [s]."""
-        return 2 * self.control_switch_delay * (1 - self.control_hidden)
-
     def ring_order(self) -> IntArray:
         """Dimension by dimension; see `ring_order`."""
         return self.order_around(ring_order(self.shape))
@@ -531,11 +511,6 @@ class Oddl(FailingFabric):
         half, port = divmod(index, self.num_nodes * sides)
         node, side = divmod(port, sides)
         return f"{'output' if half else 'input'} for {self.node_name(node)} of its switch of dimension {side}"
-
-    @property
-    def nodes_per_group(self) -> int:
-        """Nodes of one coordinate of dimension 0 [count]."""
-        return prod(self.shape[1:])
 
 
 # --- light --------------------------------------------------------------------------------------------------------------

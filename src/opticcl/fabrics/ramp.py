@@ -64,6 +64,7 @@ from opticcl.ir import (
     Circuits,
     ControlPlane,
     Fabric,
+    FabricNumbers,
     Fault,
     IntArray,
     Occupied,
@@ -225,14 +226,20 @@ class Ramp(FailingFabric):
         return cls(groups=3, racks=2, wavelengths=3), "ramp"
 
     @cached_property
-    def num_nodes(self) -> int:
-        """x J L [count]."""
-        return self.groups * self.racks * self.wavelengths
-
-    @property
-    def nodes_per_group(self) -> int:
-        """J L: nodes of a communication group [count]."""
-        return self.racks * self.wavelengths
+    def numbers(self) -> FabricNumbers:
+        """x J L nodes in groups of J L, with x b transceivers each; with slots, switching is a part of every slot."""
+        return FabricNumbers(
+            num_nodes=self.groups * self.racks * self.wavelengths,
+            num_wavelengths=self.wavelengths,
+            ports_per_node=self.groups * self.transceivers_per_group,
+            rate_bits_per_s=self.line_rate,
+            reconfiguration_s=0.0 if self.slot else self.switching,
+            slot_s=self.slot,
+            slot_payload_bytes=(self.slot - self.switching) * self.line_rate / 8 if self.slot else 0.0,
+            latency_s=self.propagation + self.io,
+            shortest_control_s=self.synchronisation * (1 - self.control_hidden),
+            nodes_per_group=self.racks * self.wavelengths,
+        )
 
     @property
     def filters(self) -> Filters:
@@ -243,41 +250,6 @@ class Ramp(FailingFabric):
     def signals_meet(self) -> bool:
         """Whether a photodiode receives all light of a subnet, whatever its wavelength."""
         return self.filters == "none" and self.subnet != "route_switch"
-
-    @property
-    def num_wavelengths(self) -> int:
-        """One a device of a rack [count]."""
-        return self.wavelengths
-
-    @cached_property
-    def ports_per_node(self) -> int:
-        """x b transceivers [count]."""
-        return self.groups * self.transceivers_per_group
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a transceiver [bit/s]."""
-        return self.line_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """None with slots: switching is a part of every slot [s]."""
-        return 0.0 if self.slot else self.switching
-
-    @property
-    def slot_s(self) -> float:
-        """Time slot [s]."""
-        return self.slot
-
-    @cached_property
-    def slot_payload_bytes(self) -> float:
-        """What a transceiver sends in a slot after switching [bytes]."""
-        return (self.slot - self.switching) * self.line_rate / 8 if self.slot else 0.0
-
-    @property
-    def latency_s(self) -> float:
-        """Propagation and input/output [s]."""
-        return self.propagation + self.io
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -520,15 +492,6 @@ class Ramp(FailingFabric):
         if self.subnet != "broadcast":
             place = place * devices + dst % devices
         return place if crossbar or self.signals_meet else place * devices + circuits.wavelength_lo
-
-    def control_s(self, src: IntArray, dst: IntArray) -> float:
-        """Synchronisation before a round with transfers, less the hidden share [s]."""
-        return self.synchronisation * (1 - self.control_hidden) if len(src) else 0.0
-
-    @property
-    def shortest_control_s(self) -> float:
-        """The same for all rounds [s]."""
-        return self.synchronisation * (1 - self.control_hidden)
 
     def control_plane(self) -> ControlPlane:
         """Distributed: no schedule is exchanged."""

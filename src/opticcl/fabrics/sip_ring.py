@@ -29,7 +29,7 @@ from opticcl.fabrics._packet import at_least, not_too_large, positive_rates
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.fabrics.terarack import ring_cuts, ring_faults, ring_fibre_name
-from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Part, Resource, Usage
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -86,30 +86,17 @@ class SipRing(Fabric):
         """Eight nodes with four wavelengths."""
         return cls(nodes=8, wavelengths=4), "halving_doubling"
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes on the ring [count]."""
-        return self.nodes
-
-    @property
-    def num_wavelengths(self) -> int:
-        """Wavelengths of a fibre [count]."""
-        return self.wavelengths
-
-    @property
-    def ports_per_node(self) -> int:
-        """One a direction [count]."""
-        return self.directions
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a transmitter [bit/s]."""
-        return self.nic_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """To tune to another wavelength and another partner [s]."""
-        return self.reconfiguration
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """A port a direction, with one wavelength at a time."""
+        return FabricNumbers(
+            num_nodes=self.nodes,
+            num_wavelengths=self.wavelengths,
+            ports_per_node=self.directions,
+            rate_bits_per_s=self.nic_rate,
+            reconfiguration_s=self.reconfiguration,
+            double_ring_bits_per_s=self.wavelengths * self.nic_rate if self.directions == 2 else 0.0,
+        )
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -169,11 +156,6 @@ class SipRing(Fabric):
         """Through the fibres at the ends of an arc."""
         rate = self.wavelengths * self.rate_bits_per_s
         yield from ring_cuts(nodes, out=rate, back=rate if self.directions == 2 else 0.0)
-
-    @property
-    def double_ring_bits_per_s(self) -> float:
-        """All wavelengths in one direction, where there are two [bit/s]."""
-        return self.wavelengths * self.rate_bits_per_s if self.directions == 2 else 0.0
 
     def control_plane(self) -> ControlPlane:
         """None."""

@@ -62,6 +62,7 @@ from opticcl.ir import (
     Circuits,
     ControlPlane,
     Fabric,
+    FabricNumbers,
     Fault,
     IntArray,
     Options,
@@ -182,9 +183,9 @@ class Sipac(FailingFabric):
     def __post_init__(self) -> None:
         sides = self.sides
         most = max(self.groups_of_levels)
-        if self.num_wavelengths < most:
+        if self._lines < most:
             raise FabricError(
-                f"sipac: wavelengths={self.num_wavelengths} are too few for the {most} groups of radix={max(sides)}, "
+                f"sipac: wavelengths={self._lines} are too few for the {most} groups of radix={max(sides)}, "
                 f"channels={self.channels}; try wavelengths={most}"
             )
         if self.node_rate <= 0 or self.latency < 0:
@@ -221,12 +222,25 @@ class Sipac(FailingFabric):
         return strides_of(self.sides)
 
     @cached_property
-    def num_nodes(self) -> int:
-        """Product of the radices [count]."""
-        return prod(self.sides)
+    def numbers(self) -> FabricNumbers:
+        """A port a level, with all lines of the comb; a group has the nodes of a switch of level 0.
+
+        Digits, the highest first, are the dimensions where all levels have the same radix.
+        """
+        nodes, ports = prod(self.sides), len(self.sides)
+        return FabricNumbers(
+            num_nodes=nodes,
+            num_wavelengths=self._lines,
+            ports_per_node=ports,
+            lasers_per_port=self._lines,
+            rate_bits_per_s=self.node_rate / (ports * self._lines),
+            latency_s=self.latency,
+            dimensions=(self.radix,) * self.levels if self.radices is None else (nodes,),
+            nodes_per_group=self.sides[0],
+        )
 
     @cached_property
-    def num_wavelengths(self) -> int:
+    def _lines(self) -> int:
         """Lines of a link [count]."""
         if self.wavelengths is not None:
             return self.wavelengths
@@ -237,31 +251,6 @@ class Sipac(FailingFabric):
     def lines_apart(self) -> int:
         """Distance between the lines of one circuit, the same for all levels; from there on each circuit is a single line."""
         return min(lcm(*self.groups_of_levels), self.num_wavelengths)
-
-    @cached_property
-    def ports_per_node(self) -> int:
-        """One port a level [count]."""
-        return len(self.sides)
-
-    @property
-    def lasers_per_port(self) -> int:
-        """All lines of the comb [count]."""
-        return self.num_wavelengths
-
-    @cached_property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a line [bit/s]."""
-        return self.node_rate / (self.ports_per_node * self.num_wavelengths)
-
-    @property
-    def latency_s(self) -> float:
-        """Through one switch [s]."""
-        return self.latency
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Digits, the highest first; a single line where levels differ in radix."""
-        return (self.radix,) * self.levels if self.radices is None else (self.num_nodes,)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -503,11 +492,6 @@ class Sipac(FailingFabric):
         """Digits of a node."""
         digits = (f"x{k}={node // stride % self.sides[k]}" for k, stride in enumerate(self.strides.tolist()))
         return "(" + ", ".join(digits) + ")"
-
-    @property
-    def nodes_per_group(self) -> int:
-        """Nodes of a switch of level 0 [count]."""
-        return self.sides[0]
 
 
 # --- light --------------------------------------------------------------------------------------------------------------

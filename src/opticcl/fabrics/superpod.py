@@ -39,7 +39,7 @@ from opticcl.fabrics._packet import (
     positive_rates,
     tree_tiers,
 )
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.units import Rate, Seconds
 
 __all__ = ["SuperPod"]
@@ -152,16 +152,12 @@ class SuperPod(PacketFabric):
 
     # --- fabric -----------------------------------------------------------------------------------------------------
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return self.nodes
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a node's NVLink and of its card together, where it has them [bit/s]."""
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """The rate is that of a node's NVLink and of its card together, where it has them."""
         fast, slow = self._rates
-        return (fast if self._has_nvlink else 0) + (slow if self._has_cards else 0)
+        rate = (fast if self._has_nvlink else 0) + (slow if self._has_cards else 0)
+        return FabricNumbers(num_nodes=self.nodes, rate_bits_per_s=rate)
 
     @cached_property
     def network(self) -> Network:

@@ -43,6 +43,7 @@ from opticcl.ir import (
     Circuits,
     ControlPlane,
     Fabric,
+    FabricNumbers,
     Fault,
     IntArray,
     Options,
@@ -118,40 +119,19 @@ class Terarack(FailingFabric):
         """Fifteen nodes with two wavelengths."""
         return cls(nodes=15, wavelengths=2), "wrht"
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes on the ring [count]."""
-        return self.nodes
-
-    @property
-    def num_wavelengths(self) -> int:
-        """Wavelengths of a fibre [count]."""
-        return self.wavelengths
-
-    @property
-    def ports_per_node(self) -> int:
-        """Two directions a ring [count]."""
-        return 2 * self.rings
-
-    @property
-    def lasers_per_port(self) -> int:
-        """All wavelengths of the comb [count]."""
-        return self.wavelengths
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a wavelength [bit/s]."""
-        return self.wavelength_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """To retune the micro-rings [s]."""
-        return self.reconfiguration
-
-    @property
-    def latency_s(self) -> float:
-        """Conversion of one packet [s]."""
-        return self.oeo
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """Two directions a ring, with all wavelengths of the comb each; the latency is the conversion of one packet."""
+        return FabricNumbers(
+            num_nodes=self.nodes,
+            num_wavelengths=self.wavelengths,
+            ports_per_node=2 * self.rings,
+            lasers_per_port=self.wavelengths,
+            rate_bits_per_s=self.wavelength_rate,
+            reconfiguration_s=self.reconfiguration,
+            latency_s=self.oeo,
+            double_ring_bits_per_s=self.rings * self.wavelengths * self.wavelength_rate,
+        )
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
@@ -296,11 +276,6 @@ class Terarack(FailingFabric):
         """Through two fibres of each ring."""
         rate = self.double_ring_bits_per_s
         yield from ring_cuts(nodes, out=rate, back=rate)
-
-    @property
-    def double_ring_bits_per_s(self) -> float:
-        """All wavelengths of all rings in one direction [bit/s]."""
-        return self.rings * self.wavelengths * self.rate_bits_per_s
 
     def control_plane(self) -> ControlPlane:
         """None."""

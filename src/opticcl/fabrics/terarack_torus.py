@@ -35,7 +35,7 @@ from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.fabrics._terarack_netlist import Segments, terarack_ends, terarack_netlist, terarack_states
 from opticcl.fabrics.oddl import ring_order
 from opticcl.fabrics.terarack import check_node, ring_cuts, terarack_limits
-from opticcl.ir import Circuits, ControlPlane, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -105,44 +105,18 @@ class TerarackTorus(Fabric):
         return cls(shape=(3, 3), wavelengths=2), "torus_all_ports:pieces=2"
 
     @cached_property
-    def num_nodes(self) -> int:
-        """Rows times columns [count]."""
-        return prod(self.shape)
-
-    @property
-    def num_wavelengths(self) -> int:
-        """Wavelengths of a fibre [count]."""
-        return self.wavelengths
-
-    @property
-    def ports_per_node(self) -> int:
-        """Two directions of the row and of the column [count]."""
-        return PORTS
-
-    @property
-    def lasers_per_port(self) -> int:
-        """All wavelengths of the comb [count]."""
-        return self.wavelengths
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of a wavelength [bit/s]."""
-        return self.wavelength_rate
-
-    @property
-    def reconfiguration_s(self) -> float:
-        """To retune the micro-rings [s]."""
-        return self.reconfiguration
-
-    @property
-    def latency_s(self) -> float:
-        """Conversion of one packet [s]."""
-        return self.oeo
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return self.shape
+    def numbers(self) -> FabricNumbers:
+        """Two directions of the row and of the column, with all wavelengths of the comb each."""
+        return FabricNumbers(
+            num_nodes=prod(self.shape),
+            num_wavelengths=self.wavelengths,
+            ports_per_node=PORTS,
+            lasers_per_port=self.wavelengths,
+            rate_bits_per_s=self.wavelength_rate,
+            reconfiguration_s=self.reconfiguration,
+            latency_s=self.oeo,
+            dimensions=self.shape,
+        )
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

@@ -36,7 +36,7 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
-from opticcl.ir import Circuits, ControlPlane, Fabric, IntArray, Part
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, IntArray, Part
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.optics.values import chain_of
@@ -134,22 +134,12 @@ class TopoOpt(PacketFabric):
         stride = next(iter(self.interfaces_of_stride), 0)
         return np.tile(np.arange(self.nodes) * stride % self.nodes, 2).astype(np.int32)
 
-    @property
-    def num_nodes(self) -> int:
-        """Nodes N [count]."""
-        return self.nodes
-
-    @property
-    def ports_per_node(self) -> int:
-        """Interfaces d [count]."""
-        degree: int = self.values["degree"]
-        return degree
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of an interface [bit/s]."""
-        rate: float = self.values["node_rate"] * self.rate_factor / self.values["degree"]
-        return rate
+    @cached_property
+    def numbers(self) -> FabricNumbers:
+        """A port is an interface, which has its share of the node's rate."""
+        degree = self.values["degree"]
+        rate = self.values["node_rate"] * self.rate_factor / degree
+        return FabricNumbers(num_nodes=self.nodes, ports_per_node=degree, rate_bits_per_s=rate)
 
     @cached_property
     def network(self) -> Network:

@@ -26,7 +26,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
 from opticcl.fabrics._walks import slices
-from opticcl.ir import IntArray, Part
+from opticcl.ir import FabricNumbers, IntArray, Part
 from opticcl.ir.pieces import Pieces
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
@@ -71,9 +71,14 @@ class Torus(PacketFabric):
         return {"shape": (rows, num_nodes // rows) if rows > 1 else (num_nodes,)}
 
     @cached_property
-    def num_nodes(self) -> int:
-        """Product of the sides [count]."""
-        return prod(self.shape)
+    def numbers(self) -> FabricNumbers:
+        """Ports of a node, one if it is the only node, with the rate of a link each."""
+        return FabricNumbers(
+            num_nodes=prod(self.shape),
+            ports_per_node=max(1, len(self._ways)),
+            rate_bits_per_s=self.rate,
+            dimensions=self.shape,
+        )
 
     @cached_property
     def _sides(self) -> tuple[tuple[int, int], ...]:
@@ -84,21 +89,6 @@ class Torus(PacketFabric):
     def _ways(self) -> tuple[tuple[int, int], ...]:
         """(dimension, +1 or -1) of each port of a node; each has one link a node."""
         return tuple((k, way) for k, side in enumerate(self.shape) for way in (1, -1)[: min(side - 1, 2)])
-
-    @property
-    def ports_per_node(self) -> int:
-        """Ports of a node; one if it is the only node [count]."""
-        return max(1, len(self._ways))
-
-    @property
-    def rate_bits_per_s(self) -> float:
-        """Rate of every link [bit/s]."""
-        return self.rate
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Its shape."""
-        return self.shape
 
     @cached_property
     def network(self) -> Network:

@@ -9,7 +9,7 @@ from opticcl.ir._common import IntArray, same_columns
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits, concatenate_circuits
 from opticcl.ir.collective import Collective
-from opticcl.ir.fabric import CellGrid, ControlPlane, Fabric, Fault, Part, Resource, Usage
+from opticcl.ir.fabric import CellGrid, ControlPlane, Fabric, FabricNumbers, Fault, Part, Resource, Usage
 from opticcl.ir.occupied import Condition, Occupied, Options, PartKind, PartUse
 from opticcl.ir.progress import ProgressCallback, no_progress
 from opticcl.ir.schedule import Schedule
@@ -25,6 +25,7 @@ __all__ = [
     "Condition",
     "ControlPlane",
     "Fabric",
+    "FabricNumbers",
     "Fault",
     "IntArray",
     "Occupied",

@@ -38,6 +38,7 @@ __all__ = [
     "CellGrid",
     "ControlPlane",
     "Fabric",
+    "FabricNumbers",
     "Fault",
     "HopLatency",
     "Part",
@@ -179,6 +180,42 @@ class CellGrid:
         return self.cells.shape[:-1]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricNumbers:
+    """Numbers of a fabric.
+
+    Args:
+        num_nodes: that can be used: ranks [count].
+        rate_bits_per_s: of one wavelength of one port [bit/s].
+        num_wavelengths: on the grid [count].
+        ports_per_node: independent transmitters of a node [count].
+        lasers_per_port: wavelengths that one transmitter can emit at the same time [count].
+        reconfiguration_s: to change circuits [s].
+        slot_s: time slot, 0 if there is none [s].
+        slot_payload_bytes: of one circuit in one slot [bytes].
+        latency_s: from the first bit sent to the first bit received, apart from hops [s].
+        shortest_control_s: least control-plane time of a round with transfers [s].
+        double_ring_bits_per_s: of a segment in one direction where all nodes stand on one ring of both directions, else 0
+            [bit/s].
+        dimensions: sides of the grid of the nodes, numbered row by row; empty: a single line.
+        nodes_per_group: neighbouring nodes that belong together in a drawing; 0 for none [count].
+    """
+
+    num_nodes: int
+    rate_bits_per_s: float
+    num_wavelengths: int = 1
+    ports_per_node: int = 1
+    lasers_per_port: int = 1
+    reconfiguration_s: float = 0.0
+    slot_s: float = 0.0
+    slot_payload_bytes: float = 0.0
+    latency_s: float = 0.0
+    shortest_control_s: float = 0.0
+    double_ring_bits_per_s: float = 0.0
+    dimensions: tuple[int, ...] = ()
+    nodes_per_group: int = 0
+
+
 System = TypeVar("System", bound="Fabric")
 
 HopLatency = Callable[[IntArray], npt.NDArray[Any] | None]
@@ -207,6 +244,7 @@ class Fabric(ABC):
         about: what a reader must know to follow a picture of its light.
         drawing: kind of picture: "nodes", "ring" or "grid".
         alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
+        hops_are_links: whether each hop of a path is the number of a shared link, counted over all `resources`.
         former: parameters that no longer exist -> what to write in their place.
     """
 
@@ -217,6 +255,7 @@ class Fabric(ABC):
     about: ClassVar[str] = ""
     drawing: ClassVar[str] = "nodes"
     alternatives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    hops_are_links: ClassVar[bool] = False
     former: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     # --- identity ---------------------------------------------------------------------------------------------------
@@ -284,48 +323,73 @@ class Fabric(ABC):
 
     @property
     @abstractmethod
+    def numbers(self) -> FabricNumbers:
+        """Numbers of nodes, ports and wavelengths, rates and times; each is a property as well."""
+
+    @property
     def num_nodes(self) -> int:
         """Nodes that can be used: ranks [count]."""
+        return self.numbers.num_nodes
 
     @property
     def num_wavelengths(self) -> int:
         """Wavelengths on the grid [count]."""
-        return 1
+        return self.numbers.num_wavelengths
 
     @property
     def ports_per_node(self) -> int:
         """Independent transmitters of a node [count]."""
-        return 1
+        return self.numbers.ports_per_node
 
     @property
     def lasers_per_port(self) -> int:
         """Wavelengths that one transmitter can emit at the same time [count]."""
-        return 1
+        return self.numbers.lasers_per_port
 
     @property
-    @abstractmethod
     def rate_bits_per_s(self) -> float:
         """Rate of one wavelength of one port [bit/s]."""
+        return self.numbers.rate_bits_per_s
 
     @property
     def reconfiguration_s(self) -> float:
         """Time to change circuits [s]."""
-        return 0.0
+        return self.numbers.reconfiguration_s
 
     @property
     def slot_s(self) -> float:
         """Time slot, 0 if the fabric has none [s]."""
-        return 0.0
+        return self.numbers.slot_s
 
     @property
     def slot_payload_bytes(self) -> float:
         """Payload of one circuit in one slot [bytes]."""
-        return 0.0
+        return self.numbers.slot_payload_bytes
 
     @property
     def latency_s(self) -> float:
         """From the first bit sent to the first bit received, apart from hops [s]."""
-        return 0.0
+        return self.numbers.latency_s
+
+    @property
+    def shortest_control_s(self) -> float:
+        """Least control-plane time of a round with transfers [s]."""
+        return self.numbers.shortest_control_s
+
+    @property
+    def double_ring_bits_per_s(self) -> float:
+        """Rate of a segment in one direction where all nodes stand on one ring of both directions, else 0 [bit/s]."""
+        return self.numbers.double_ring_bits_per_s
+
+    @property
+    def nodes_per_group(self) -> int:
+        """Neighbouring nodes that belong together in a drawing; 0 for none [count]."""
+        return self.numbers.nodes_per_group
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """Sides of the grid of the nodes, numbered row by row; a single line if it has none."""
+        return self.numbers.dimensions or (self.num_machine_nodes,)
 
     @property
     @abstractmethod
@@ -341,11 +405,6 @@ class Fabric(ABC):
     def is_packet_switched(self) -> bool:
         """Whether its links are shared by packets rather than held by circuits."""
         return any(r.shared for r in self.resources)
-
-    @property
-    def hops_are_links(self) -> bool:
-        """Whether each hop of a path is the number of a shared link, counted over all `resources`."""
-        return False
 
     # --- the whole machine and the part of it that can be used --------------------------------------------------------
 
@@ -579,16 +638,6 @@ class Fabric(ABC):
         """
         return np.zeros(self.num_machine_nodes), np.zeros(self.num_machine_nodes)
 
-    @property
-    def double_ring_bits_per_s(self) -> float:
-        """Rate of a segment in one direction where all nodes stand on one ring of both directions, else 0 [bit/s]."""
-        return 0.0
-
-    @property
-    def shortest_control_s(self) -> float:
-        """Least control-plane time of a round with transfers [s]."""
-        return 0.0
-
     # --- order of the ranks -----------------------------------------------------------------------------------------
 
     def ring_order(self) -> IntArray:
@@ -598,8 +647,8 @@ class Fabric(ABC):
     # --- control plane ----------------------------------------------------------------------------------------------
 
     def control_s(self, src: IntArray, dst: IntArray) -> float:
-        """Control-plane time of a round with these transfers between ranks [s]."""
-        return 0.0
+        """Control-plane time of a round with these transfers between ranks [s]; the least one unless a class says more."""
+        return self.shortest_control_s if len(src) else 0.0
 
     def control_plane(self) -> ControlPlane:
         """The control plane; networks of packets have none."""
@@ -670,13 +719,3 @@ class Fabric(ABC):
         """
         kind = self.resources[resource].kind
         return (_AT_PORTS.get(kind, kind.replace("_", " ")),), np.zeros(len(index), np.int64)
-
-    @property
-    def dimensions(self) -> tuple[int, ...]:
-        """Sides of the grid of the machine's nodes, numbered row by row; a single line if it has none."""
-        return (self.num_machine_nodes,)
-
-    @property
-    def nodes_per_group(self) -> int:
-        """Neighbouring nodes that belong together in a drawing; 0 for none [count]."""
-        return 0
