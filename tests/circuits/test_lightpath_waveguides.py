@@ -163,8 +163,8 @@ def test_data_move_as_light():
     results, light = execute_by_light(plan, arrays)
     assert light.clean
     assert all(np.array_equal(result, due[0]) for result in results)
-    (use, *_) = (use for use in plan.fabric.states(plan.rounds(0)[0]) if use.group == "mzi")
-    results, light = execute_by_light(plan, arrays, changes=[f"mzi:{use.number[0]}={(use.value[0] + 1) % 4}"])
+    (use, *_) = (use for use in plan.fabric.states(plan.rounds(0)[0]) if use.kind == "mzi")
+    results, light = execute_by_light(plan, arrays, changes=[f"mzi:{use.index[0]}={(use.setting[0] + 1) % 4}"])
     assert not light.clean
     assert not all(np.array_equal(result, due[0]) for result in results)
 

@@ -736,8 +736,8 @@ def test_switches_behind_lasers_lead_to_every_waveguide() -> None:
     circuits = Circuits.of(np.arange(len(rows)), src, dst, path=path[:, None], waveguide=guide)
     laser, *_ = where.settings(circuits)
     assert laser.setting.tolist() == [one % 4 * 2 + m for one, _, _, m in rows]
-    assert [use.group for use in where.states(circuits)] == ["laser_switch", "select", "mzi"]
-    assert {use.group for use in replace(where, switch_unit="wavelength").states(circuits)} == {"tile"}
+    assert [use.kind for use in where.states(circuits)] == ["laser_switch", "select", "mzi"]
+    assert {use.kind for use in replace(where, switch_unit="wavelength").states(circuits)} == {"tile"}
 
 
 def test_tiles_that_light_reaches() -> None:

@@ -316,12 +316,12 @@ def test_states_of_every_wavelength(rows: int, columns: int) -> None:
     found = [
         row
         for use in lightpath_states(drawn.wafer, circuits)
-        for row in zip(*(column.tolist() for column in (use.number, use.index, use.value, use.circuit)), strict=True)
+        for row in zip(*(column.tolist() for column in (use.index, use.within, use.setting, use.circuit)), strict=True)
     ]
     assert sorted(found) == sorted(due)
     for row in range(len(circuits)):  # one circuit by itself
         alone = circuits.take(np.array([row]))
-        assert sum(len(use.number) for use in lightpath_states(drawn.wafer, alone)) == len(
+        assert sum(len(use.index) for use in lightpath_states(drawn.wafer, alone)) == len(
             [1 for one in due if one[3] == row]
         )
 
@@ -347,11 +347,11 @@ def test_states_of_whole_waveguides(rows: int, columns: int) -> None:
                 value = 3 if other is None else side(other % 4, BACK[one % 4])
                 due[name].append((inner.index(one) * GUIDES + m, value, row))
     found = {
-        use.group: sorted(zip(use.number.tolist(), use.value.tolist(), use.circuit.tolist(), strict=True))
+        use.kind: sorted(zip(use.index.tolist(), use.setting.tolist(), use.circuit.tolist(), strict=True))
         for use in waveguide_states(drawn.wafer, circuits)
     }
     assert found == {name: sorted(rows) for name, rows in due.items()}
-    assert not any(len(use.number) for use in waveguide_states(drawn.wafer, walks(drawn)))
+    assert not any(len(use.index) for use in waveguide_states(drawn.wafer, walks(drawn)))
     assert not len(passages(walks(drawn), GUIDES).edge)
 
 

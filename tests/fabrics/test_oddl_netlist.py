@@ -180,32 +180,34 @@ def test_states_of_switches(shape: tuple[int, ...], modules: tuple[tuple[int, in
 
     states = list(oddl_states(switches_of(shape, modules, PASSIVE), uses, W))
     found = [
-        (use.group, *row)
+        (use.kind, *row)
         for use in states
-        if use.index is not None
-        for row in zip(*(np.asarray(c).tolist() for c in (use.number, use.index, use.value, use.circuit)), strict=True)
+        if use.within is not None
+        for row in zip(
+            *(np.asarray(c).tolist() for c in (use.index, use.within, use.setting, use.circuit)), strict=True
+        )
     ]
     assert sorted(found) == sorted(due())
     controls = [
-        (use.group, use.number.tolist(), use.value.tolist(), use.circuit) for use in states if use.index is None
+        (use.kind, use.index.tolist(), use.setting.tolist(), use.circuit) for use in states if use.within is None
     ]
     assert controls == [(use.kind, use.index.tolist(), use.setting.tolist(), None) for use in uses[:2]]
     nothing = fabric("oddl", shape=shape, wavelengths=W).settings(circuits.take(np.zeros(0, int)))
-    assert not any(len(use.number) for use in oddl_states(switches_of(shape, modules, PASSIVE), nothing, W))
+    assert not any(len(use.index) for use in oddl_states(switches_of(shape, modules, PASSIVE), nothing, W))
 
 
 def test_states_of_a_circuit_by_hand() -> None:
     """From node 5 to node 7 of 2 x 4 nodes on wavelength 1: the second switch of dimension 1, from input 1 to output 3."""
     where = fabric("oddl", shape=(2, 4), wavelengths=W)
     one = Circuits.of([0], [5], [7], 1, 1, 1, [[1]])
-    laser, receiver, into, out = (use for use in where.states(one) if len(use.number))
-    assert (laser.group, laser.number.tolist()) == ("laser", [2 * 5 + 1])
-    assert (receiver.group, receiver.number.tolist(), receiver.value.tolist()) == ("receiver", [2 * 7 + 1], [5])
-    assert (into.group, into.number.tolist(), into.value.tolist()) == ("wss1", [1], [3])
-    assert (out.group, out.number.tolist(), out.value.tolist()) == ("wss1", [1], [1])
-    assert into.index is not None
-    assert out.index is not None
-    assert (into.index.tolist(), out.index.tolist()) == ([1 * W + 1], [(4 + 3) * W + 1])
+    laser, receiver, into, out = (use for use in where.states(one) if len(use.index))
+    assert (laser.kind, laser.index.tolist()) == ("laser", [2 * 5 + 1])
+    assert (receiver.kind, receiver.index.tolist(), receiver.setting.tolist()) == ("receiver", [2 * 7 + 1], [5])
+    assert (into.kind, into.index.tolist(), into.setting.tolist()) == ("wss1", [1], [3])
+    assert (out.kind, out.index.tolist(), out.setting.tolist()) == ("wss1", [1], [1])
+    assert into.within is not None
+    assert out.within is not None
+    assert (into.within.tolist(), out.within.tolist()) == ([1 * W + 1], [(4 + 3) * W + 1])
 
 
 def rows_of(circuits: Circuits) -> list[tuple[int, int, int, int, int]]:

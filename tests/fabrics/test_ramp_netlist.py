@@ -228,9 +228,9 @@ def test_states_of_circuits(shape: tuple[int, int, int, int], subnet: str, filte
     gates = list(product(range(where.num_nodes), range(x), range(x)))
     words = {"laser": transceivers, "filter": transceivers, "tx_gate": gates, "rx_gate": gates}
     found = [
-        (use.group, words[use.group][n] if use.group in words else net.place(use.group, n), value, row)
+        (use.kind, words[use.kind][n] if use.kind in words else net.place(use.kind, n), value, row)
         for use in where.states(lit)
-        for row, (n, value) in enumerate(zip(use.number.tolist(), use.value.tolist(), strict=True))
+        for row, (n, value) in enumerate(zip(use.index.tolist(), use.setting.tolist(), strict=True))
     ]
     assert len(found) == len(due)
     assert set(found) == due

@@ -215,10 +215,10 @@ def test_parts_devices_and_settings_of_two_rings() -> None:
             assert rings.index.tolist() == [(node * 4 + port) * 4 + colour for node, colour, _ in due]
             assert rings.setting.tolist() == [drops for *_, drops in due]
             adds, drops = RING.states(one)
-            assert (adds.group, drops.group) == ("add", "drop")
-            assert adds.number.tolist() == [a * 4 + port] * 2
-            assert drops.number.tolist() == [node * 4 + port for node, *_ in due]
-            assert drops.index.tolist() == [colour for _, colour, _ in due]
+            assert (adds.kind, drops.kind) == ("add", "drop")
+            assert adds.index.tolist() == [a * 4 + port] * 2
+            assert drops.index.tolist() == [node * 4 + port for node, *_ in due]
+            assert drops.within.tolist() == [colour for _, colour, _ in due]
 
 
 def test_names_of_fibres() -> None:

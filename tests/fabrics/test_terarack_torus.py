@@ -205,11 +205,11 @@ def test_rings_are_set_where_light_passes() -> None:
     assert ring.index.tolist() == [(4 * node + k) * 4 + k for k, nodes in enumerate(through) for node in nodes]
     assert ring.setting.tolist() == [0, 0, 1, 0, 0, 0, 1, 0, 1, 0, 1]
     adds, drops = where.states(lit)
-    assert (adds.group, drops.group) == ("add", "drop")
-    assert adds.number.tolist() == [4 * node + k for k, node in enumerate((8, 8, 7, 7))]
-    assert drops.number.tolist() == [4 * node + k for k, nodes in enumerate(through) for node in nodes]
-    assert drops.index is not None
-    assert drops.index.tolist() == [k for k, nodes in enumerate(through) for _ in nodes]
+    assert (adds.kind, drops.kind) == ("add", "drop")
+    assert adds.index.tolist() == [4 * node + k for k, node in enumerate((8, 8, 7, 7))]
+    assert drops.index.tolist() == [4 * node + k for k, nodes in enumerate(through) for node in nodes]
+    assert drops.within is not None
+    assert drops.within.tolist() == [k for k, nodes in enumerate(through) for _ in nodes]
     assert [(d.kind, d.count, d.setting_time_s) for d in where.devices] == [
         ("modulator", 240, 25e-6),
         ("ring", 240, 25e-6),

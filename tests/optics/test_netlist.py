@@ -335,12 +335,12 @@ def test_devices_that_do_not_exist():
     """A group, and a number."""
     netlist = fabric("terarack:nodes=3,wavelengths=2").netlist()
     emulator = Emulator(netlist)
-    from opticcl.ir.netlist import StateUse
+    from opticcl.ir.device import SettingUse
 
     with pytest.raises(ParameterError, match="no elements 'ring'; known: transmitter, add"):
-        settings_of(netlist, [StateUse("ring", np.array([0]), np.array([1]))])
+        settings_of(netlist, [SettingUse("ring", np.array([0]), np.array([1]))])
     with pytest.raises(ParameterError, match="drop:6 is no device; drop has 0 to 5"):
-        emulator.load(settings_of(netlist, [StateUse("drop", np.array([6]), np.array([1]))]))
+        emulator.load(settings_of(netlist, [SettingUse("drop", np.array([6]), np.array([1]))]))
 
 
 @pytest.mark.parametrize(("outputs", "inputs", "text"), [
@@ -362,9 +362,9 @@ def test_a_report_counts_what_arrives():
     none = Listeners(*(np.zeros(0, np.int64) for _ in range(3)))
     report = emulator.run(settings_of(netlist, []), none)
     assert (report.ok, report.idle, len(report.stray)) == (True, 4, 0)
-    from opticcl.ir.netlist import StateUse
+    from opticcl.ir.device import SettingUse
 
-    sent = settings_of(netlist, [StateUse("modulator", np.array([0]), np.array([7]), index=np.array([1]))])
+    sent = settings_of(netlist, [SettingUse("modulator", np.array([0]), np.array([7]), within=np.array([1]))])
     report = emulator.run(sent, none)
     assert (report.ok, report.idle, report.stray.tolist(), report.stray_signals.tolist()) == (False, 3, [3], [7])
     report = emulator.run(sent, Listeners(np.array([3]), np.array([1]), np.array([8])))

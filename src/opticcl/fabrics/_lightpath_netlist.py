@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
 __all__ = ["TileGrid", "lightpath_ends", "lightpath_netlist", "lightpath_states"]
 
@@ -197,7 +198,7 @@ def _waveguides(wafer: TileGrid, name: str, count: int) -> ElementGroup:
     )  # fmt: skip
 
 
-def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
+def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[SettingUse]:
     """States of the tiles on the paths: which output each (input, wavelength) leads to.
 
     Args:
@@ -207,9 +208,7 @@ def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
     lasers, w = wafer.lasers, wafer.waveguides
     owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
     each = circuits.wavelength_n[owner].astype(np.int64)
-    hop = np.repeat(np.arange(len(owner)), each)
-    nth = np.arange(len(hop)) - np.repeat(np.cumsum(each) - each, each)
-    wavelength = circuits.wavelength_lo[owner[hop]] + nth * circuits.wavelength_step
+    hop, wavelength = of_wavelengths(circuits, owner)
     start, way = np.divmod(hops[hop], 4)
     width = wafer.width()[hops[hop]]
     out = way * w + np.minimum(_nth_of_each(hops[hop] * lasers + wavelength), np.maximum(width - 1, 0))
@@ -219,12 +218,12 @@ def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
     ends[circuits.hop_offsets[1:][some] - 1] = True
     before = np.arange(len(hop)) - each[np.maximum(hop - 1, 0)]  # the same wavelength on the hop before
     into = np.where(begins[hop], 4 * w + wavelength, out[np.maximum(before, 0)])
-    yield StateUse("tile", start, out, owner[hop], into * lasers + wavelength)
+    yield SettingUse("tile", start, out, owner[hop], within=into * lasers + wavelength)
     last = ends[hop]
     tile, received = start[last] + wafer.onward[way[last]], out[last] * lasers + wavelength[last]
     inside = (tile >= 0) & (tile < wafer.tiles)
     rx = np.full(int(inside.sum()), 4 * w)
-    yield StateUse("tile", tile[inside], rx, owner[hop][last][inside], received[inside])
+    yield SettingUse("tile", tile[inside], rx, owner[hop][last][inside], within=received[inside])
 
 
 def _nth_of_each(key: IntArray) -> IntArray:

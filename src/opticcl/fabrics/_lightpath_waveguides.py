@@ -23,8 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.fabrics._lightpath_netlist import TileGrid
+from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
 __all__ = ["FROM_LASER", "TO_PHOTODIODES", "Passages", "passages", "waveguide_netlist", "waveguide_states"]
 
@@ -80,7 +82,7 @@ def _port(side: IntArray, way: IntArray) -> IntArray:
     return np.where(side == FROM_LASER, 3, side - (side > (way ^ 1)))
 
 
-def waveguide_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
+def waveguide_states(wafer: TileGrid, circuits: Circuits) -> Iterator[SettingUse]:
     """States of the switches behind the lasers, of the selects and of the MZIs on the paths.
 
     Args:
@@ -94,16 +96,14 @@ def waveguide_states(wafer: TileGrid, circuits: Circuits) -> Iterator[StateUse]:
     exists = inner[np.minimum(place, len(inner) - 1)] == passed.edge if len(inner) else np.zeros(len(place), bool)
     way = passed.edge % 4
     begins = np.flatnonzero(passed.first)
-    n = circuits.wavelength_n[passed.circuit[begins]].astype(np.int64)
-    row = np.repeat(begins, n)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
+    nth, wavelength = of_wavelengths(circuits, passed.circuit[begins])
+    row = begins[nth]
     circuit = passed.circuit[row]
-    wavelength = circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
     laser = passed.edge[row] // 4 * wafer.lasers + wavelength
-    yield StateUse("laser_switch", laser, way[row] * w + passed.waveguide[row], circuit)
+    yield SettingUse("laser_switch", laser, way[row] * w + passed.waveguide[row], circuit)
     number = (place * w + passed.waveguide)[exists]
     for name, side in (("select", passed.before), ("mzi", passed.after)):
-        yield StateUse(name, number, _port(side, way)[exists], passed.circuit[exists])
+        yield SettingUse(name, number, _port(side, way)[exists], passed.circuit[exists])
 
 
 def waveguide_netlist(wafer: TileGrid) -> Netlist:

@@ -26,13 +26,12 @@ from types import MappingProxyType
 import numpy as np
 
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.ir import Circuits, IntArray
+from opticcl.ir import IntArray
 from opticcl.ir.device import SettingUse
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 from opticcl.optics.clos import clos_modules
 
-__all__ = ["Switches", "oddl_ends", "oddl_netlist", "oddl_states", "pieces_passed", "switches_of"]
+__all__ = ["Switches", "oddl_netlist", "oddl_states", "pieces_passed", "switches_of"]
 
 _FIBRE = MappingProxyType({"fibre": 1.0})
 SOURCE = "ODDL sections 3.B, 3.C, figure 6"
@@ -218,7 +217,7 @@ def _links(one: Switches, node: IntArray, sides: int) -> Iterator[Bundle]:
         yield Bundle(last, place, "fibre_down", nic)
 
 
-def oddl_states(switches: tuple[Switches, ...], uses: Iterable[SettingUse], wavelengths: int) -> Iterator[StateUse]:
+def oddl_states(switches: tuple[Switches, ...], uses: Iterable[SettingUse], wavelengths: int) -> Iterator[SettingUse]:
     """States of controls and modules.
 
     Args:
@@ -228,7 +227,7 @@ def oddl_states(switches: tuple[Switches, ...], uses: Iterable[SettingUse], wave
     """
     for use in uses:
         if use.kind != "wss":
-            yield StateUse(use.kind, use.index, use.setting, use.circuit)
+            yield use
             continue
         assert use.circuit is not None
         nic, wavelength = np.divmod(use.index, wavelengths)
@@ -240,7 +239,7 @@ def oddl_states(switches: tuple[Switches, ...], uses: Iterable[SettingUse], wave
 
 def _paths(
     one: Switches, src: IntArray, dst: IntArray, wavelength: IntArray, wavelengths: int, circuit: IntArray
-) -> Iterator[StateUse]:
+) -> Iterator[SettingUse]:
     """States of the modules of one dimension.
 
     Args:
@@ -256,9 +255,9 @@ def _paths(
     d, n, e, m = one.dimension, one.module, one.edges, one.middles
     line, i, o = one.line(src), one.port(src), one.port(dst)
 
-    def joined(name: str, number: IntArray, into: IntArray, out: IntArray, n_in: int) -> Iterator[StateUse]:
-        yield StateUse(f"{name}{d}", number, out, circuit, into * wavelengths + wavelength)
-        yield StateUse(f"{name}{d}", number, into, circuit, (n_in + out) * wavelengths + wavelength)
+    def joined(name: str, number: IntArray, into: IntArray, out: IntArray, n_in: int) -> Iterator[SettingUse]:
+        yield SettingUse(f"{name}{d}", number, out, circuit, within=into * wavelengths + wavelength)
+        yield SettingUse(f"{name}{d}", number, into, circuit, within=(n_in + out) * wavelengths + wavelength)
 
     if one.stages == 1:
         yield from joined("wss", line, i, o, one.side)
@@ -299,17 +298,3 @@ def switches_of(shape: tuple[int, ...], modules: Iterable[tuple[int, int]], pass
         Switches(d, side, prod(shape[d + 1 :]), module, stages, side > passive)
         for d, (side, (module, stages)) in enumerate(zip(shape, modules, strict=True))
     )
-
-
-def oddl_ends(circuits: Circuits, sides: int, wavelengths: int) -> tuple[IntArray, IntArray]:
-    """Transmitter and photodiode of every (circuit, wavelength), int64 (m,) each.
-
-    Args:
-        circuits: of a round.
-        sides: dimensions of the machine [count].
-        wavelengths: that a NIC can tune to [count].
-    """
-    circuit, wavelength = of_wavelengths(circuits)
-    dimension = circuits.hops.astype(np.int64)
-    sender, receiver = circuits.src * np.int64(sides) + dimension, circuits.dst * np.int64(sides) + dimension
-    return sender[circuit], receiver[circuit] * wavelengths + wavelength

@@ -20,7 +20,7 @@ for each device of a rack, since a subnet has J L ports on each side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -29,7 +29,7 @@ import numpy as np
 from opticcl.fabrics._ring_settings import ON
 from opticcl.ir import IntArray
 from opticcl.ir.device import SettingUse
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
 __all__ = ["Filters", "RampShape", "ramp_netlist", "ramp_states"]
 
@@ -253,7 +253,7 @@ def _core_links(shape: RampShape, fan: IntArray) -> Iterator[Bundle]:
     yield Bundle("core_combiner", behind, "fibre_down", fan)
 
 
-def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateUse]:
+def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[SettingUse]:
     """States of lasers, gates and tunable filters, whose settings are wavelengths.
 
     Args:
@@ -264,10 +264,10 @@ def ramp_states(shape: RampShape, uses: Iterable[SettingUse]) -> Iterator[StateU
     for use in uses:
         on = np.full(len(use.index), ON)
         if use.kind == "tx_gate":
-            yield StateUse("tx_gate", use.index // (x * b) * x + use.index % x, on, use.circuit)
+            yield SettingUse("tx_gate", use.index // (x * b) * x + use.index % x, on, use.circuit)
         elif use.kind == "rx_gate":
-            yield StateUse("rx_gate", use.index // b * x + use.setting, on, use.circuit)
+            yield SettingUse("rx_gate", use.index // b * x + use.setting, on, use.circuit)
         elif use.kind == "crossbar":
-            yield StateUse("crossbar", shape.crossbar_input(use.index) * racks + use.setting, on, use.circuit)
+            yield SettingUse("crossbar", shape.crossbar_input(use.index) * racks + use.setting, on, use.circuit)
         else:
-            yield StateUse(use.kind, use.index // b, use.setting, use.circuit)
+            yield replace(use, index=use.index // b)

@@ -9,18 +9,54 @@ import numpy as np
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.device import SettingUse
 
-__all__ = ["DROP", "ON", "PASS", "of_wavelengths", "ring_settings"]
+__all__ = ["DROP", "ON", "PASS", "lanes_at_ends", "of_wavelengths", "ports_at_ends", "ring_settings"]
 
 ON = 1
 PASS, DROP = 0, 1
 
 
-def of_wavelengths(circuits: Circuits) -> tuple[IntArray, IntArray]:
-    """Circuit and wavelength of every pair of them, int64 (sum of wavelengths,) each."""
+def of_wavelengths(circuits: Circuits, owner: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Circuit and wavelength of every pair of them, int64 (sum of wavelengths,) each.
+
+    Args:
+        circuits: of a round.
+        owner: circuit of each of several rows, such as hops, which take the place of circuits then, int64 (rows,).
+    """
     n = circuits.wavelength_n.astype(np.int64)
-    circuit = np.repeat(np.arange(len(circuits)), n)
-    nth = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    return circuit, circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
+    lo = circuits.wavelength_lo
+    if owner is not None:
+        n, lo = n[owner], lo[owner]
+    row = np.repeat(np.arange(len(n)), n)
+    nth = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
+    return row, lo[row] + nth * circuits.wavelength_step
+
+
+def ports_at_ends(circuits: Circuits, ports: int, port: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Ports of the sender and of the receiver of each circuit: node x ports + port, int64 (n,) each.
+
+    Args:
+        circuits: of a round.
+        ports: of a node [count].
+        port: of each circuit, where it is another than that of the circuit, int64 (n,).
+    """
+    at = circuits.port if port is None else port
+    return circuits.src * np.int64(ports) + at, circuits.dst * np.int64(ports) + at
+
+
+def lanes_at_ends(
+    circuits: Circuits, ports: int, wavelengths: int, port: IntArray | None = None
+) -> tuple[IntArray, IntArray]:
+    """Transmitter of the sender's port, and photodiode of the receiver's port and the wavelength; see `Fabric.ends`.
+
+    Args:
+        circuits: of a round.
+        ports: of a node [count].
+        wavelengths: that a port receives [count].
+        port: as in `ports_at_ends`.
+    """
+    circuit, wavelength = of_wavelengths(circuits)
+    sender, receiver = ports_at_ends(circuits, ports, port)
+    return sender[circuit], receiver[circuit] * wavelengths + wavelength
 
 
 def ring_settings(circuits: Circuits, reached: IntArray, ports: int, wavelengths: int) -> Iterator[SettingUse]:
@@ -34,14 +70,11 @@ def ring_settings(circuits: Circuits, reached: IntArray, ports: int, wavelengths
     """
     circuit, wavelength = of_wavelengths(circuits)
     port = circuits.port.astype(np.int64)
-    modulator = (circuits.src * np.int64(ports) + port)[circuit] * wavelengths + wavelength
+    modulator = ports_at_ends(circuits, ports)[0][circuit] * wavelengths + wavelength
     yield SettingUse("modulator", modulator, np.full(len(modulator), ON), circuit)
     owner, hops = circuits.hop_owner(), circuits.num_hops()
     last = np.zeros(len(owner), np.int64)
     last[circuits.hop_offsets[1:][hops > 0] - 1] = DROP
-    each = circuits.wavelength_n[owner].astype(np.int64)
-    hop = np.repeat(np.arange(len(owner)), each)
-    nth = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-    passed = circuits.wavelength_lo[owner[hop]] + nth * circuits.wavelength_step
+    hop, passed = of_wavelengths(circuits, owner)
     ring = (reached * np.int64(ports) + port[owner])[hop] * wavelengths + passed
     yield SettingUse("ring", ring, last[hop], owner[hop])

@@ -19,11 +19,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.ir import Circuits, IntArray
+from opticcl.ir import IntArray
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
-__all__ = ["sipac_ends", "sipac_netlist"]
+__all__ = ["sipac_netlist"]
 
 SOURCE = "SiPAC sections III-A, III-B, figure 4"
 
@@ -181,17 +180,3 @@ def _behind_with_loops(i: IntArray, nth: IntArray, r: int) -> tuple[IntArray, In
     place = np.where((behind + 1) % r == j, behind, j)
     found = np.where(behind < r, behind * r + place, -1)
     return j, np.where(looped, i * r + j, found)
-
-
-def sipac_ends(circuits: Circuits, levels: int, wavelengths: int) -> tuple[IntArray, IntArray]:
-    """Transmitter and photodiode of every (circuit, wavelength), int64 (m,) each.
-
-    Args:
-        circuits: of a round.
-        levels: ports of a node [count].
-        wavelengths: lines of a link [count].
-    """
-    circuit, wavelength = of_wavelengths(circuits)
-    port = circuits.port.astype(np.int64)
-    sender, receiver = circuits.src * np.int64(levels) + port, circuits.dst * np.int64(levels) + port
-    return sender[circuit], receiver[circuit] * wavelengths + wavelength

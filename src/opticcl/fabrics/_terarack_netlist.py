@@ -22,17 +22,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.ir import Circuits, IntArray
+from opticcl.ir import IntArray
 from opticcl.ir.device import SettingUse
-from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist, StateUse
+from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
 __all__ = [
     "Segments",
     "fibre_of_segment",
     "ring_fibre_name",
     "ring_segments",
-    "terarack_ends",
     "terarack_netlist",
     "terarack_states",
 ]
@@ -149,7 +147,7 @@ def terarack_netlist(
     return Netlist(name, groups, w, bundles, "transmitter")
 
 
-def terarack_states(uses: Iterable[SettingUse], wavelengths: int) -> Iterator[StateUse]:
+def terarack_states(uses: Iterable[SettingUse], wavelengths: int) -> Iterator[SettingUse]:
     """Rings that add at the sender, those that drop at the receiver and are off at the nodes between.
 
     Args:
@@ -158,7 +156,8 @@ def terarack_states(uses: Iterable[SettingUse], wavelengths: int) -> Iterator[St
     """
     for use in uses:
         number, wavelength = np.divmod(use.index, wavelengths)
-        yield StateUse("add" if use.kind == "modulator" else "drop", number, use.setting, use.circuit, wavelength)
+        group = "add" if use.kind == "modulator" else "drop"
+        yield SettingUse(group, number, use.setting, use.circuit, within=wavelength)
 
 
 def ring_fibre_name(nodes: int, rings: int, index: int) -> str:
@@ -190,17 +189,3 @@ def fibre_of_segment(nodes: int, rings: int, index: int) -> int:
     ring, rest = divmod(index, 2 * nodes)
     way, near = divmod(rest, nodes)
     return (near + way) % nodes * 2 * rings + 2 * ring + way
-
-
-def terarack_ends(circuits: Circuits, ports: int, wavelengths: int) -> tuple[IntArray, IntArray]:
-    """Transmitter and photodiode of every (circuit, wavelength), int64 (m,) each.
-
-    Args:
-        circuits: of a round.
-        ports: of a node [count].
-        wavelengths: of a fibre [count].
-    """
-    circuit, wavelength = of_wavelengths(circuits)
-    port = circuits.port.astype(np.int64)
-    sender, receiver = circuits.src * np.int64(ports) + port, circuits.dst * np.int64(ports) + port
-    return sender[circuit], receiver[circuit] * wavelengths + wavelength

@@ -83,7 +83,7 @@ from opticcl.ir.circuits import concatenate_circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
 from opticcl.kernels import njit
 from opticcl.optics.limits import counted, reach, reach_in_parts
@@ -514,10 +514,7 @@ class Lightpath(Fabric):
             return
         owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
         side = sides_of_hops(circuits)
-        each = circuits.wavelength_n[owner].astype(np.int64)
-        hop = np.repeat(np.arange(len(owner)), each)
-        nth = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
-        wavelength = circuits.wavelength_lo[owner[hop]] + nth * circuits.wavelength_step
+        hop, wavelength = of_wavelengths(circuits, owner)
         yield SettingUse("mzi", hops[hop] * self.lasers + wavelength, side[hop], owner[hop])
         circuit, last_wavelength = of_wavelengths(circuits)
         last = hops[circuits.hop_offsets[1:] - 1] % 4
@@ -559,7 +556,7 @@ class Lightpath(Fabric):
         """Lasers, tiles or their switches, waveguides of every edge, photodiodes."""
         return (lightpath_netlist if self.switch_unit == "wavelength" else waveguide_netlist)(self._wafer)
 
-    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Outputs of the tiles on every path, for each wavelength, with a waveguide on every edge; or of their switches."""
         yield from (lightpath_states if self.switch_unit == "wavelength" else waveguide_states)(self._wafer, circuits)
 

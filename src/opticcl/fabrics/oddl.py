@@ -43,8 +43,8 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
-from opticcl.fabrics._oddl_netlist import Switches, oddl_ends, oddl_netlist, oddl_states, pieces_passed, switches_of
-from opticcl.fabrics._ring_settings import of_wavelengths
+from opticcl.fabrics._oddl_netlist import Switches, oddl_netlist, oddl_states, pieces_passed, switches_of
+from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths
 from opticcl.ir import (
     CellGrid,
     Circuits,
@@ -64,7 +64,7 @@ from opticcl.ir.capacity import Axis
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.optics.chain import ROUNDING_DB, amplifier_places
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.values import chain_of
@@ -409,13 +409,13 @@ class Oddl(FailingFabric):
         """NICs, switches with the modules that they are built of, amplifiers."""
         return oddl_netlist(self._switches, self.num_nodes, self.num_wavelengths, self.nic_rate)
 
-    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Laser and receiver of the NICs; inputs and outputs of the modules that light passes."""
         yield from oddl_states(self._switches, self.settings(circuits), self.num_wavelengths)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """NIC of the sender, photodiode of the receiver's NIC and the wavelength."""
-        return oddl_ends(circuits, len(self.shape), self.num_wavelengths)
+        return lanes_at_ends(circuits, len(self.shape), self.num_wavelengths, circuits.hops.astype(np.int64))
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """NICs and switches of another dimension than the one that differs, and wavelengths apart."""

@@ -58,7 +58,7 @@ from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ramp_netlist import Filters, RampShape, ramp_netlist, ramp_states
-from opticcl.fabrics._ring_settings import of_wavelengths
+from opticcl.fabrics._ring_settings import of_wavelengths, ports_at_ends
 from opticcl.ir import (
     CellGrid,
     Circuits,
@@ -76,7 +76,7 @@ from opticcl.ir import (
 )
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.representatives import LightMove
 from opticcl.optics.clos import clos_stages
@@ -414,8 +414,7 @@ class Ramp(FailingFabric):
 
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Laser and tunable filter: wavelength; TX gate: open; RX gate: group; crossbar: rack at its output."""
-        ports = np.int64(self.ports_per_node)
-        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        sender, receiver = ports_at_ends(circuits, self.ports_per_node)
         tx_gate, rx_gate = (circuits.hops[side::2].astype(np.int64) for side in (0, 1))
         wavelength = circuits.wavelength_lo.astype(np.int64)
         yield SettingUse("laser", sender, wavelength)
@@ -441,15 +440,14 @@ class Ramp(FailingFabric):
         """Transceivers with their gates, and the subnets between them."""
         return ramp_netlist(self._shape)
 
-    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Lasers, gates and tunable filters, with those of idle planes, which are ganged with them."""
         yield from ramp_states(self._shape, self.settings(circuits))
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulator of the sender's transceiver, photodiode of the receiver's."""
         circuit, _ = of_wavelengths(circuits)
-        ports = np.int64(self.ports_per_node)
-        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        sender, receiver = ports_at_ends(circuits, self.ports_per_node)
         return sender[circuit], receiver[circuit]
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:

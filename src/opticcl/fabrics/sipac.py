@@ -53,8 +53,8 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, each_wavelength, options_of_pairs
-from opticcl.fabrics._ring_settings import of_wavelengths
-from opticcl.fabrics._sipac_netlist import sipac_ends, sipac_netlist
+from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths
+from opticcl.fabrics._sipac_netlist import sipac_netlist
 from opticcl.fabrics._walks import one_digit_apart
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import (
@@ -382,7 +382,7 @@ class Sipac(FailingFabric):
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulators of the sender's port, photodiode of the receiver's port and the wavelength."""
-        return sipac_ends(circuits, self.ports_per_node, self.num_wavelengths)
+        return lanes_at_ends(circuits, self.ports_per_node, self.num_wavelengths)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Ports of another level than the digit that differs, and wavelengths of another group than the ring drops."""

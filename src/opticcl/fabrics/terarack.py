@@ -30,12 +30,11 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ring_light import ring_light
-from opticcl.fabrics._ring_settings import of_wavelengths, ring_settings
+from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths, ports_at_ends, ring_settings
 from opticcl.fabrics._terarack_netlist import (
     fibre_of_segment,
     ring_fibre_name,
     ring_segments,
-    terarack_ends,
     terarack_netlist,
     terarack_states,
 )
@@ -56,7 +55,7 @@ from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import failed_parts
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
@@ -166,8 +165,7 @@ class Terarack(FailingFabric):
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
         """Comb and modulators of the sender, fibre all the way, filters of the receiver."""
         yield from super().parts_used(circuits)
-        ports = np.int64(self.ports_per_node)
-        sender, receiver = circuits.src * ports + circuits.port, circuits.dst * ports + circuits.port
+        sender, receiver = ports_at_ends(circuits, self.ports_per_node)
         circuit, wavelength = of_wavelengths(circuits)
         yield PartUse("comb_laser", sender)
         yield PartUse("modulator", sender[circuit] * self.wavelengths + wavelength, circuit)
@@ -246,13 +244,13 @@ class Terarack(FailingFabric):
         segments = ring_segments(self.nodes, self.rings)
         return terarack_netlist("terarack", *sides, self.wavelengths, self.wavelength_rate, segments)
 
-    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
         yield from terarack_states(self.settings(circuits), self.wavelengths)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Comb of the sender's port, photodiode of the receiver's port and the wavelength."""
-        return terarack_ends(circuits, self.ports_per_node, self.wavelengths)
+        return lanes_at_ends(circuits, self.ports_per_node, self.wavelengths)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Segments that do not lead from the sender to the receiver."""

@@ -31,8 +31,8 @@ from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
-from opticcl.fabrics._ring_settings import ring_settings
-from opticcl.fabrics._terarack_netlist import Segments, terarack_ends, terarack_netlist, terarack_states
+from opticcl.fabrics._ring_settings import lanes_at_ends, ring_settings
+from opticcl.fabrics._terarack_netlist import Segments, terarack_netlist, terarack_states
 from opticcl.fabrics.oddl import ring_order
 from opticcl.fabrics.terarack import check_node, ring_cuts, terarack_limits
 from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
@@ -40,7 +40,7 @@ from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -176,13 +176,13 @@ class TerarackTorus(Fabric):
         sides = PORTS * nodes, PORTS
         return terarack_netlist("terarack_torus", *sides, self.wavelengths, self.wavelength_rate, segments)
 
-    def states(self, circuits: Circuits) -> Iterator[StateUse]:
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Rings that add at the sender, those that drop at the receiver and are off at the nodes between."""
         yield from terarack_states(self.settings(circuits), self.wavelengths)
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Comb of the sender's port, photodiode of the receiver's port and the wavelength."""
-        return terarack_ends(circuits, PORTS, self.wavelengths)
+        return lanes_at_ends(circuits, PORTS, self.wavelengths)
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Segments that do not lead from the sender to the receiver."""

@@ -44,11 +44,12 @@ class SettingUse:
     """Settings of one kind of device that circuits need while their light passes it.
 
     Args:
-        kind: `Device.kind`.
-        index: group (without a pool: device), 0 to count - 1, int64 (m,).
+        kind: `Device.kind`; for the states of a netlist, the name of a group of elements.
+        index: group of the pool (without a pool: device), 0 to count - 1, int64 (m,).
         setting: what it must be set to, int64 (m,); uses of one setting may overlap.
         circuit: row of the `Circuits`, int64 (m,), or None if row i of `index` belongs to circuit i.
         offset_s: from the start of the circuit until its light reaches the device, float64 (m,) or one for all [s].
+        within: wavelength, input or similar within the device, int64 (m,); None: it has one setting.
     """
 
     kind: str
@@ -56,3 +57,4 @@ class SettingUse:
     setting: IntArray
     circuit: IntArray | None = None
     offset_s: npt.NDArray[np.float64] | float = 0.0
+    within: IntArray | None = None

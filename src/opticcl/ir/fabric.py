@@ -19,7 +19,7 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
-from opticcl.ir.netlist import Netlist, StateUse
+from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import (
     WEAK,
     Condition,
@@ -483,8 +483,8 @@ class Fabric(ABC):
         """Optical elements of the machine and the links between them, or None if no light goes from end to end."""
         return None
 
-    def states(self, circuits: Circuits) -> Iterable[StateUse]:
-        """States of the elements of the netlist that circuits need, apart from signals, one or more `StateUse` a group."""
+    def states(self, circuits: Circuits) -> Iterable[SettingUse]:
+        """States of the elements of the netlist that circuits need, apart from signals, one or more `SettingUse` a group."""
         return ()
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:

@@ -19,7 +19,7 @@ import numpy as np
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir._common import IntArray
 
-__all__ = ["MOST_PORTS", "BillLine", "Bundle", "ElementGroup", "Netlist", "StateUse"]
+__all__ = ["MOST_PORTS", "BillLine", "Bundle", "ElementGroup", "Netlist"]
 
 MOST_PORTS = 1 << 23
 """Input ports of the largest netlist whose links are made [count]."""
@@ -126,25 +126,6 @@ class Bundle(NamedTuple):
     outputs: IntArray
     target: str
     inputs: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StateUse:
-    """States of the devices of one group that circuits need.
-
-    Args:
-        group: name of the group.
-        number: device, 0 to num_devices - 1, int64 (m,).
-        value: what it must be set to, int64 (m,).
-        circuit: row of the `Circuits`, int64 (m,), or None if row i belongs to circuit i.
-        index: wavelength, input or similar within the device, int64 (m,); None: it has one state.
-    """
-
-    group: str
-    number: IntArray
-    value: IntArray
-    circuit: IntArray | None = None
-    index: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ import numpy as np
 
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
-from opticcl.ir.netlist import MOST_PORTS, Netlist, StateUse
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import MOST_PORTS, Netlist
 from opticcl.ir.signals import signals_of
 from opticcl.optics.device_changes import DeviceChange
 from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
@@ -129,7 +130,7 @@ def _nearest(fabric: Fabric) -> str:
     return "try fewer nodes"
 
 
-def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> ElementStates:
+def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) -> ElementStates:
     """Columns of states.
 
     Args:
@@ -140,18 +141,18 @@ def settings_of(netlist: Netlist, uses: Iterable[StateUse], owner: int = 0) -> E
     """
     parts = []
     for use in uses:
-        if use.group not in netlist.position:
+        if use.kind not in netlist.position:
             known = ", ".join(netlist.position)
-            raise ParameterError(f"{netlist.name}: no elements {use.group!r}; known: {known}")
-        n = len(use.number)
+            raise ParameterError(f"{netlist.name}: no elements {use.kind!r}; known: {known}")
+        n = len(use.index)
         circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
-        index = np.zeros(n, np.int64) if use.index is None else np.asarray(use.index, np.int64)
+        within = np.zeros(n, np.int64) if use.within is None else np.asarray(use.within, np.int64)
         parts.append(
             ElementStates(
-                np.full(n, netlist.position[use.group], np.int32),
-                np.asarray(use.number, np.int64),
-                index,
-                np.asarray(use.value, np.int64),
+                np.full(n, netlist.position[use.kind], np.int32),
+                np.asarray(use.index, np.int64),
+                within,
+                np.asarray(use.setting, np.int64),
                 circuit + owner,
             )
         )
@@ -169,9 +170,9 @@ def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> E
     return settings_of(netlist, _standing(fabric, netlist, circuits, True))
 
 
-def _standing(fabric: Fabric, netlist: Netlist, circuits: Circuits, once: bool) -> Iterator[StateUse]:
+def _standing(fabric: Fabric, netlist: Netlist, circuits: Circuits, once: bool) -> Iterator[SettingUse]:
     for use in fabric.states(circuits):
-        if netlist.groups[netlist.position[use.group]].once_per_job == once:
+        if netlist.groups[netlist.position[use.kind]].once_per_job == once:
             yield use
 
 
@@ -205,8 +206,8 @@ def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: 
     index = lanes.wavelength if group.per_wavelength else np.zeros_like(lanes.wavelength)
     uses = [
         *_standing(fabric, netlist, circuits, False),
-        StateUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, index),
-        StateUse(netlist.photodiodes.name, lanes.photodiode, np.arange(len(lanes)), lanes.circuit),
+        SettingUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, within=index),
+        SettingUse(netlist.photodiodes.name, lanes.photodiode, np.arange(len(lanes)), lanes.circuit),
     ]
     return settings_of(netlist, uses, owner)
 

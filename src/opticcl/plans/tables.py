@@ -24,7 +24,8 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.formats.nic_table import NicShape, NicTable, nic_rows
 from opticcl.formats.table_files import DeviceHeader, TablesHeader, TablesToWrite, tables_header, write_tables
 from opticcl.ir import Circuits, IntArray, Op, ProgressCallback, Transfers, concatenate_circuits, no_progress
-from opticcl.ir.netlist import ElementGroup, Netlist, StateUse
+from opticcl.ir.device import SettingUse
+from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.ir.programme import Programme
 from opticcl.ir.tables import DataRows, SettingRows, Tables
 from opticcl.optics.device_changes import places_of
@@ -350,7 +351,7 @@ class TableMaker:
         for position, one in self._wanted(self.fabric.states(concatenate_circuits(all_rounds)), once=True).items():
             yield from self._rows(position, one.key, one.value, 0.0)
 
-    def _wanted(self, uses: Iterable[StateUse], once: bool = False) -> dict[int, _Held]:
+    def _wanted(self, uses: Iterable[SettingUse], once: bool = False) -> dict[int, _Held]:
         """What circuits need, by group.
 
         Args:
@@ -359,12 +360,12 @@ class TableMaker:
         """
         found: dict[int, list[tuple[IntArray, IntArray]]] = {}
         for use in uses:
-            position = self.netlist.position[use.group]
+            position = self.netlist.position[use.kind]
             group = self._group(position)
             if group.once_per_job == once:
-                index = 0 if use.index is None else np.asarray(use.index, np.int64)
-                key = np.asarray(use.number, np.int64) * places_of(self.netlist, group) + index
-                found.setdefault(position, []).append((key, np.asarray(use.value, np.int64)))
+                within = 0 if use.within is None else np.asarray(use.within, np.int64)
+                key = np.asarray(use.index, np.int64) * places_of(self.netlist, group) + within
+                found.setdefault(position, []).append((key, np.asarray(use.setting, np.int64)))
         return {p: self._one_value(p, *map(np.concatenate, zip(*parts, strict=True))) for p, parts in found.items()}
 
     def _one_value(self, position: int, key: IntArray, value: IntArray) -> _Held:
