@@ -9,7 +9,7 @@ import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError, UnitError
 from opticcl.plans.compare import compare_plans
-from opticcl.plans.machines import ExcludedFabric, build_fabric, build_fabrics
+from opticcl.plans.machines import ExcludedFabric, build_fabrics
 from opticcl.plans.rows import MOST_PRINTED, Rows
 
 TWO = ["ideal", "torus"]
@@ -111,7 +111,7 @@ def test_an_excluded_fabric_names_itself_once():
 
 def test_fabrics_are_built_at_scale():
     """One or several; a shape that the text itself gives is an error, not an exclusion."""
-    assert build_fabric("ideal", 7).num_nodes == 7
+    assert opticcl.fabric("ideal", 7).num_nodes == 7
     built, excluded = build_fabrics(["ideal", "oddl"], 12)
     assert [(name, fabric.num_nodes) for name, fabric in built] == [("ideal", 12)]
     assert [one.fabric for one in excluded] == ["oddl"]

@@ -82,11 +82,11 @@ def _check_sizes(question: Question) -> None:
     Raises: ParameterError: more than `MOST_NODES` nodes.
     """
     from opticcl.errors import FabricError, ParameterError
-    from opticcl.plans.machines import build_fabric
+    from opticcl.fabrics import as_fabric
 
     for text in question.fabrics:
         try:
-            nodes = build_fabric(text, question.nodes or None, None).num_machine_nodes
+            nodes = as_fabric(text, question.nodes or None, None).num_machine_nodes
         except FabricError:
             continue  # no shape of that size: the verb reports it
         if nodes > MOST_NODES:

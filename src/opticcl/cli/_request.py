@@ -404,10 +404,10 @@ def make_fabric(specification: str, nodes: int | None, node_rate: str | None) ->
         node_rate: value of `--node-rate`.
     Raises: UnknownNameError, FabricError, ParameterError.
     """
-    from opticcl.plans.machines import build_fabric
+    from opticcl.fabrics import as_fabric
 
     check_nodes(nodes)
-    return _not_too_large(specification, build_fabric(specification, nodes, _parse_node_rate(node_rate)))
+    return _not_too_large(specification, as_fabric(specification, nodes, _parse_node_rate(node_rate)))
 
 
 def make_fabrics(

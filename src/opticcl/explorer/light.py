@@ -58,9 +58,9 @@ def _plan(made_from: tuple[tuple[str, Any], ...]) -> Plan:
     given = dict(made_from)
     if "path" in given:
         return read(given["path"])
-    from opticcl.plans.machines import build_fabric
+    from opticcl.fabrics import as_fabric
 
-    machine = build_fabric(given["fabric"], given.get("nodes"), None)
+    machine = as_fabric(given["fabric"], given.get("nodes"), None)
     size, algorithm = given.get("size", "100MB"), given.get("algorithm", "auto")
     return compile(machine, given.get("collective", "all_reduce"), size, algorithm=algorithm)
 

@@ -50,53 +50,55 @@ def register_fabric(name: str, algorithm: str = "") -> Callable[[System], System
     return add
 
 
-def fabric(name: str, **parameters: Any) -> Fabric:
-    """The fabric of that name.
+def fabric(
+    given: Fabric | str,
+    num_nodes: int | None = None,
+    node_rate_bits_per_s: str | float | None = None,
+    /,
+    **parameters: Any,
+) -> Fabric:
+    """A fabric as it is, or the one that a text describes.
 
     Args:
-        name: registered name, or the whole "name:key=value,...".
-        parameters: as its class takes them; texts with units are converted.
+        given: a fabric, a registered name, or "name:key=value,...".
+        num_nodes: nodes that it must have; a text is scaled to them, and parameters that it gives take precedence; None: as
+            given [count].
+        node_rate_bits_per_s: rate of each node, "100 Gb/s" or a number [bit/s]; None: as given.
+        parameters: of a fabric that a text describes, as its class takes them; texts with units are converted.
     Returns: the fabric; where `failed` names nodes, a job on the others.
-    Raises: UnknownNameError, ParameterError, FabricError.
+    Raises: UnknownNameError, ParameterError; FabricError: no such shape; the text gives the nearest that the fabric has.
 
     >>> fabric("ramp:groups=3,racks=3,wavelengths=6").num_nodes
     54
     """
-    key, written = parse_call(as_text(name, "fabric", SUCH_AS))
-    system, given = FABRICS.get(key), {**written, **parameters}
+    if isinstance(given, Fabric):
+        key, made, leave = given.name, given, "nodes out or give its name"
+    else:
+        key, written = parse_call(as_text(given, "fabric", SUCH_AS))
+        system, leave = FABRICS.get(key), "its shape or the number out"
+        if num_nodes is not None:
+            num_nodes = whole_number(num_nodes, f"{key}: num_nodes")
+            if num_nodes < 1:
+                raise FabricError(f"{key}: {num_nodes} nodes; there is at least 1")
+            written = {**system.parameters_at_scale(num_nodes), **written}
+        made = _made(key, system, {**written, **parameters})
+    if num_nodes is not None and made.num_nodes != num_nodes:
+        name = given if isinstance(given, str) else key
+        raise FabricError(f"{name}: has {made.num_nodes} nodes, not {num_nodes}; leave {leave}")
+    if node_rate_bits_per_s is None:
+        return made
+    return made.with_node_rate(quantity(node_rate_bits_per_s, "bit/s", f"{key}: node_rate_bits_per_s"))
+
+
+as_fabric = fabric_at_scale = fabric
+"""Other names of `fabric`, for modules in which a fabric has that name."""
+
+
+def _made(key: str, system: type[Fabric], given: dict[str, Any]) -> Fabric:
     for old, value in given.items():
         if canonical(old) in system.former:
             raise FabricError(f"{key}: {old}={value} is no parameter any more; write {system.former[canonical(old)]}")
     return survivors(system(**convert_arguments(system, given, key)))
-
-
-def as_fabric(given: Fabric | str) -> Fabric:
-    """A fabric as it is, or the one that a text describes.
-
-    Raises: ParameterError: neither of them; and as `fabric` does.
-    """
-    return given if isinstance(given, Fabric) else fabric(given)
-
-
-def fabric_at_scale(name: str, num_nodes: int, node_rate_bits_per_s: str | float | None = None) -> Fabric:
-    """The fabric of that name with that many nodes; parameters written behind the name take precedence.
-
-    Args:
-        name: "ramp" or "ramp:slot=0s".
-        num_nodes: nodes, >= 1 [count].
-        node_rate_bits_per_s: rate of each node, "100 Gb/s" or a number [bit/s]; None keeps the paper's.
-    Raises: FabricError: it has no such shape; the text gives the nearest that it has. ParameterError.
-    """
-    key, written = parse_call(as_text(name, "fabric", SUCH_AS))
-    num_nodes = whole_number(num_nodes, f"{key}: num_nodes")
-    if num_nodes < 1:
-        raise FabricError(f"{key}: {num_nodes} nodes; there is at least 1")
-    made = fabric(key, **{**FABRICS.get(key).parameters_at_scale(num_nodes), **written})
-    if made.num_nodes != num_nodes:
-        raise FabricError(f"{name}: has {made.num_nodes} nodes, not {num_nodes}; leave its shape or the number out")
-    if node_rate_bits_per_s is None:
-        return made
-    return made.with_node_rate(quantity(node_rate_bits_per_s, "bit/s", f"{key}: node_rate_bits_per_s"))
 
 
 def light_table(name: str) -> OpticsTable:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opticcl.errors import FabricError
-from opticcl.fabrics import as_fabric, fabric_at_scale
+from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.fabrics.topoopt import TopoOpt
 from opticcl.ir import Fabric
 
-__all__ = ["ExcludedFabric", "build_fabric", "build_fabrics", "search_weight"]
+__all__ = ["ExcludedFabric", "build_fabrics", "search_weight"]
 
 ASSIGNED, PLANNED = 3, 12
 """What a part of an optical fabric weighs in a search, and where its links are planned too, or passed by long routes."""
@@ -40,23 +40,6 @@ class ExcludedFabric:
         return {"fabric": self.fabric, "reason": self.reason}
 
 
-def build_fabric(given: Fabric | str, nodes: int | None = None, node_rate_bits_per_s: float | None = None) -> Fabric:
-    """A fabric at scale.
-
-    Args:
-        given: a fabric, or "name:key=value,...".
-        nodes: that the fabric must have; a text is scaled to them; None: as given [count].
-        node_rate_bits_per_s: of every node; None: as given [bit/s].
-    Raises: UnknownNameError, ParameterError; FabricError: it has no shape with this number of nodes.
-    """
-    if isinstance(given, str) and nodes is not None:
-        return fabric_at_scale(given, nodes, node_rate_bits_per_s)
-    fabric = as_fabric(given)
-    if nodes is not None and fabric.num_nodes != nodes:
-        raise FabricError(f"{fabric.name}: has {fabric.num_nodes} nodes, not {nodes}; leave nodes out or give its name")
-    return fabric if node_rate_bits_per_s is None else fabric.with_node_rate(node_rate_bits_per_s)
-
-
 def build_fabrics(
     given: Iterable[Fabric | str], nodes: int | None = None, node_rate_bits_per_s: float | None = None
 ) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
@@ -74,7 +57,7 @@ def build_fabrics(
     for one in given:
         name = one if isinstance(one, str) else getattr(one, "name", str(one))
         try:
-            built.append((name, build_fabric(one, nodes, node_rate_bits_per_s)))
+            built.append((name, as_fabric(one, nodes, node_rate_bits_per_s)))
         except FabricError as error:
             if nodes is None:
                 raise

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.fabrics import as_fabric
 from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback
 from opticcl.plans.fastest import Fastest
-from opticcl.plans.machines import build_fabric
 from opticcl.plans.sweep import Point, sweep
 from opticcl.studies import Chart, Study, register_study
 
@@ -45,7 +45,7 @@ def beyond(
     known = [name for name in PAPERS[system] if name != "source"]
     if collective not in known:
         raise ParameterError(f"beyond: the paper of {system} has no {collective}; try {', '.join(known)}")
-    where = build_fabric(system, nodes)
+    where = as_fabric(system, nodes)
     lines, own = [], PAPERS[system][collective]
     for done, algorithm in enumerate(own):
         progress("search and verify", done, len(own) + 1)

@@ -11,6 +11,7 @@ from typing import Any
 from opticcl.assumptions import Assumptions, assumptions
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, UnsupportedError
+from opticcl.fabrics import as_fabric
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import TaskGraph
@@ -18,7 +19,6 @@ from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.fastest import Choice, Fastest
 from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light, LightRule, light_of_machine
-from opticcl.plans.machines import build_fabric
 from opticcl.plans.plan import Plan, compile
 from opticcl.registry import parse_call, write_call
 from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
@@ -66,7 +66,7 @@ def prepare() -> None:
     Processes that are forked afterwards begin with points at once. No point is computed, so none can end this process.
     """
     search = Fastest("auto", assumptions())
-    choice = search.choice(build_fabric("ideal", 4, None), Request("all_reduce"))
+    choice = search.choice(as_fabric("ideal", 4, None), Request("all_reduce"))
     choice.verdict(choice.best_timeline(1_000_000)[1])
 
 
@@ -299,4 +299,4 @@ def _fabric(point: Mapping[str, Any]) -> Fabric:
     own = {axis.partition(".")[2]: value for axis, value in point.items() if axis.startswith("parameter.")}
     known = {one: value for one, value in own.items() if one in fabric_parameters(name)}
     rate = None if point["node_rate"] == "built" else point["node_rate"]
-    return build_fabric(write_call(name, {**written, **known}), point["nodes"], rate)
+    return as_fabric(write_call(name, {**written, **known}), point["nodes"], rate)
