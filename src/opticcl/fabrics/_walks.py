@@ -1,4 +1,4 @@
-"""Kernels that make and check many routes, and compare many pairs of nodes."""
+"""Kernels that make and check many routes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "one_digit_apart", "slices"]
+__all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "slices"]
 
 
 @njit(writes=())
@@ -121,24 +121,3 @@ def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-
                 place += 2
             level = level + 1 if level + 1 < levels else 0
     return hops, offsets
-
-
-@njit(writes=())
-def one_digit_apart(src, dst, sides):  # type: ignore[no-untyped-def]
-    """Whether two numbers differ in one digit alone, bool (pairs,).
-
-    Args:
-        src, dst: numbers, int32 (pairs,).
-        sides: radix of each digit, the lowest first, int32 (digits,).
-    """
-    found = np.empty(len(src), np.bool_)
-    for i in range(len(src)):
-        one, other, differ = src[i], dst[i], 0
-        for side in sides:
-            if one == other:  # so are all higher digits
-                break
-            higher, others = one // side, other // side
-            differ += one - higher * side != other - others * side
-            one, other = higher, others
-        found[i] = differ == 1 and one == other
-    return found

@@ -27,7 +27,7 @@ from opticcl.ir import Circuits, Condition, Fault, IntArray
 from opticcl.ir.occupied import failed_parts
 from opticcl.routing.grid import Grid
 
-__all__ = ["KINDS", "Damage", "conditions_of", "damage_from", "damage_of", "dead_parts_used", "grid_of"]
+__all__ = ["KINDS", "Damage", "damage_from", "dead_parts_used", "grid_of", "written_conditions"]
 
 MOST_LISTED = 1 << 20
 KINDS = ("node", "laser", "photodiode", "waveguide", "mzi")
@@ -88,35 +88,37 @@ def grid_of(shape: tuple[int, int], waveguides: int, damage: Damage) -> Grid:
     return Grid(*shape, damage.tiles, share)
 
 
-def damage_of(
+def written_conditions(
     shape: tuple[int, int],
     lasers: int,
     waveguides: int,
+    node: IntArray,
+    inner: IntArray,
     dead_tiles: str | None,
     dead_lasers: str | None,
     dead_waveguides: str | None,
-) -> Damage:
-    """The failures that the texts describe.
+) -> list[Condition]:
+    """The conditions that the texts describe; of dead waveguides without a number the first ones of their edge.
 
     Args:
         shape: rows and columns.
         lasers: of a tile [count].
         waveguides: on each edge in each direction [count].
+        node: of each tile.
+        inner: edges that do not leave the grid, ascending.
         dead_tiles, dead_lasers, dead_waveguides: as the module docstring writes them; None for none.
     Raises: FabricError: a text of another form, something that is not there, or dead twice.
-
-    >>> damage_of((2, 3), 16, 40, "5", "0:3-4", "0-1:2+1-0:40").edge
-    array([0, 5])
     """
     num_tiles = shape[0] * shape[1]
     tiles: list[int] = []
     for part, numbers in _items("dead_tiles", dead_tiles, r"([0-9]+)(?:-([0-9]+))?", "3+17-19"):
         tiles += _range("dead_tiles", part, "tile", numbers[0], numbers[1], num_tiles)
-    pairs: list[tuple[int, int]] = []
+    dark: list[int] = []
     for part, (tile, low, high) in _items("dead_lasers", dead_lasers, r"([0-9]+):([0-9]+)(?:-([0-9]+))?", "5:0+6:3-7"):
         _range("dead_lasers", part, "tile", tile, "", num_tiles)
-        pairs += [(int(tile), k) for k in _range("dead_lasers", part, "laser", low, high, lasers)]
-    edges: list[tuple[int, int]] = []
+        dark += [int(tile) * lasers + k for k in _range("dead_lasers", part, "laser", low, high, lasers)]
+    edges: list[int] = []
+    guides: list[int] = []
     for part, (a, b, count) in _items(
         "dead_waveguides", dead_waveguides, r"([0-9]+)-([0-9]+):([0-9]+)", "5-6:2+6-5:40"
     ):
@@ -125,44 +127,22 @@ def damage_of(
             raise FabricError(
                 f"lightpath: dead_waveguides={part}: there are {waveguides} on an edge; try 1 to {waveguides}"
             )
-        edges.append((_edge(part, start, stop, shape[1]), int(count)))
-    for name, found in (("dead_tiles", tiles), ("dead_lasers", pairs), ("dead_waveguides", [e for e, _ in edges])):
+        edges.append(_edge(part, start, stop, shape[1]))
+        first = int(np.searchsorted(inner, edges[-1])) * waveguides
+        guides += range(first, first + int(count))
+    for name, found in (("dead_tiles", tiles), ("dead_lasers", dark), ("dead_waveguides", edges)):
         if len(set(found)) < len(found):
             raise FabricError(f"lightpath: {name} names something twice; write each once")
     if len(tiles) == num_tiles:
         raise FabricError(f"lightpath: dead_tiles={dead_tiles} leaves no tile of {num_tiles}; leave at least one")
-    edges.sort()
-    laser_tile, laser = np.array(sorted(pairs), np.int64).reshape(len(pairs), 2).T
-    edge, dead = np.array(edges, np.int64).reshape(len(edges), 2).T
-    guide = np.repeat(edge * waveguides, dead) + _counted(dead)
-    return Damage(np.array(sorted(tiles), np.int64), laser_tile, laser, edge, dead, guide=guide)
-
-
-def conditions_of(damage: Damage, node: IntArray, lasers: int, inner: IntArray, waveguides: int) -> list[Condition]:
-    """The failures as conditions of parts.
-
-    Args:
-        damage: dead parts.
-        node: of each tile.
-        lasers: of a tile [count].
-        inner: edges that do not leave the grid, ascending.
-        waveguides: on each edge [count].
-    """
-    found = [Condition("node", int(node[tile])) for tile in damage.tiles]
-    for kind, tiles, numbers in (
-        ("laser", damage.laser_tile, damage.laser),
-        ("photodiode", damage.photodiode_tile, damage.photodiode),
-    ):
-        found += [Condition(kind, int(t) * lasers + int(k)) for t, k in zip(tiles, numbers, strict=True)]
-    for place, dead in zip(np.searchsorted(inner, damage.edge), damage.dead, strict=True):
-        found += [Condition("waveguide", int(place) * waveguides + i) for i in range(int(dead))]
-    return sorted(found)
+    parts = (("node", node[tiles].tolist()), ("laser", dark), ("waveguide", guides))
+    return sorted(Condition(kind, index) for kind, found in parts for index in found)
 
 
 def damage_from(
     conditions: Iterable[Condition], tile: IntArray, lasers: int, inner: IntArray, waveguides: int
 ) -> Damage:
-    """The failures that conditions describe.
+    """The dead parts that conditions name.
 
     Args:
         conditions: dead parts, each once.

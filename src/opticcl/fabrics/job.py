@@ -201,14 +201,10 @@ def _ranks_on(machine: Fabric, nodes: IntArray) -> IntArray:
 
     Raises: FabricError: one of them is such a node.
     """
-    usable = machine.node_of_rank
-    if usable is None:
-        return nodes
-    rank = np.full(machine.num_machine_nodes, -1, np.int32)
-    rank[usable] = np.arange(machine.num_nodes)
-    missing = nodes[rank[nodes] < 0]
+    ranks = machine.ranks_at(nodes)
+    missing = nodes[ranks < 0]
     if len(missing):
         raise FabricError(
             f"{machine.name}: node {machine.coordinates(int(missing[0]))} is dead or not in the job; leave it out"
         )
-    return rank[nodes]
+    return ranks

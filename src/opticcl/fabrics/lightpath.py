@@ -56,11 +56,10 @@ from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import (
     KINDS,
     Damage,
-    conditions_of,
     damage_from,
-    damage_of,
     dead_parts_used,
     grid_of,
+    written_conditions,
 )
 from opticcl.ir import (
     CellGrid,
@@ -247,11 +246,8 @@ class Lightpath(Fabric):
     @cached_property
     def damage(self) -> Damage:
         """Dead tiles, lasers, photodiodes and waveguides."""
-        dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
-        written = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
-        if self.failed is None:
-            return written
-        return damage_from(self.conditions, self.tile, self.lasers, self.inner_edges, self.waveguides)
+        inner = self.inner_edges if self.conditions else np.zeros(0, np.int64)  # a grid without failures is not listed
+        return damage_from(self.conditions, self.tile, self.lasers, inner, self.waveguides)
 
     @cached_property
     def inner_edges(self) -> IntArray:
@@ -278,9 +274,8 @@ class Lightpath(Fabric):
         dead = (self.dead_tiles, self.dead_lasers, self.dead_waveguides)
         if self.failed is None and all(text is None for text in dead):
             return ()
-        damage = damage_of(self.grid_shape, self.lasers, self.waveguides, *dead)
-        node = np.argsort(self.tile)
-        written = conditions_of(damage, node, self.lasers, self.inner_edges, self.waveguides)
+        sizes = self.grid_shape, self.lasers, self.waveguides
+        written = written_conditions(*sizes, np.argsort(self.tile), self.inner_edges, *dead)
         return unique_parts([*written, *self._named], "lightpath: failed")
 
     @property
@@ -690,10 +685,6 @@ class Lightpath(Fabric):
                     if 0 <= row + below < rows and 0 <= column + right < columns
                 )
                 yield Cut("edges of a corner tile", inside, float(room[row, column].sum()), float(back))
-
-    def passage(self, floor: FloorPlan) -> Passage:
-        """One receiver."""
-        return Passage(receivers=1)
 
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """A tile's waveguide each, and fibre where a hop leads to another wafer: wafers stand in racks row by row."""

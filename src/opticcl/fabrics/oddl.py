@@ -454,19 +454,10 @@ class Oddl(FailingFabric):
         farthest = int(control_hops(src, dst, self.control_radix).max(initial=0))
         return 2 * self.control_switch_delay * farthest * (1 - self.control_hidden)
 
-    def passage(self, floor: FloorPlan) -> Passage:
-        """One receiver."""
-        return Passage(receivers=1)
-
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Fibre of each dimension: within a rack where its lines are, else through the centre."""
-        n, racks = self.num_nodes, floor.rack_of(np.arange(self.num_nodes))
-        lengths = []
-        for stride, side in ((prod(self.shape[d + 1 :]), side) for d, side in enumerate(self.shape)):
-            lines = racks.reshape(-1, side, stride)
-            near = bool((lines == lines[:, :1]).all())
-            lengths.append(2 * floor.in_rack_m if near else floor.through_centre_m(n))
-        return Passage(fibre_m=np.array(lengths))
+        lines = [(prod(self.shape[d + 1 :]), side) for d, side in enumerate(self.shape)]
+        return Passage(fibre_m=np.array([floor.lines_m(self.num_nodes, *line) for line in lines]))
 
     def control_plane(self) -> ControlPlane:
         """An arbiter once a job, partners among themselves before every round."""

@@ -143,10 +143,6 @@ class SipRing(Fabric):
         ahead = (np.asarray(dst, np.int64) - src) % self.nodes
         return ahead if self.directions == 1 else np.minimum(ahead, self.nodes - ahead)
 
-    def passage(self, floor: FloorPlan) -> Passage:
-        """One receiver."""
-        return Passage(receivers=1)
-
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Fibre of each segment: clockwise, then counter-clockwise."""
         node = np.arange(self.nodes)

@@ -55,7 +55,6 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, each_wavelength, options_of_pairs
 from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths
 from opticcl.fabrics._sipac_netlist import sipac_netlist
-from opticcl.fabrics._walks import one_digit_apart
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import (
     CellGrid,
@@ -76,7 +75,6 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.representatives import LightMove
-from opticcl.kernels import worth_compiling
 from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
@@ -419,9 +417,6 @@ class Sipac(FailingFabric):
 
     def _one_digit_apart(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         src, dst = np.broadcast_arrays(src, dst)
-        if worth_compiling(src.size):
-            pairs = (np.ravel(end.astype(np.int32, copy=False)) for end in (src, dst))
-            return np.asarray(one_digit_apart(*pairs, np.array(self.sides, np.int32))).reshape(src.shape)
         apart = np.abs(np.subtract(src, dst, dtype=np.int64))
         level = np.maximum(np.searchsorted(self.strides, apart, side="right") - 1, 0)  # the highest that may differ
         stride = self.strides[level]
@@ -441,19 +436,10 @@ class Sipac(FailingFabric):
         """Level by level; see `oddl.ring_order`."""
         return self.order_around(ring_order(self.sides[::-1]))  # there the last side varies fastest, here level 0
 
-    def passage(self, floor: FloorPlan) -> Passage:
-        """One receiver."""
-        return Passage(receivers=1)
-
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Fibre of each level: within a rack where its lines are, else through the centre."""
-        n, racks = self.num_nodes, floor.rack_of(np.arange(self.num_nodes))
-        lengths = []
-        for stride, side in zip(self.strides.tolist(), self.sides, strict=True):
-            lines = racks.reshape(-1, side, stride)
-            near = bool((lines == lines[:, :1]).all())
-            lengths.append(2 * floor.in_rack_m if near else floor.through_centre_m(n))
-        return Passage(fibre_m=np.array(lengths))
+        lines = zip(self.strides.tolist(), self.sides, strict=True)
+        return Passage(fibre_m=np.array([floor.lines_m(self.num_nodes, *line) for line in lines]))
 
     def control_plane(self) -> ControlPlane:
         """None: passive switches."""

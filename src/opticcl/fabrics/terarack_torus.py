@@ -250,10 +250,6 @@ class TerarackTorus(Fabric):
         """Row by row; see `oddl.ring_order`."""
         return ring_order(self.shape)
 
-    def passage(self, floor: FloorPlan) -> Passage:
-        """One receiver."""
-        return Passage(receivers=1)
-
     def hop_passages(self, floor: FloorPlan) -> Passage:
         """Fibre of each segment, port by port: along the row both ways, along the column both ways."""
         (rows, columns), node = self.shape, np.arange(self.num_nodes)

@@ -610,8 +610,11 @@ class Fabric(ABC):
         return None
 
     def passage(self, floor: FloorPlan) -> Passage:
-        """What the signal of every circuit passes, apart from hops: through the centre of the machine, to one receiver."""
-        return Passage(fibre_m=floor.through_centre_m(self.num_machine_nodes), receivers=1)
+        """What the signal of every circuit passes, apart from hops: one receiver, and the centre where hops have no length."""
+        through = (
+            floor.through_centre_m(self.num_machine_nodes) if type(self).hop_passages is Fabric.hop_passages else 0.0
+        )
+        return Passage(fibre_m=through, receivers=1)
 
     def hop_passages(self, floor: FloorPlan) -> Passage | None:
         """What each hop adds, by the number of the hop, or None if hops add nothing."""

@@ -131,3 +131,14 @@ class FloorPlan:
         """
         one, other = self.rack_of(begin), self.rack_of(end)
         return np.where(one == other, self.segment_m, self.between_m(self.racks(num_nodes), one, other))
+
+    def lines_m(self, num_nodes: int, stride: int, side: int) -> float:
+        """Length through the switch of a line of nodes: within a rack where all lines are, else through the centre [m].
+
+        Args:
+            num_nodes: of the machine [count].
+            stride: from a node of a line to the next.
+            side: nodes of a line [count].
+        """
+        racks = self.rack_of(np.arange(num_nodes)).reshape(-1, side, stride)
+        return 2 * self.in_rack_m if (racks == racks[:, :1]).all() else self.through_centre_m(num_nodes)
