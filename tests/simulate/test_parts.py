@@ -139,23 +139,12 @@ def test_equal_steps_are_one_run_and_one_step_is_no_two():
     assert runs((a,), 1) == [(1, [(5.0, 0.0)])]
 
 
-def test_the_same_rounds_are_the_same_objects():
-    """As many, one by one."""
-    a, b = one_way((0, 1)), one_way((0, 1))
-    assert same_circuits((a, b), (a, b))
-    assert not same_circuits((a,), (a, b))
-    assert not same_circuits((a, b), (a, a))
-
-
-def test_the_same_rows_of_circuits_for_the_same_transfers_are_the_same_round():
-    """Not those of other circuits, however equal, nor other rows, nor for other transfers."""
+def test_equal_rounds_have_equal_circuits():
+    """As many, one by one, for equal transfers and in one order."""
     a, b = one_way((0, 1), (2, 3)), one_way((0, 1), (2, 3))
-    forward, back = np.array([0, 1]), np.array([1, 0])
-
-    def rows_of(circuits, rows, transfer=(5, 6)):
-        return circuits.take(forward).take(rows).carrying_others(np.array(transfer, np.int32))
-
-    assert same_circuits((rows_of(a, forward),), (rows_of(a, forward),))
-    for other in (rows_of(b, forward), rows_of(a, back), rows_of(a, forward, (6, 5)), a):
-        assert not same_circuits((rows_of(a, forward),), (other,))
-        assert not same_circuits((other,), (rows_of(a, forward),))
+    assert same_circuits((a, b), (b, a))
+    assert not same_circuits((a,), (a, b))
+    assert same_circuits((a.take([0, 1]),), (b,))
+    for other in (a.take([1, 0]), a.take([0]), a.carrying_others(np.array([6, 5], np.int32))):
+        assert not same_circuits((a,), (other,))
+        assert not same_circuits((other,), (a,))

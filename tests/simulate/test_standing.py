@@ -47,49 +47,6 @@ def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
         stand = set(rows) if due in (None, True) else stand
 
 
-@given(st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=1, max_size=5))
-@examples(60)
-def test_rows_of_the_same_circuits_stand_if_their_numbers_do(rounds):
-    """As circuits with paths of their own, in any order, some of them twice."""
-    every = round_of([(i, i + 1, 0, i % 2, 1, i) for i in range(6)])
-    one, other = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
-    for rows in rounds:
-        shared = every.take(np.arange(6)).take(np.array(rows, int))
-        assert shared.rows_of is not None
-        listed = Circuits.of(*(getattr(shared, name) for name in CIRCUIT_COLUMNS), (shared.hops, shared.hop_offsets))
-        assert one.changes(shared) == other.changes(listed)
-    own, listed_first = (Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None)) for _ in range(2))
-    own.changes(shared)
-    listed_first.changes(listed)
-    assert own.changes(listed) is listed_first.changes(shared) is False
-
-
-@pytest.mark.parametrize(
-    ("rows", "others", "due"), [((0, 1), (0, 1), False), ((0, 1), (1, 0), False), ((0, 0), (0, 1), True)]
-)
-def test_rows_of_equal_circuits_stand_without_a_list_of_their_paths(rows, others, due):
-    """Where they are the same rows, in the same order; otherwise their paths are compared."""
-    paths = [(0, 1, 0, 0, 1, 2), (2, 3, 0, 0, 1, 1)]
-    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
-    every = np.arange(2)
-    first, second = (
-        round_of(paths).take(every).take(np.array(chosen)) for chosen in (rows, others)
-    )  # of two lists, equal and not the same
-    assert standing.changes(first) is None
-    assert standing.changes(second) is due
-    if rows == others:
-        assert not any(map(_listed, (first, second)))
-
-
-def _listed(circuits):
-    """Whether the paths of rows of other circuits were listed."""
-    try:
-        object.__getattribute__(circuits, "hops")
-    except AttributeError:
-        return False
-    return True
-
-
 def test_other_rows_of_equal_circuits_do_not_stand():
     """Between the same nodes, on the same wavelength, by another path."""
     paths = [(0, 1, 0, 0, 1, 1), (0, 1, 0, 0, 1, 2)]

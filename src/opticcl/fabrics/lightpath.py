@@ -780,11 +780,8 @@ def _light(wafer: TileGrid, netlist: Netlist) -> LightPath:
         """Hops along rows within a board and between boards, and the same along columns, (paths,) each."""
         return sent + np.stack(hops, axis=-1) @ np.array(each)
 
-    def of_paths(circuits: Circuits) -> Counts:
-        return totals(*_hops_by_kind(circuits.hops, circuits.hop_offsets, columns, tall, wide).astype(np.float64))
-
     def counts(circuits: Circuits) -> Counts:
-        return circuits.of_paths(of_paths)
+        return totals(*_hops_by_kind(circuits.hops, circuits.hop_offsets, columns, tall, wide).astype(np.float64))
 
     corner = totals(*(np.array([float(hops)]) for hops in _corner(rows, columns, tall, wide)))
     typical = totals(*map(np.asarray, _means(rows, columns, tall, wide)))

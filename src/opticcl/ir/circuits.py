@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,33 +13,13 @@ from opticcl.ir._common import IntArray, first_rows
 
 __all__ = ["Circuits", "concatenate_circuits"]
 
-SHARED_FROM = 4
-"""Circuits of a list for each that is taken from it, up to which those taken share its paths [count]."""
-
-
-class _Shared:
-    """What circuits have besides their columns.
-
-    Attributes:
-        origin: circuits that these are rows of, and the rows; not set for circuits with paths of their own.
-        kept: what was computed of each path, by the function.
-        size: of all columns, once it was computed [bytes].
-    """
-
-    __slots__ = ("kept", "origin", "size")
-
-    origin: tuple[Circuits, IntArray]
-    kept: dict[Callable[[Circuits], npt.NDArray[Any]], npt.NDArray[Any]]
-    size: int
-
 
 @dataclass(frozen=True, slots=True)
-class Circuits(_Shared):
+class Circuits:
     """Circuits that stand at the same time, as columns of equal length.
 
     A transfer may use several circuits; each takes its share of the bytes in proportion to its wavelengths. A circuit
-    uses the wavelengths lo, lo + step, ..., n of them. The paths of circuits that were taken from others are listed when they
-    are first read.
+    uses the wavelengths lo, lo + step, ..., n of them.
 
     Args:
         transfer: row of the step's `Transfers` that this circuit carries, or -1: it is idle, and stands without carrying
@@ -138,99 +118,33 @@ class Circuits(_Shared):
         carries = self.transfer >= 0
         return self if carries.all() else self.take(carries)
 
-    def __getattr__(self, name: str) -> Any:
-        """Paths of rows of other circuits; called once, when they are first read."""
-        if name not in ("hops", "hop_offsets") or self.rows_of is None:
-            raise AttributeError(f"Circuits has no {name}")
-        every, rows = self.rows_of
-        hops, offsets = every.hops, every.hop_offsets
-        if not np.array_equal(rows, np.arange(len(every))):
-            counts = every.num_hops()[rows]
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-            places = np.repeat(every.hop_offsets[rows] - offsets[:-1], counts)
-            places += np.arange(offsets[-1])
-            hops = every.hops[places]
-        object.__setattr__(self, "hops", hops)
-        object.__setattr__(self, "hop_offsets", offsets)
-        return object.__getattribute__(self, name)
-
-    @property
-    def rows_of(self) -> tuple[Circuits, IntArray] | None:
-        """Circuits that these are rows of, with all that makes a circuit but the transfer, and the rows; None: of none."""
-        return getattr(self, "origin", None)
-
-    def of_paths(self, function: Callable[[Circuits], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """A value of each path, computed once for circuits that share their paths.
-
-        Args: function: of circuits, whose value for each depends on its path alone.
-        """
-        if self.rows_of is None:
-            return function(self)
-        every, rows = self.rows_of
-        kept = getattr(every, "kept", None)
-        if kept is None:
-            kept = {}
-            object.__setattr__(every, "kept", kept)
-        if function not in kept:
-            kept[function] = function(every)
-        found: npt.NDArray[Any] = kept[function][rows]
-        return found
-
     @property
     def num_bytes(self) -> int:
-        """Size of all columns, paths listed [bytes]."""
-        known: int | None = getattr(self, "size", None)
-        if known is not None:
-            return known
-        if self.rows_of is None:
-            columns = (getattr(self, field.name) for field in fields(self))
-            found = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
-        else:
-            every, rows = self.rows_of
-            hops = int(self.of_paths(Circuits.num_hops).sum())
-            guides = () if self.waveguide is None else (self.waveguide,)
-            own = sum(column.nbytes for column in (*(getattr(self, name) for name in _COLUMNS), *guides))
-            found = own + hops * every.hops.itemsize + (len(rows) + 1) * 8
-        object.__setattr__(self, "size", found)
-        return found
+        """Size of all columns [bytes]."""
+        columns = (getattr(self, field.name) for field in fields(self))
+        return sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
 
     def carrying_others(self, transfer: IntArray) -> Circuits:
         """The same circuits with other transfers.
 
         Args: transfer: of each, int32 (n,).
         """
-        return self._with_paths_of(self.rows_of or (self, np.arange(len(self))), transfer, slice(None))
+        return replace(self, transfer=transfer)
 
     def take(self, rows: Any) -> Circuits:
-        """The given rows (indices or mask), paths included."""
+        """The given rows (indices or mask), paths included; all of them in their order share their paths."""
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
-        every, mine = self.rows_of or (self, None)
-        rows_of = rows if mine is None else mine[rows]
-        found = self._with_paths_of((every, rows_of), self.transfer[rows], rows)
-        # a few do not keep all others in memory
-        return replace(found) if mine is None and SHARED_FROM * len(rows) < len(every) else found
-
-    def _with_paths_of(self, origin: tuple[Circuits, IntArray], transfer: IntArray, rows: Any) -> Circuits:
-        """Some of these circuits without a list of their paths.
-
-        Args:
-            origin: as of `rows_of`.
-            transfer: of each.
-            rows: which.
-        """
-        found = object.__new__(Circuits)
-        for name in _COLUMNS[1:]:
-            object.__setattr__(found, name, getattr(self, name)[rows])
+        hops, offsets = self.hops, self.hop_offsets
+        if not np.array_equal(rows, np.arange(len(self))):
+            counts = self.num_hops()[rows]
+            offsets = np.concatenate([[0], np.cumsum(counts)])
+            places = np.repeat(self.hop_offsets[rows] - offsets[:-1], counts)
+            places += np.arange(offsets[-1])
+            hops = self.hops[places]
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         waveguide = None if self.waveguide is None else self.waveguide[rows]
-        for name, value in (
-            ("transfer", transfer),
-            ("wavelength_step", self.wavelength_step),
-            ("waveguide", waveguide),
-            ("origin", origin),
-        ):
-            object.__setattr__(found, name, value)
-        return found
+        return replace(self, **columns, hops=hops, hop_offsets=offsets, waveguide=waveguide)
 
     def same_path(self, one: IntArray, other: IntArray) -> npt.NDArray[np.bool_]:
         """Whether the circuits of two lists of rows have the same hops, bool (k,)."""

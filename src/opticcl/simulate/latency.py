@@ -79,14 +79,14 @@ class PathLatency:
         """Latency of the path of each circuit, float64 (circuits,) [s]."""
         if self.constant:
             return np.full(len(circuits), self.base_s)
-        found: FloatArray = self.base_s + circuits.of_paths(self._of_paths)
+        found: FloatArray = self.base_s + self._of_paths(circuits)
         return found
 
     def longest_s(self, circuits: Circuits) -> float:
         """Latency of the longest path of a round [s]."""
         if self.constant or not len(circuits):
             return self.base_s
-        return self.base_s + float(circuits.of_paths(self._of_paths).max())
+        return self.base_s + float(self._of_paths(circuits).max())
 
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""

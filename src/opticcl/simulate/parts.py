@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers, same_columns
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -309,13 +309,6 @@ class Reconfiguration:
 
 
 def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
-    """Whether both are the same objects, or the same rows of them, as circuit rules that keep their last result return them;
-    equal circuits of another evaluation do not count."""
-    return len(rounds) == len(others) and all(map(_same_rows, rounds, others))
-
-
-def _same_rows(circuits: Circuits, others: Circuits) -> bool:
-    mine, its = circuits.rows_of, others.rows_of
-    if circuits is others or mine is None or its is None or mine[0] is not its[0]:
-        return circuits is others
-    return np.array_equal(mine[1], its[1]) and np.array_equal(circuits.transfer, others.transfer)
+    """Whether both are equal circuits for equal transfers, round by round."""
+    pairs = zip(rounds, others, strict=False)
+    return len(rounds) == len(others) and all(one is other or same_columns(one, other) for one, other in pairs)

@@ -95,8 +95,6 @@ class Standing:
 
     def _stands(self, circuits: Circuits, last: _Set) -> bool:
         """Whether all circuits of a round stand."""
-        if _rows_within(circuits, last.circuits):
-            return True
         if _same(circuits, last.circuits, CIRCUIT):
             return True
         if _one_missing(circuits, last.circuits, CIRCUIT):
@@ -144,20 +142,6 @@ class _Set:
         return np.sort(path_numbers(self.circuits))
 
 
-def _rows_within(circuits: Circuits, others: Circuits) -> bool:
-    """Whether both are rows of the same circuits, the first of those of which the second are rows too.
-
-    Args:
-        circuits, others: of two rounds.
-    """
-    mine, its = circuits.rows_of, others.rows_of
-    if mine is None or its is None or mine[0] is not its[0]:
-        return False
-    stands = np.zeros(len(its[0]), bool)
-    stands[its[1]] = True
-    return bool(stands[mine[1]].all())
-
-
 def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
     """Whether both have equal paths and columns, row by row.
 
@@ -165,16 +149,8 @@ def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
         circuits, others: of two rounds.
         columns: names.
     """
-    same = all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in columns)
-    return same and _same_paths(circuits, others)
-
-
-def _same_paths(circuits: Circuits, others: Circuits) -> bool:
-    """Whether both have equal paths, row by row; those of the same rows of equal circuits are not listed."""
-    mine, its = circuits.rows_of, others.rows_of
-    if mine is not None and its is not None and np.array_equal(mine[1], its[1]) and _same_paths(mine[0], its[0]):
-        return True
-    return all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in ("hop_offsets", "hops"))
+    names = (*columns, "hop_offsets", "hops")
+    return all(np.array_equal(getattr(circuits, name), getattr(others, name)) for name in names)
 
 
 def _one_missing(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
@@ -270,8 +246,6 @@ def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.
 
 def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
-    if circuits.rows_of is not None:
-        return circuits.of_paths(path_hashes)
     offsets = circuits.hop_offsets
     found = np.zeros(len(circuits), np.uint64)
     some = np.flatnonzero(np.diff(offsets))
