@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
-from opticcl.kernels import worth_compiling
+from opticcl.kernels import njit
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 from opticcl.units import Seconds
 
@@ -179,19 +179,23 @@ def fastest_held(
     families = (_families if num_nodes <= KEPT_NODES else _families.__wrapped__)(collective, num_nodes)
     least = families.least_s(size_bytes, law)
     order = np.argsort(least, kind="stable")
-    fastest_of = _fastest_of if _worth_a_kernel(families.links.size) else _fastest_without_kernel
+    sums = families.moved * families.adds * size_bytes * law.sums_s_per_byte
+    columns = (families.moved, sums, families.links, families.first_step, families.first_link)
+    laws = (float(law.alpha_s), float(law.delta_s), float(law.s_per_byte * size_bytes), float(law.change_s))
+    held, begun = np.zeros((2, len(families.moved)), np.int64)
     best, best_s, proven = 0, inf, True
     block = len(order) if time_limit_s == inf else TIMED_BLOCK
     for at in range(0, len(order), block):
         if least[order[at]] >= best_s:
             break
-        best, best_s = fastest_of(families, order[at : at + block], least, size_bytes, law, (best, best_s))
+        tried = order[at : at + block]
+        stands = families.places_of(law.stands, tried)
+        found = _first_fastest(tried, least, *columns, *laws, law.first_free, stands, best, best_s, held, begun)
+        best, best_s = int(found[0]), float(found[1])
         if best_s < inf and perf_counter() - begin > time_limit_s:
             proven = False
             break
-    found = _hold(families.members[best], size_bytes, law)
-    assert found is not None  # shift 1 serves every step
-    return replace(found, proven=proven)
+    return _segments(families.members[best], held, begun, best_s, proven)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -296,102 +300,109 @@ def _families(collective: str, num_nodes: int) -> _Families:
     )
 
 
-def _worth_a_kernel(links: int) -> bool:
-    """Whether `_fastest_of` is to be used on that many links; compilers are loaded only where it may be."""
-    if not worth_compiling(links):
-        return False
-
-    return worth_compiling(links)
-
-
-def _fastest_of(
-    families: _Families, order: IntArray, least: FloatArray, size_bytes: float, law: ShiftLaw, best: tuple[int, float]
-) -> tuple[int, float]:
-    """The fastest factorisation, with segments as `_hold` finds them, and its time [s].
-
-    Args:
-        families: all.
-        order: numbers of those to try, the one with the least bound first, int64 (tried,).
-        least: bound of each of all [s].
-        size_bytes: message of every rank [bytes].
-        law: of steps and changes.
-        best: of those tried before: number and time [s].
-    """
-    from opticcl.plans._held_kernels import first_fastest
-
-    sums = families.moved * families.adds * size_bytes * law.sums_s_per_byte
-    laws = (float(law.alpha_s), float(law.delta_s), float(law.s_per_byte * size_bytes), float(law.change_s))
-    columns = (families.moved, sums, families.links, families.first_step, families.first_link)
-    stands = families.places_of(law.stands, order)
-    at, seconds = first_fastest(order, least, *columns, *laws, law.first_free, stands, *best)
-    return int(at), float(seconds)
-
-
-def _fastest_without_kernel(
-    families: _Families, order: IntArray, least: FloatArray, size_bytes: float, law: ShiftLaw, best: tuple[int, float]
-) -> tuple[int, float]:
-    """As `_fastest_of`, where too little is to be done to load a kernel.
-
-    Args:
-        families, order, least, size_bytes, law, best: as of `_fastest_of`.
-    """
-    at, seconds = best
-    for number in order.tolist():
-        if least[number] >= seconds:
-            break
-        found = _hold(families.members[number], size_bytes, law)
-        if found is not None and found.seconds < seconds:
-            at, seconds = number, found.seconds
-    return at, seconds
-
-
-def _hold(family: _Family, size_bytes: float, law: ShiftLaw) -> HeldShifts | None:
-    """The fastest segments of a family of steps; None where nothing is ever set.
+def _segments(family: _Family, held: IntArray, begun: IntArray, seconds: float, proven: bool) -> HeldShifts:
+    """The plan of a family of steps.
 
     Args:
         family: steps.
-        size_bytes: message of every rank [bytes].
-        law: of steps and changes.
+        held, begun: as `_held_until` finds them.
+        seconds: time [s].
+        proven: whether no other plan of this kind is faster.
     """
-    steps = len(family.distance)
-    sums = family.moved * family.adds * size_bytes * law.sums_s_per_byte
-    a_link = law.delta_s + law.s_per_byte * size_bytes * family.moved
-    cost = law.alpha_s + sums[:, None] + a_link[:, None] * family.links
-    cost[family.links == 0] = inf
-    alone = law.alpha_s + sums + a_link
-    until = np.zeros(steps + 1)  # F
-    held, begun = np.zeros(steps + 1, np.int64), np.zeros(steps + 1, np.int64)
-    running = np.full(len(family.shifts), inf)  # time so far, if the links of that shift stand
-    since = np.zeros(len(family.shifts), np.int64)
-    for i in range(steps):
-        start = until[i] + (0.0 if i == 0 and law.first_free else law.change_s)
-        newer = start < running
-        if i == 0 and law.stands:
-            running[family.shifts == law.stands] = 0.0
-            newer &= running > 0
-        np.copyto(running, start, where=newer)
-        since[newer] = i
-        running += cost[i]
-        at = int(running.argmin())
-        own = start + alone[i]
-        if own < running[at]:
-            until[i + 1], held[i + 1], begun[i + 1] = own, family.distance[i], i
-        else:
-            until[i + 1], held[i + 1], begun[i + 1] = running[at], family.shifts[at], since[at]
-    if not isfinite(until[steps]):
-        return None
-    cuts, shifts, links, moved, end = [], [], 0, 0.0, steps
+    cuts, shifts, links, moved, end = [], [], 0, 0.0, len(family.distance)
     while end:
-        shift, first = int(held[end]), int(begun[end])
-        passed = links_needed(family.distance[first:end], np.array([shift]), family.num_nodes)[0]
+        place, first = int(held[end - 1]), int(begun[end - 1])
+        passed = family.links[first:end, place] if place >= 0 else np.ones(1, np.int64)
         links += int(passed.sum())
         moved += float(passed @ family.moved[first:end])
         cuts.append(first)
-        shifts.append(shift)
+        shifts.append(int(family.shifts[place] if place >= 0 else family.distance[first]))
         end = first
-    return HeldShifts(
-        family.radices, tuple(cuts[::-1][1:]), tuple(shifts[::-1]), steps, links, moved, float(until[steps])
-    )
+    steps = len(family.distance)
+    return HeldShifts(family.radices, tuple(cuts[::-1][1:]), tuple(shifts[::-1]), steps, links, moved, seconds, proven)
+
+
+@njit(cache=False)
+def _held_until(  # type: ignore[no-untyped-def]
+    moved, sums, links, alpha_s, delta_s, s_per_message, change_s, first_free, stands, held, begun
+):
+    """Time at which the last step ends on the best links for each segment, inf where nothing is ever set [s].
+
+    Args:
+        moved: what a node sends in each step, in messages, float64 (steps,).
+        sums: time of adding in each step, float64 (steps,).
+        links: of each step on each shift, 0 where they do not serve it, int32 (steps, shifts).
+        alpha_s: of a step [s].
+        delta_s: of each link that a circuit passes [s].
+        s_per_message: of a link, for a whole message [s].
+        change_s: of a change of links [s].
+        first_free: whether the first links stand from the start.
+        stands: place among the shifts of the one that stands from the start; -1: none.
+        held: for the result, place of the shift that ends each step, -1 for that of the step alone, int64 (steps,) or more.
+        begun: for the result, first step of the segment that ends with each step, int64 (steps,) or more.
+    """
+    running = np.full(links.shape[1], np.inf)  # time so far, if the links of that shift stand
+    since = np.zeros(links.shape[1], np.int64)
+    until = 0.0
+    for i in range(len(moved)):
+        a_link = delta_s + s_per_message * moved[i]
+        start = until + (0.0 if i == 0 and first_free else change_s)
+        least, at = np.inf, 0
+        for j in range(len(running)):
+            if start < running[j]:
+                running[j] = start
+                since[j] = i
+            if i == 0 and j == stands:
+                running[j] = 0.0
+            if links[i, j] == 0:
+                running[j] = np.inf
+            else:
+                running[j] += (alpha_s + sums[i]) + a_link * links[i, j]
+            if running[j] < least:
+                least, at = running[j], j
+        own = start + ((alpha_s + sums[i]) + a_link)
+        if own < least:
+            until, held[i], begun[i] = own, -1, i
+        else:
+            until, held[i], begun[i] = least, at, since[at]
+    return until
+
+
+@njit
+def _first_fastest(  # type: ignore[no-untyped-def]
+    order, least, moved, sums, links, first_step, first_link,
+    alpha_s, delta_s, s_per_message, change_s, first_free, stands, best, best_s, held, begun,
+):  # fmt: skip
+    """The fastest of some families, up to the first whose bound is not below the best time.
+
+    Args:
+        order: numbers of the families to try, by their bounds, int64 (tried,).
+        least: bound of each family [s].
+        moved, sums: as of `_held_until`, of the steps of all families.
+        links: the same, int32 (entries,).
+        first_step, first_link: of each family, and the end, int64 (families + 1,).
+        alpha_s, delta_s, s_per_message, change_s, first_free: as of `_held_until`.
+        stands: the same of each family, int64 (families,).
+        best: number of the best family so far.
+        best_s: its time [s].
+        held, begun: for the result, as of `_held_until`, of the fastest family; int64, as long as `moved`.
+    Returns: number of the fastest family, of those before too, and its time [s].
+    """
+    now = np.empty_like(held), np.empty_like(begun)
+    for number in order:
+        if least[number] >= best_s:
+            break
+        start, end = first_step[number], first_step[number + 1]
+        of_family = links[first_link[number] : first_link[number + 1]]
+        table = of_family.reshape((end - start, len(of_family) // max(end - start, 1)))
+        seconds = _held_until(
+            moved[start:end], sums[start:end], table,
+            alpha_s, delta_s, s_per_message, change_s, first_free, stands[number], *now,
+        )  # fmt: skip
+        if seconds < best_s:
+            best, best_s = number, seconds
+            held[: end - start], begun[: end - start] = now[0][: end - start], now[1][: end - start]
+    return best, best_s
 
 
 def held_time_s(plan: HeldShifts, size_bytes: int, law: ShiftLaw, collective: str) -> float:
