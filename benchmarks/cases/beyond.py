@@ -25,17 +25,16 @@ def worst(row: dict[str, object]) -> dict[str, float]:
     from opticcl.assumptions import assumptions
     from opticcl.collective import Request
     from opticcl.fabrics import as_fabric
-    from opticcl.plans.search import Candidates
-    from opticcl.schedule import all_variants
+    from opticcl.plans.search import Search
 
     assumed = replace(assumptions(str(row["set"])), **row["assume"])  # type: ignore[arg-type]
     where, wanted = as_fabric(str(row["fabric"])), Request(str(row["collective"]))
     if row.get("streamed"):
         return worst_streamed(row, assumed)
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed, planned=True)
+    search = Search(where, wanted, assumed)
 
     def timeline(size_bytes: int) -> Timeline:
-        found = candidates.fastest([size_bytes])
+        found = search.fastest([size_bytes])
         assert found is not None
         return found.profile.timeline(size_bytes)
 

@@ -35,11 +35,11 @@ def sweep() -> Run:
     """Up to 256 nodes of 100 Gb/s."""
 
     def run() -> dict[str, float]:
-        from opticcl.training.communication import Fastest
+        from opticcl.plans.search import Searches
         from opticcl.training.partition import partition
         from opticcl.training.train import train
 
-        planner, rows = Fastest(resolution_s=1e-6), 0
+        planner, rows = Searches(resolution_s=1e-6), 0
         for nodes in SCALES:
             fabrics = [fabric_at_scale(name, nodes, 100e9) for name in SYSTEMS]
             for name in MODELS:
@@ -56,10 +56,10 @@ def table9() -> Run:
 
     def run() -> dict[str, float]:
         from opticcl.papers.ramp_models import ramp_table9
-        from opticcl.training.communication import Fastest
+        from opticcl.plans.search import Searches
         from opticcl.training.train import train
 
-        planner, rows = Fastest(resolution_s=1e-5), 0
+        planner, rows = Searches(resolution_s=1e-5), 0
         for cross_entropy in (2.5, 2.4, 2.2, 2.0, 1.8):
             job = ramp_table9(cross_entropy).job
             rows += len(train(job, machines(job.num_ranks), planner=planner).rows)

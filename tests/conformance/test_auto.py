@@ -8,7 +8,7 @@ from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.plans.compare import compare_plans
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Search
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
 
@@ -30,7 +30,7 @@ def check(name, collective, nodes):
     assert plans, f"{name}: no algorithm does {collective}"
     for assumed in ASSUMED:
         times = [profile(plan, assumed) for plan in plans]
-        candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+        candidates = Search(where, wanted, assumed, all_variants(wanted, where))
         for size in SIZES:
             best_s = min(one.timeline(size).total_s for one in times)
             found = candidates.fastest([size])

@@ -10,7 +10,7 @@ from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.plans.compare import compare_plans
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.plans.sweep import sweep_fabrics
 from opticcl.schedule import ALGORITHMS, all_variants, generate, register_algorithm
 from opticcl.traces import load_job
@@ -146,7 +146,7 @@ def test_step_functions_pickle():
 def test_a_sweep_and_a_training_name_it(failing, tmp_path):
     """Beside the results of the other algorithms."""
     failing(raises)
-    found = sweep_fabrics([("ideal:nodes=4", FABRICS[0])], "all_gather", [1000], Fastest(assumptions="published"))
+    found = sweep_fabrics([("ideal:nodes=4", FABRICS[0])], "all_gather", [1000], Searches(assumptions="published"))
     assert [one.reason for one in found.left_out] == list(found.sweeps[0].failures)
     assert "algorithm failing: step 0 raised ZeroDivisionError" in found.left_out[0].reason
     sizes = tmp_path / "job.toml"

@@ -7,7 +7,7 @@ from opticcl.collective import Request
 from opticcl.errors import FabricError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.plans.light import LightRule
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Search
 
 EXCEPTIONS = {
     ("topoopt", 4096, 1000): "dissemination would use more memory for its circuits than is used; a ring is left",
@@ -29,7 +29,7 @@ def test_twice_the_nodes_take_at_most_three_times_as_long(name):
         except FabricError:
             continue
         rule = LightRule(ignored=True)
-        candidates = Candidates(where, Request("all_reduce"), None, assumptions("common"), rule)
+        candidates = Search(where, Request("all_reduce"), assumptions("common"), rule=rule)
         for size in (1000, 10**8):
             before[nodes, size] = candidates.fastest([size]).lower_bound_s([size])
             if before[nodes, size] > 3 * before.get((nodes // 2, size), float("inf")):

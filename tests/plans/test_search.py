@@ -14,7 +14,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.estimate.budget import best_budget, plan_budget
 from opticcl.fabrics import fabric
 from opticcl.plans.light import DEFAULT_RULE, LightRule
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Search
 from opticcl.schedule import ALGORITHMS, all_variants, generate
 from opticcl.verify.judge import Judge
 
@@ -56,7 +56,7 @@ def light_closes(plan):
 def test_none_is_faster(where, name, sizes, cold):
     """For one message and for several, whatever was searched before."""
     wanted, assumed = Request(name), assumptions("published", initial="cold" if cold else "warm")
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    candidates = Search(where, wanted, assumed, all_variants(wanted, where))
     for messages in sizes:
         due = min(every_time(where, wanted, messages, assumed), default=None)
         found = candidates.fastest(messages)
@@ -71,9 +71,9 @@ def test_none_is_faster(where, name, sizes, cold):
 def test_a_resolution_bounds_what_is_lost(where, size, resolution):
     """The result is slower than the fastest by at most the resolution."""
     wanted, assumed = Request("all_reduce"), assumptions("published")
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    candidates = Search(where, wanted, assumed, all_variants(wanted, where), resolution_s=resolution)
     due = min(every_time(where, wanted, [size], assumed), default=None)
-    found = candidates.fastest([size], resolution_s=resolution)
+    found = candidates.fastest([size])
     if due is None:
         assert found is None
         return
@@ -83,7 +83,7 @@ def test_a_resolution_bounds_what_is_lost(where, size, resolution):
 def test_one_algorithm_alone_may_be_asked_for():
     """With its best parameters for the size."""
     where, wanted, assumed = fabric("lightpath:shape=4x4"), Request("all_reduce"), assumptions("published")
-    candidates = Candidates(where, wanted, all_variants(wanted, where), assumed)
+    candidates = Search(where, wanted, assumed, all_variants(wanted, where))
     for name in ("ring", "lumorph"):
         found = candidates.fastest([10**6], algorithm=name)
         due = min(every_time(where, wanted, [10**6], assumed, only=name))
@@ -102,7 +102,7 @@ def test_one_algorithm_alone_may_be_asked_for():
 def test_why_there_is_none(where, name, said):
     """Which nodes lie apart."""
     made = fabric(where)
-    candidates = Candidates(made, Request(name), all_variants(Request(name), made), assumptions("published"))
+    candidates = Search(made, Request(name), assumptions("published"), all_variants(Request(name), made))
     assert candidates.fastest([1]) is None
     assert said in candidates.why_none()
 
@@ -119,7 +119,7 @@ def test_a_plan_whose_light_closes_is_chosen_before_faster_ones(where, chosen, w
     """And the fastest of all where none closes, or light is ignored."""
     made, wanted = fabric(where), Request("all_reduce")
     for rule, due in ((DEFAULT_RULE, chosen), (LightRule(ignored=True), without_regard)):
-        candidates = Candidates(made, wanted, None, assumptions("common"), rule)
+        candidates = Search(made, wanted, assumptions("common"), rule=rule)
         for size in (10**8, 10**5, 10**8):  # whatever was searched before
             found = candidates.fastest([size])
         assert found.schedule.name == due
@@ -132,7 +132,7 @@ def test_another_preset_chooses_another_plan():
     made, wanted = fabric("sip_ring:nodes=16"), Request("all_reduce")
     names = {}
     for preset in ("typical", "optimistic"):
-        found = Candidates(made, wanted, None, assumptions("common"), LightRule(preset)).fastest([10**8])
+        found = Search(made, wanted, assumptions("common"), rule=LightRule(preset)).fastest([10**8])
         names[preset] = found.light(LightRule(preset)).closes, found.schedule.name
     assert names["typical"][0]
     assert names["optimistic"][0]
@@ -142,26 +142,26 @@ def test_plans_that_cannot_be_judged_give_way():
     """A plan without symmetry that carries too many chunks to follow is not chosen where another can be judged."""
     made, wanted = fabric("ideal:nodes=8"), Request("all_reduce")
     judge = Judge()
-    fastest = Candidates(made, wanted, None, assumptions("common"), judge=judge).fastest([10**8])
+    fastest = Search(made, wanted, assumptions("common"), judge=judge).fastest([10**8])
     assert judge.can_judge(fastest.profile.plan)
     unjudged = fastest.schedule.name
     judge.can_judge = lambda plan: plan.schedule.name != unjudged
-    assert Candidates(made, wanted, None, assumptions("common"), judge=judge).fastest([10**8]).schedule.name != unjudged
+    assert Search(made, wanted, assumptions("common"), judge=judge).fastest([10**8]).schedule.name != unjudged
     judge.can_judge = lambda plan: False
-    assert Candidates(made, wanted, None, assumptions("common"), judge=judge).fastest([10**8]).schedule.name == unjudged
+    assert Search(made, wanted, assumptions("common"), judge=judge).fastest([10**8]).schedule.name == unjudged
 
 
 def test_what_a_search_leaves_out_is_named():
     """Steps that are too many to evaluate, and circuits that take too much memory."""
-    candidates = Candidates(fabric("ideal:nodes=1024"), Request("all_reduce"), None, assumptions("common"))
+    candidates = Search(fabric("ideal:nodes=1024"), Request("all_reduce"), assumptions("common"))
     assert "mesh: 1,047,552 transfers of its distinct steps; a search evaluates 262,144 at most" in candidates.not_tried
-    assert not Candidates(fabric("ideal:nodes=64"), Request("all_reduce"), None, assumptions("common")).not_tried
+    assert not Search(fabric("ideal:nodes=64"), Request("all_reduce"), assumptions("common")).not_tried
 
 
 def test_a_plan_that_is_kept_has_not_the_cache_of_the_search():
     """The cache belongs to the search; the plan is the same."""
     where, wanted = fabric("ideal", nodes=8), Request("all_reduce")
-    found = Candidates(where, wanted, all_variants(wanted, where), assumptions("published")).fastest([10**6])
+    found = Search(where, wanted, assumptions("published"), all_variants(wanted, where)).fastest([10**6])
     assert found.profile.plan.schedule.step(0) is found.profile.plan.schedule.step(0)
     assert type(found.profile.plan.rounds) is not type(found.plan().rounds)
     assert isinstance(found.plan().rounds, LoweredRounds)
@@ -171,11 +171,11 @@ def test_a_plan_that_is_kept_has_not_the_cache_of_the_search():
 
 def test_a_schedule_of_too_many_distinct_steps_is_set_aside_with_the_reason(monkeypatch):
     """Where there are others; alone it is evaluated to the end."""
-    monkeypatch.setattr("opticcl.plans.search.MOST_DISTINCT_STEPS", 4)
+    monkeypatch.setattr("opticcl.plans.candidate.MOST_DISTINCT_STEPS", 4)
     where, wanted, assumed = fabric("terarack:nodes=16,wavelengths=2"), Request("all_to_all"), assumptions("common")
-    alone = Candidates(where, wanted, ["wavelength_exchange"], assumed)
+    alone = Search(where, wanted, assumed, ["wavelength_exchange"])
     number = len(generate("wavelength_exchange", wanted, where).step_classes())
-    several = Candidates(where, wanted, ["bruck", "mesh", "wavelength_exchange"], assumed)
+    several = Search(where, wanted, assumed, ["bruck", "mesh", "wavelength_exchange"])
     assert several.fastest([10**9]).schedule.name in ("bruck", "mesh")
     assert f"has {number} distinct steps, a search evaluates 4 at most" in several.not_tried[0]
     assert alone.fastest([10**9]).complete
@@ -192,14 +192,14 @@ def test_of_equal_times_the_one_registered_first_is_taken(where, name):
     sizes = (1000, 10**5, 10**8)
 
     def found(order):
-        candidates = Candidates(machine, wanted, None, assumed)
+        candidates = Search(machine, wanted, assumed)
         chosen = {size: candidates.fastest([size]).schedule for size in order}
         return [(chosen[size].name, dict(chosen[size].parameters)) for size in sizes if size in chosen]
 
     alone = [found([size])[0] for size in sizes]
     assert found(sizes) == found(sizes[::-1]) == alone
     for size, (algorithm, parameters) in zip(sizes, alone, strict=True):
-        candidates = Candidates(machine, wanted, None, assumed)
+        candidates = Search(machine, wanted, assumed)
         least = candidates.fastest([size]).lower_bound_s([size])
         equal = [one.schedule for one in candidates.in_order([size], below_s=least * (1 + 1e-8))]
         first = min(equal, key=lambda one: ALGORITHMS.names().index(one.name))

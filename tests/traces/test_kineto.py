@@ -18,7 +18,7 @@ from opticcl.errors import WorkloadError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.formats.encoding import json_stream as _json
 from opticcl.formats.encoding.json_stream import JsonStream
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.traces import load_job, load_steps, load_workload
 from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import Runtime, simulate_iteration
@@ -325,7 +325,7 @@ def iterations(path, rate, **more):
     """Simulated steps of a trace on an ideal network [s]."""
     made = load_steps(path, **more)
     times = CommunicationTimes(
-        fabric_at_scale("ideal", made[0].num_ranks, rate), Fastest("auto", assumptions="published")
+        fabric_at_scale("ideal", made[0].num_ranks, rate), Searches("auto", assumptions="published")
     )
     return [simulate_iteration(step, times, Runtime(fusion="none")) for step in made]
 

@@ -17,7 +17,7 @@ from tests.traces.test_kineto import event, record, text
 
 from opticcl.errors import WorkloadError
 from opticcl.fabrics import fabric_at_scale
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.traces import load_job, load_steps, load_workload
 from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import Runtime, simulate_iteration
@@ -28,7 +28,7 @@ ON_DEVICE = attribute("is_cpu_op", 0, 27)
 
 def simulated(job, rate=200e9):
     """An iteration on an ideal network."""
-    times = CommunicationTimes(fabric_at_scale("ideal", job.num_ranks, rate), Fastest("auto", assumptions="published"))
+    times = CommunicationTimes(fabric_at_scale("ideal", job.num_ranks, rate), Searches("auto", assumptions="published"))
     return simulate_iteration(job, times, Runtime(fusion="none"))
 
 

@@ -12,7 +12,8 @@ from opticcl.errors import FabricError, UnknownNameError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir.task_graph import ProcessGroup
 from opticcl.plans import search as candidates
-from opticcl.training.communication import CommunicationTimes, Fastest, moved_bytes
+from opticcl.plans.search import Searches
+from opticcl.training.communication import CommunicationTimes, moved_bytes
 from opticcl.verify import judge, verify
 
 SIZES = (0, 1, 4096, 1_000_000, 400_000_000)
@@ -84,7 +85,7 @@ def test_every_plan_is_looked_at_and_judged_once(looked, monkeypatch):
 def test_a_wrong_plan_is_told(monkeypatch):
     """The printed RAMP tables do not sum up: the message has a time, the plan is not right."""
     times = CommunicationTimes(
-        fabric("ramp:groups=3,racks=3,wavelengths=6"), Fastest("ramp:variant=published", assumptions="published")
+        fabric("ramp:groups=3,racks=3,wavelengths=6"), Searches("ramp:variant=published", assumptions="published")
     )
     assert times("all_reduce", everybody(54), 10**6) > 0
     (used,) = times.used()
@@ -129,7 +130,7 @@ def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
 def test_a_transfer_moves_what_is_sent():
     """The buffer of a send_recv has a block for each rank: two ranks that send 1 MB share one of 2 MB."""
     machine = fabric("ideal", nodes=4)
-    times = CommunicationTimes(machine, Fastest(assumptions=assumptions("published", compute="none")))
+    times = CommunicationTimes(machine, Searches(assumptions=assumptions("published", compute="none")))
     rate = machine.node_rate_bits_per_s
     assert times("send_recv", ProcessGroup("pair", (2, 1)), 10**6) >= 8e6 / rate
     assert times("send_recv", ProcessGroup("pair", (2, 1)), 10**9) == pytest.approx(8e9 / rate, rel=1e-2)
@@ -148,7 +149,7 @@ def test_what_must_be_moved():
 
 def test_a_named_algorithm_does_what_it_can():
     """And the fastest does the rest, with the reason told."""
-    times = CommunicationTimes(fabric("ideal", nodes=8), Fastest("tree", assumptions="published"))
+    times = CommunicationTimes(fabric("ideal", nodes=8), Searches("tree", assumptions="published"))
     times("all_reduce", everybody(8), 10**6)
     times("all_to_all", everybody(8), 10**6)
     (reason,) = times.declined()
@@ -157,18 +158,18 @@ def test_a_named_algorithm_does_what_it_can():
     assert names["all_reduce"] == "tree"
     assert names["all_to_all"] != "tree"
     with pytest.raises(UnknownNameError, match="halfing"):
-        Fastest("halfing_doubling", assumptions="published")
+        Searches("halfing_doubling", assumptions="published")
 
 
 def test_resolution_saves_looking_and_costs_no_more_than_it_says(looked):
     """Plans that could save less than that are not looked at."""
     machine = fabric_at_scale("lightpath", 64)
     exact = [
-        CommunicationTimes(machine, Fastest(assumptions="published"))("all_reduce", everybody(64), size)
+        CommunicationTimes(machine, Searches(assumptions="published"))("all_reduce", everybody(64), size)
         for size in SIZES
     ]
     num_looks = len(looked)
-    coarse = Fastest(resolution_s=1e-5, assumptions="published")
+    coarse = Searches(resolution_s=1e-5, assumptions="published")
     near = [CommunicationTimes(machine, coarse)("all_reduce", everybody(64), size) for size in SIZES]
     for best, found in zip(exact, near, strict=True):
         assert best <= found <= best + 1e-5

@@ -12,7 +12,7 @@ from tests.profiles import examples
 from opticcl.errors import BoundError, ParameterError, WorkloadError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.traces import load_job
 from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import COMPUTE, MessageTimes, Runtime, replay, simulate_iteration
@@ -26,7 +26,7 @@ SHARES = {
     "all_to_all": 1.0,
 }  # x (n - 1) / n of the message
 SYSTEMS = ("ideal", "oddl", "terarack", "ramp", "fat_tree", "torus", "sipac", "superpod")
-PLANNER = Fastest()
+PLANNER = Searches()
 
 
 class Affine(MessageTimes):
@@ -300,7 +300,7 @@ def test_models_never_beat_the_rate(jobs, number, system, streams, groups, fusio
 def test_other_engines_never_beat_the_rate(engine, size):
     """Also where they hide a part of the transfers behind latency."""
     job = messages(*(("all_reduce", size, "all"),) * 3, groups={"all": ProcessGroup("all", range(16))})
-    times = CommunicationTimes(fabric_at_scale("torus", 16, 100e9), Fastest(engine=engine))
+    times = CommunicationTimes(fabric_at_scale("torus", 16, 100e9), Searches(engine=engine))
     least_s, took_s = 2 * 15 / 16 * size * 8 / 100e9, times("all_reduce", ProcessGroup("all", range(16)), size)
     assert times.tolerance == (0.05 if "tolerance" in engine else 0)
     assert least_s * (1 - 1e-9) <= times.moving_s("all_reduce", ProcessGroup("all", range(16)), size) <= took_s

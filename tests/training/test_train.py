@@ -8,7 +8,7 @@ from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.traces import builtin
 from opticcl.traces.graphs import job_of
 from opticcl.training.iteration import Runtime
@@ -157,13 +157,13 @@ def test_a_file_in_place_of_a_model_is_named(tmp_path):
 
 def test_what_is_cached_for_a_machine_is_released(monkeypatch):
     """Before the next machine, under both sets of assumptions: no candidates are kept."""
-    released, forget = [], Fastest.forget
+    released, forget = [], Searches.forget
 
     def noted(planner):
-        choice = planner.choice(fabric("ideal:nodes=8"), Request("all_reduce"))
+        choice = planner.of(fabric("ideal:nodes=8"), Request("all_reduce"))
         forget(planner)
-        released.append(planner.choice(fabric("ideal:nodes=8"), Request("all_reduce")) is not choice)
+        released.append(planner.of(fabric("ideal:nodes=8"), Request("all_reduce")) is not choice)
 
-    monkeypatch.setattr(Fastest, "forget", noted)
+    monkeypatch.setattr(Searches, "forget", noted)
     train("lenet", ["ideal", "ramp", "ideal"], nodes=8)
     assert released == [True] * 6

@@ -26,8 +26,8 @@ class SweepRequest(PlanRequest):
 def run(request: SweepRequest) -> int:
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
-    from opticcl.plans.fastest import Fastest
     from opticcl.plans.light import light_rule
+    from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
     from opticcl.processes import number_of_jobs
     from opticcl.report.beside import not_tried_line
@@ -44,8 +44,8 @@ def run(request: SweepRequest) -> int:
     processes = number_of_jobs(request.jobs, large=max(one.num_nodes for one in fabrics) >= LARGE)
     with ProgressLine() as progress:
         assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
-        fastest = Fastest(request.algorithm, assumed, engine=request.engine, rule=rule, progress=progress)
-        found = sweep_fabrics(built, wanted, sizes, fastest, excluded, processes)
+        searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=progress)
+        found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)
     outputs.write_record(found.record, found.rows)
     if request.json:
         print_json(found.record())

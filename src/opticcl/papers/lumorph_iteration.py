@@ -9,7 +9,8 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
 from opticcl.papers import claim, printed_claims
 from opticcl.papers._inverse import argument_of
-from opticcl.training.communication import CommunicationTimes, Fastest
+from opticcl.plans.search import Searches
+from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import Runtime, simulate_iteration
 
 
@@ -41,7 +42,7 @@ def shares_needed(faster: float) -> list[float]:
 def _messages_s(algorithm: str, nodes: int) -> float:
     """Time of NCF's all_reduces in sequence on the wafer [s]."""
     group = ProcessGroup("all", range(nodes))
-    planner = Fastest(algorithm, assumptions("lumorph"))
+    planner = Searches(algorithm, assumptions("lumorph"))
     times = CommunicationTimes(fabric_at_scale("lightpath", nodes), planner)
     calls = printed_claims("lumorph")["L26.ncf"]["calls"]
     tasks = tuple(Task("gradient", 0.0, "all_reduce", size, "all") for size, count in calls for _ in range(count))

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request, as_request
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.candidate import Candidate
 from opticcl.plans.comparison import Comparison, Declined, Entry
-from opticcl.plans.fabric_plans import Criteria, FabricPlan, entries_of
-from opticcl.plans.light import DEFAULT_RULE, LightRule, light_rule
+from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Search
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
-from opticcl.registry import as_text, canonical, one_or_more, whole_number
-from opticcl.simulate import engine_options
+from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import Profile, engine_options, profile
 from opticcl.simulate.bottleneck import bottleneck, loads
 from opticcl.units import (
     message_size,
@@ -81,57 +82,26 @@ def compare_plans(
     assumed = assumptions_of(assumptions)
     if name == "barrier":
         sizes = [0]  # it carries no data
-    judge, cache = Judge(), StepCache(MOST_STEP_BYTES)
     other = beside(assumed)
     between = keys_between(assumed, other.assumed) if explain else []
     varied = sensitivity(assumed) if vary else []
-    variations = [other, *between, *varied]
+    contest = _Contest(wanted, sizes, canonical(algorithm), assumed, (other, *between, *varied), rule, engine)
 
-    criteria = Criteria(wanted, sizes, canonical(algorithm), assumed, variations, rule, judge)
-
-    def entry_of(found: FabricPlan, progress: ProgressCallback) -> Entry:
-        plan, times = found.plan, found.times
-        progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
-        timelines = tuple(timeline_of(times, size, engine) for size in sizes)
-        charges = {
-            name: Charge(
-                Plan(one.plan, plan.size_bytes).algorithm,
-                sum(timeline_of(one, size, engine).total_s for size in sizes),
-            )
-            for name, one in found.under.items()
-        }
-        verdict, light = judge(plan.circuits), rule.of(plan.circuits)
-        entry = Entry(
-            plan.fabric, plan, times, timelines, verdict, light, verdict.ok and rule.allows(light), under=charges
-        )
-        if not entry.verdict.ok:  # a wrong plan may occupy resources that do not exist
-            return entry
-        return replace(
-            entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes), times.costs), entry.total_s)
-        )
-
-    def of_fabric(i: int, progress: ProgressCallback) -> tuple[list[Entry], list[Declined], tuple[str, ...]]:
-        made = entries_of(criteria, fabrics[i], cache, entry_of, progress)
-        cache.clear_unshared()  # circuits, and steps that other fabrics do not have
-        return made
-
-    searched = explain and criteria.searches
+    searched = explain and contest.searches
     alternatives = [*dict.fromkeys(one for fabric in fabrics for one in _alternatives(fabric))] if searched else []
 
-    def of_part(
-        i: int, progress: ProgressCallback
-    ) -> tuple[list[Entry], list[Declined], tuple[str, ...], Charge | None]:
+    def of_part(i: int, progress: ProgressCallback) -> tuple[_Found, Charge | None]:
         if i < len(fabrics):
-            return *of_fabric(i, progress), None
+            return contest.entries(fabrics[i], progress), None
         other = alternatives[i - len(fabrics)]
         progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
-        return [], [], (), _fastest_charge(other.changed, criteria, cache)
+        return _Found(), contest.fastest_charge(other.changed)
 
     weights = list(map(search_weight, [*fabrics, *(one.fabric for one in alternatives)]))
     parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
-    found, charges = parts[: len(fabrics)], [charge for *_, charge in parts[len(fabrics) :]]
-    entries = [entry for kept, *_ in found for entry in kept]
-    declined = [one for _, left, *_ in found for one in left]
+    found, charges = [one for one, _ in parts[: len(fabrics)]], [charge for _, charge in parts[len(fabrics) :]]
+    entries = [entry for one in found for entry in one.entries]
+    declined = [left for one in found for left in one.declined]
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
     entries.sort(key=lambda entry: (not entry.ranked, entry.total_s))
@@ -153,8 +123,183 @@ def compare_plans(
         flips=flips,
         sensitivity=tuple(map(swapped, varied)) if vary else None,
         decided=tuple(decided),
-        not_tried={fabric.name: lines for fabric, (_, _, lines, _) in zip(fabrics, found, strict=True) if lines},
+        not_tried={fabric.name: one.not_tried for fabric, one in zip(fabrics, found, strict=True) if one.not_tried},
     )
+
+
+class _Found(NamedTuple):
+    """What a comparison finds on a fabric: entries, algorithms that it declines, and what the search left out."""
+
+    entries: Sequence[Entry] = ()
+    declined: Sequence[Declined] = ()
+    not_tried: tuple[str, ...] = ()
+
+
+class _Timed(NamedTuple):
+    """A plan of a fabric: its time for any message size, the same under other assumptions, and its light if that is known."""
+
+    times: Profile
+    under: Mapping[str, Profile]
+    light: Light | None = None
+
+
+class _Contest:
+    """Chooses, verifies and times the plans of every fabric by the same rules.
+
+    Args:
+        wanted: collective and root.
+        sizes: messages, one after the other [bytes].
+        algorithm: as `compare_plans` takes it.
+        assumed: time assumptions.
+        variations: other assumptions that each plan is charged under too.
+        rule: the light that a plan must have to be chosen.
+        engine: that times the plans.
+    """
+
+    def __init__(
+        self,
+        wanted: Request,
+        sizes: Sequence[int],
+        algorithm: str,
+        assumed: Assumptions,
+        variations: Sequence[Variation],
+        rule: LightRule,
+        engine: str,
+    ) -> None:
+        self.wanted, self.sizes, self.algorithm, self.assumed = wanted, sizes, algorithm, assumed
+        self.variations, self.rule, self.engine = variations, rule, engine
+        self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
+
+    @property
+    def searches(self) -> bool:
+        """Whether the fastest algorithm is searched."""
+        return self.algorithm in ("auto", "main")
+
+    def entries(self, fabric: Fabric, progress: ProgressCallback) -> _Found:
+        """Entries of a fabric, verified and timed.
+
+        An algorithm may raise an exception in a step that the search did not need, or its plan may be too large to be
+        verified: then the next fastest takes its place.
+
+        Args:
+            fabric: that carries the collective.
+            progress: called before each part of the work.
+        """
+        entries: list[Entry] = []
+        declined: list[Declined] = []
+        finished: set[str] = set()
+        failed: set[str] = set()
+        search = None
+        if self.searches:
+            progress(f"search the fastest on {fabric.name}")
+            also = [one.assumed for one in self.variations if one.on(fabric) is fabric]
+            search = self._search(fabric, self.assumed, also)
+        again = True
+        while again:
+            again = False
+            plans, left = self._named(fabric, progress) if search is None else self._fastest(search, failed)
+            declined += [one for one in left if one not in declined]
+            for found in plans:
+                schedule = found.times.plan.schedule
+                name = write_call(schedule.name, schedule.parameters)
+                if name in finished:
+                    continue
+                try:
+                    entries.append(self._entry(found, progress))
+                    finished.add(name)
+                    continue
+                except AlgorithmError as error:
+                    declined.append(Declined(fabric.name, schedule.name, str(error), failed=True))
+                except UnsupportedError as error:
+                    declined.append(Declined(fabric.name, schedule.name, f"{name}: {error}"))
+                failed.add(schedule.name)
+                again = self.searches
+        self._cache.clear_unshared()  # circuits, and steps that other fabrics do not have
+        return _Found(entries, declined, () if search is None else search.not_tried)
+
+    def fastest_charge(self, fabric: Fabric) -> Charge | None:
+        """The fastest algorithm and its time, or None if the fabric can carry none."""
+        found = self._search(fabric, self.assumed).fastest(self.sizes)
+        self._cache.clear_unshared()
+        return None if found is None else Charge(self._plan(found.profile).algorithm, found.lower_bound_s(self.sizes))
+
+    def _search(self, where: Fabric, assumed: Assumptions, also: Sequence[Assumptions] = ()) -> Search:
+        return Search(where, self.wanted, assumed, rule=self.rule, judge=self._judge, cache=self._cache, also=also)
+
+    def _plan(self, times: Profile) -> Plan:
+        return Plan(times.plan, sum(self.sizes))
+
+    def _fastest(self, search: Search, without: Collection[str]) -> tuple[list[_Timed], list[Declined]]:
+        """The fastest plan, and that of the fabric's own algorithm if it is requested; algorithms that failed.
+
+        Args:
+            search: on the fabric.
+            without: algorithms that it omits.
+        """
+        fabric, own = search.fabric, search.fabric.machine.algorithm
+        wishes = (None, own) if self.algorithm == "main" and own else (None,)
+        found = {wish: search.fastest(self.sizes, algorithm=wish, without=without) for wish in wishes}
+        failed = [Declined(fabric.name, name, why, failed=True) for name, why in search.failures.items()]
+        fastest = {one.schedule.name: (wish, one) for wish, one in found.items() if one is not None}
+        if not fastest:
+            why = f"no algorithm does {self.wanted.name} on {fabric.name}{search.why_none()}"
+            return [], [Declined(fabric.name, self.algorithm, why)]
+        under: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
+        for variation in self.variations:
+            if not variation.chooses_on(fabric):
+                for wish, one in fastest.values():
+                    under[wish][variation.name] = replace(one.profile, assumed=variation.assumed)
+                continue
+            where = variation.on(fabric)
+            again = search.under(variation.assumed) if where is fabric else self._search(where, variation.assumed)
+            for wish, one in fastest.values():
+                other = again.fastest(self.sizes, algorithm=wish, without=without)
+                times = other.profile if other else profile(one.profile.plan, variation.assumed)
+                under[wish][variation.name] = times
+        return [_Timed(one.profile, under[wish], search.light(one)) for wish, one in fastest.values()], failed
+
+    def _named(self, fabric: Fabric, progress: ProgressCallback) -> tuple[list[_Timed], list[Declined]]:
+        """Plans of the requested algorithm, or of all; those that the fabric declines.
+
+        Args:
+            fabric: that carries the collective.
+            progress: called before each plan.
+        """
+        kept: list[_Timed] = []
+        declined: list[Declined] = []
+        also = [one.assumed for one in self.variations]
+        for name in all_variants(self.wanted, fabric) if self.algorithm == "all" else (self.algorithm,):
+            progress(f"compile {fabric.name} with {name}")
+            try:
+                one = Candidate(fabric, generate(name, self.wanted, fabric), self.assumed, self._cache, also)
+                under = {other.name: one.profile_under(other.assumed, other.on(fabric)) for other in self.variations}
+                kept.append(_Timed(one.profile_under(self.assumed), under))
+            except (AlgorithmError, UnsupportedError) as error:
+                declined.append(Declined(fabric.name, name, str(error), isinstance(error, AlgorithmError)))
+        return kept, declined
+
+    def _entry(self, found: _Timed, progress: ProgressCallback) -> Entry:
+        """A plan, verified and timed.
+
+        Args:
+            found: the plan.
+            progress: called before it is verified.
+        """
+        plan, times, sizes = self._plan(found.times), found.times, self.sizes
+        progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
+        timelines = tuple(timeline_of(times, size, self.engine) for size in sizes)
+        charges = {
+            name: Charge(self._plan(one).algorithm, sum(timeline_of(one, size, self.engine).total_s for size in sizes))
+            for name, one in found.under.items()
+        }
+        verdict, light = self._judge(plan.circuits), found.light or self.rule.of(plan.circuits)
+        ranked = verdict.ok and self.rule.allows(light)
+        entry = Entry(plan.fabric, plan, times, timelines, verdict, light, ranked, under=charges)
+        if not verdict.ok:  # a wrong plan may occupy resources that do not exist
+            return entry
+        return replace(
+            entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes), times.costs), entry.total_s)
+        )
 
 
 class _Alternative(NamedTuple):
@@ -176,23 +321,6 @@ def _alternatives(fabric: Fabric) -> list[_Alternative]:
         return []
     known = fabric.parameters
     return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
-
-
-def _fastest_charge(fabric: Fabric, criteria: Criteria, cache: StepCache) -> Charge | None:
-    """The fastest algorithm and its time, or None if the fabric can carry none.
-
-    Args:
-        fabric: to search on.
-        criteria: of the comparison.
-        cache: of steps and circuits.
-    """
-    wanted, sizes, rule, judge = criteria.wanted, criteria.sizes, criteria.rule, criteria.judge
-    candidates = Candidates(fabric, wanted, None, criteria.assumed, rule, cache, judge=judge)
-    found = candidates.fastest(sizes)
-    cache.clear_unshared()
-    if found is None:
-        return None
-    return Charge(Plan(found.profile.plan, sum(sizes)).algorithm, found.lower_bound_s(sizes))
 
 
 def _decided(

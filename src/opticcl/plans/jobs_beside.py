@@ -11,7 +11,7 @@ from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric
 from opticcl.plans.light import DEFAULT_RULE, LightRule
-from opticcl.plans.search import Candidates
+from opticcl.plans.search import Search
 from opticcl.registry import canonical
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
@@ -52,8 +52,8 @@ def circuits_beside(
     if canonical(algorithm) != "auto":
         return lower_beside(where, generate(algorithm, wanted, where), taken)
     names = all_variants(wanted, where)
-    fastest = Candidates(where, wanted, None, assumed, rule).fastest([size_bytes])
-    refused = UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {where.num_nodes} nodes")
+    search = Search(where, wanted, assumed, rule=rule)
+    fastest, refused = search.fastest([size_bytes]), search.refusal()
     if fastest is not None:
         try:
             return lower_beside(where, fastest.plan().schedule, taken)

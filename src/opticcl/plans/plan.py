@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, collective_name
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
 from opticcl.units import counted, format_bytes, message_size
@@ -275,7 +275,7 @@ def compile(
     from opticcl.circuits import lower
     from opticcl.fabrics import as_fabric, job
     from opticcl.plans.light import light_rule
-    from opticcl.plans.search import Candidates
+    from opticcl.plans.search import Search
     from opticcl.schedule import generate
 
     assumed = assumptions_of(assumptions)
@@ -298,10 +298,9 @@ def compile(
         return Plan(circuits_beside(where, wanted, size_bytes, algorithm, others, assumed, rule), size_bytes)
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
-    candidates = Candidates(where, wanted, None, assumed, rule)
-    found = candidates.fastest([size_bytes])
+    search = Search(where, wanted, assumed, rule=rule)
+    found = search.fastest([size_bytes])
     if found is None:
-        nodes_there, why = f"{where.num_nodes} nodes", candidates.why_none()
-        raise UnsupportedError(f"no algorithm does {wanted.name} on {where.name} with {nodes_there}{why}")
-    candidates.release()
-    return Plan(found.plan(), size_bytes, candidates.not_tried)
+        raise search.refusal()
+    search.release()
+    return Plan(found.plan(), size_bytes, search.not_tried)

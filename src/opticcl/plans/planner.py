@@ -21,18 +21,17 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
 from opticcl.collective import Request, collective_name
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import ParameterError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.step_cache import StepCache
 from opticcl.plans.direct_parts import in_short
-from opticcl.plans.held_shifts import HeldShifts, bound_s, fastest_held
+from opticcl.plans.held_shifts import bound_s
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
-from opticcl.plans.search import Candidates
-from opticcl.plans.shift_laws import shift_law
+from opticcl.plans.search import TIE, Searches
+from opticcl.plans.shift_laws import held_shifts, shift_law
 from opticcl.registry import whole_number
 from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
@@ -44,11 +43,11 @@ __all__ = [
     "PART_NAMES",
     "BreakEven",
     "Planned",
-    "Planner",
     "Regret",
     "Segment",
     "plan_collective",
     "segments_of",
+    "with_change",
 ]
 
 PART_NAMES = {
@@ -68,9 +67,6 @@ FINEST, COARSE = 1.02, 1.6
 
 MANY = 512
 """Nodes above which break-evens are searched within a decade alone [count]."""
-
-TIE = 1 - 1e-9
-"""Factor by which a registered algorithm is faster at least than held shifts."""
 
 
 class Segment(NamedTuple):
@@ -193,98 +189,63 @@ class Planned:
         }
 
 
-class Planner:
-    """The fastest plan of a collective on a fabric for any size and any time of a change; results are kept.
+def with_change(fabric: Fabric, change_s: float) -> Fabric:
+    """The same fabric where a change of circuits takes that long [s]."""
+    if change_s == fabric.reconfiguration_s:
+        return fabric
+    whole = replace(fabric.machine, reconfiguration=change_s)  # type: ignore[type-var]
+    return whole if fabric.node_of_rank is None else job(whole, fabric.node_of_rank)
+
+
+class _Times:
+    """Time of the fastest plan of a collective for any size and any time of a change; results are kept.
 
     Args:
         fabric: that runs it.
-        collective: requested.
-        assumed: time assumptions.
+        wanted: collective and root.
+        searches: of all times of a change.
         deadline_s: `time.perf_counter` after which searches return the best so far [s].
-        rule: the light that plans must have.
+
+    Attributes:
+        finished: whether all searches ended before the deadline.
     """
 
-    def __init__(
-        self,
-        fabric: Fabric,
-        collective: Request,
-        assumed: Assumptions,
-        *,
-        deadline_s: float = inf,
-        rule: LightRule = DEFAULT_RULE,
-    ) -> None:
-        self.fabric, self.collective, self.assumed, self.deadline_s = fabric, collective, assumed, deadline_s
-        self.rule = rule
-        self.finished, self.finest = True, FINEST
-        self._machine = fabric if isinstance(fabric, Ocs) and collective.name in COLLECTIVES else None
-        self._candidates: dict[float, Candidates] = {}
+    def __init__(self, fabric: Fabric, wanted: Request, searches: Searches, deadline_s: float) -> None:
+        self._fabric, self._wanted, self._searches, self.deadline_s = fabric, wanted, searches, deadline_s
+        self.finished = True
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
-        self._cache = StepCache()
 
     @property
-    def not_tried(self) -> tuple[str, ...]:
-        """What searches left out so far, a line each."""
-        return tuple(dict.fromkeys(line for one in self._candidates.values() for line in one.not_tried))
-
-    @property
-    def may_change(self) -> bool:
-        """Whether a time of a change is a parameter of the fabric."""
-        return "reconfiguration" in self.fabric.parameters and self.fabric.reconfiguration_s > 0
-
-    def with_change(self, change_s: float) -> Fabric:
-        """The same fabric where a change takes that long [s]."""
-        if change_s == self.fabric.reconfiguration_s:
-            return self.fabric
-        whole = replace(self.fabric.machine, reconfiguration=change_s)  # type: ignore[type-var]
-        return whole if self.fabric.node_of_rank is None else job(whole, self.fabric.node_of_rank)
-
-    def held(self, size_bytes: int, change_s: float | None = None) -> HeldShifts | None:
-        """The fastest segments of shifts, None where the fabric has none to hold.
-
-        Args:
-            size_bytes: message of every rank [bytes].
-            change_s: of a change, in place of the fabric's [s].
-        """
-        if self._machine is None:
-            return None
-        law = shift_law(self._machine, self.assumed, change_s=change_s)
-        left = max(0.0, self.deadline_s - perf_counter())
-        found = fastest_held(self.collective.name, self.fabric.num_nodes, size_bytes, law, time_limit_s=left)
-        self.finished = self.finished and found.proven
-        return found
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return perf_counter() > self.deadline_s
 
     def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
-        """Time of the fastest plan [s], and its algorithm.
+        """Time of the fastest plan [s], and its algorithm; links to hold have the time of their law, without circuits.
 
         Args:
             size_bytes: message of every rank [bytes].
             change_s: of a change, in place of the fabric's [s].
         Raises: UnsupportedError: the fabric can carry no algorithm.
         """
-        change = self.fabric.reconfiguration_s if change_s is None else change_s
-        key = size_bytes, change
-        if key not in self._known:
-            held = self.held(size_bytes, change)
-            best = (inf, "") if held is None else (held.seconds, held.algorithm)
-            self._known[key] = min(best, self._registered(size_bytes, change, TIE * best[0]), key=lambda one: one[0])
-        return self._known[key]
+        change_s = self._fabric.reconfiguration_s if change_s is None else change_s
+        if (size_bytes, change_s) not in self._known:
+            self._known[size_bytes, change_s] = self._fastest(size_bytes, with_change(self._fabric, change_s))
+        return self._known[size_bytes, change_s]
 
-    def _registered(self, size_bytes: int, change_s: float, below_s: float) -> tuple[float, str]:
-        """Time and name of the fastest registered algorithm [s]; infinite if none is below the given time."""
-        if change_s not in self._candidates:
-            where = self.with_change(change_s)
-            without = () if self._machine is None else ("digit_shifts",)  # they are planned here
-            made = Candidates(where, self.collective, None, self.assumed, self.rule, self._cache, without=without)
-            self._candidates[change_s] = made
-        candidates = self._candidates[change_s]
-        found = candidates.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s)
-        self.finished = self.finished and candidates.finished
-        if found is None:
-            if isfinite(below_s):
-                return inf, ""
-            where_text = f"{self.fabric.name} with {self.fabric.num_nodes} nodes{candidates.why_none()}"
-            raise UnsupportedError(f"no algorithm does {self.collective.name} on {where_text}")
-        return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
+    def _fastest(self, size_bytes: int, where: Fabric) -> tuple[float, str]:
+        left_s = max(0.0, self.deadline_s - perf_counter())
+        held = held_shifts(where, self._wanted, size_bytes, self._searches.assumed, time_limit_s=left_s)
+        search = self._searches.of(where, self._wanted)
+        below_s = inf if held is None else held.seconds * (1 - TIE)
+        without = () if held is None else ("digit_shifts",)
+        found = search.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s, without=without)
+        self.finished = self.finished and search.finished and (held is None or held.proven)
+        if found is not None:
+            return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
+        if held is None:
+            raise search.refusal()
+        return held.seconds, held.algorithm
 
     def break_even_sizes(self, around: int | None = None) -> tuple[BreakEven, ...]:
         """Sizes at which another plan becomes the fastest, from 1 KB to 10 GB.
@@ -293,8 +254,8 @@ class Planner:
         """
         decades = round(np.log10(SIZES[1] / SIZES[0]))
         sizes = np.geomspace(*SIZES, 2 * decades + 1) if around is None else max(10, around) * np.array([0.1, 1, 10])
-        self.finest = FINEST if around is None else COARSE
-        return self._break_evens(sizes.tolist(), lambda size: in_short(self.fastest(round(size))[1]))
+        finest = FINEST if around is None else COARSE
+        return self._break_evens(sizes.tolist(), lambda size: in_short(self.fastest(round(size))[1]), finest)
 
     def break_even_changes(self, size_bytes: int, *, around: bool = False) -> tuple[BreakEven, ...]:
         """Times of a change at which another plan becomes the fastest, from a thousandth of the fabric's to a thousand times.
@@ -303,20 +264,26 @@ class Planner:
             size_bytes: message of every rank [bytes].
             around: only within a decade, coarsely.
         """
-        if self._machine is None or not self.may_change:
-            return ()
         factors = np.array([0.1, 1, 10]) if around else np.geomspace(1e-3, 1e3, 13)
-        self.finest = COARSE if around else FINEST
-        delays = (self.fabric.reconfiguration_s * factors).tolist()
-        return self._break_evens(delays, lambda change: self.fastest(size_bytes, change)[1])
+        delays = (self._fabric.reconfiguration_s * factors).tolist()
+        finest = COARSE if around else FINEST
+        return self._break_evens(delays, lambda change: self.fastest(size_bytes, change)[1], finest)
 
-    def _break_evens(self, values: list[float], name_at: Callable[[float], str]) -> tuple[BreakEven, ...]:
-        """Where the name changes between values, each located by bisection."""
+    def _break_evens(
+        self, values: list[float], name_at: Callable[[float], str], finest: float
+    ) -> tuple[BreakEven, ...]:
+        """Where the name changes between values, each located by bisection.
+
+        Args:
+            values: ascending.
+            name_at: value -> algorithm.
+            finest: ratio to which a change is located.
+        """
 
         def between(low: float, below: str, high: float, above: str) -> list[BreakEven]:
             if below == above:
                 return []
-            if high / low <= self.finest or perf_counter() > self.deadline_s:
+            if high / low <= finest or self.late:
                 return [BreakEven(sqrt(low * high), below, above)]
             middle = sqrt(low * high)
             name = name_at(middle)
@@ -325,7 +292,7 @@ class Planner:
         found: list[BreakEven] = []
         last: tuple[float, str] | None = None
         for value in values:
-            if perf_counter() > self.deadline_s:
+            if self.late:
                 break
             name = name_at(value)
             found += between(*last, value, name) if last else []
@@ -388,21 +355,24 @@ def plan_collective(
             notes.append("the first circuits are set before the start anyway (initial=warm)")
         else:
             assumed = assumptions_of(assumed, initial=initial)
-    planner = Planner(where, wanted, assumed, deadline_s=begin + time_limit_s, rule=rule)
+    searches = Searches(assumptions=assumed, rule=rule)
+    times = _Times(where, wanted, searches, begin + time_limit_s)
     progress(f"plan {wanted.name} on {where.name}")
-    _, algorithm = planner.fastest(size_bytes)
+    _, algorithm = times.fastest(size_bytes)
     long = where.num_nodes > MANY
     found = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     if assumed.configuration is not None:
         notes.append(_on_start(found, assumed.configuration))
     timeline = profile(found.circuits, assumed).timeline(size_bytes)
     bound, bound_by = timeline.lower_bound_s, timeline.bound_by
-    if isinstance(where, Ocs) and wanted.name in COLLECTIVES:
-        law = shift_law(where, assumed)
-        own, name, _ = bound_s(wanted.name, where.num_nodes, size_bytes, law, planes=where.planes)
+    switches = where if isinstance(where, Ocs) and wanted.name in COLLECTIVES else None
+    if switches is not None:
+        law = shift_law(switches, assumed)
+        own, name, _ = bound_s(wanted.name, where.num_nodes, size_bytes, law, planes=switches.planes)
         bound, bound_by = max((bound, bound_by), (own, name))
     regrets: list[Regret] = []
-    if not planner.may_change:
+    changes = "reconfiguration" in where.parameters and where.reconfiguration_s > 0
+    if not changes:
         why = (
             "it has packets, no circuits"
             if where.is_packet_switched
@@ -413,20 +383,22 @@ def plan_collective(
         progress("regret and break-evens")
         changes_s = float(timeline.reconfiguration_s.sum())
         for factor in (0.5, 2.0):
-            if perf_counter() < planner.deadline_s:
-                best = planner.fastest(size_bytes, factor * where.reconfiguration_s)
+            if not times.late:
+                best = times.fastest(size_bytes, factor * where.reconfiguration_s)
                 kept_s = timeline.total_s + (factor - 1) * changes_s
                 regrets.append(Regret(factor, max(kept_s, best[0]), best[0], best[1]))
-    sizes = planner.break_even_sizes(size_bytes if long else None) if break_evens and wanted.name != "barrier" else ()
-    delays = planner.break_even_changes(size_bytes, around=long) if break_evens else ()
+    sizes = times.break_even_sizes(size_bytes if long else None) if break_evens and wanted.name != "barrier" else ()
+    delays = (
+        times.break_even_changes(size_bytes, around=long) if break_evens and switches is not None and changes else ()
+    )
     if long and break_evens:
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
-    notes += [f"not tried: {line}" for line in planner.not_tried]
-    if perf_counter() > planner.deadline_s or not planner.finished:
+    notes += [f"not tried: {line}" for line in searches.not_tried]
+    done = times.finished and not times.late
+    if not done:
         notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
-    done = planner.finished and perf_counter() <= planner.deadline_s
     return Planned(
         found, assumed, timeline, bound, bound_by, segments_of(found, timeline), tuple(regrets), sizes, delays, done,
         perf_counter() - begin, tuple(notes),

@@ -109,13 +109,13 @@ def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> P
     Raises: UnsupportedError: there is none.
     """
     from opticcl.assumptions import DEFAULT_SET, assumptions
-    from opticcl.plans.search import Candidate, Candidates
+    from opticcl.plans.candidate import Candidate
+    from opticcl.plans.search import Search
 
     def in_one_order(candidate: Candidate) -> bool:
         return adds_in_one_order(rank_schedules(candidate.schedule))
 
-    candidates = Candidates(where, request, None, assumptions(DEFAULT_SET))
-    found = candidates.fastest([size_bytes], accepts=in_one_order)
+    found = Search(where, request, assumptions(DEFAULT_SET)).fastest([size_bytes], accepts=in_one_order)
     if found is None:
         raise UnsupportedError(
             f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"

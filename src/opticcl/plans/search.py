@@ -1,4 +1,4 @@
-"""Best-first search for the fastest algorithm of a collective on a fabric.
+"""Best-first search for the fastest algorithm of a collective on a fabric, which every verb asks.
 
 Every candidate has a lower bound on its time. The search refines the candidate with the smallest bound, one run of equal
 steps at a time: first the bound of the run, then, once all runs have bounds, its circuits and exact cost. It ends when the
@@ -12,238 +12,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from functools import cache as once
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from math import inf, nextafter
-from operator import add
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
-from opticcl.assumptions import Assumptions
-from opticcl.circuits import lower
+from opticcl.assumptions import DEFAULT_SET, Assumptions
+from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, TooLargeError, UnsupportedError
-from opticcl.ir import CircuitPlan, Fabric, Schedule
+from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
 from opticcl.ir.step_cache import StepCache
+from opticcl.plans.candidate import Candidate, Known
 from opticcl.plans.direct_parts import algorithm_in_parts
-from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_differs, step_is_dark
+from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_differs
 from opticcl.plans.shift_laws import held_algorithm
-from opticcl.registry import parse_call
-from opticcl.schedule import generate, search_space
-from opticcl.simulate import (
-    Cost,
-    PlanFacts,
-    Profile,
-    RunBound,
-    class_bounds,
-    costs,
-    ends_of_step,
-    least_transfer_s,
-    schedule_facts,
-)
+from opticcl.plans.times import timeline_of
+from opticcl.registry import canonical, parse_call, write_call
+from opticcl.schedule import ALGORITHMS, generate, reason_declined, search_space
+from opticcl.simulate import engine_options, least_transfer_s
 from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify.judge import Judge
 
-__all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Candidates"]
+__all__ = ["LAWS", "TIE", "Search", "Searches"]
 
-MOST_DISTINCT_STEPS = 1 << 14
-"""Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
-
+LAWS = (held_algorithm, algorithm_in_parts)
+"""Functions (fabric, wanted, size, assumptions) -> variant of an algorithm that suits the size, or None."""
 
 TIE = 1e-9
 """Relative difference below which two times are equal: they are sums of the same terms in another order."""
 
 
-class Known(NamedTuple):
-    """What is known of the time of a candidate, at least.
+class Search:
+    """The fastest algorithm of a collective on a fabric, for one message or several that follow each other.
 
-    Args:
-        total_s: all of it [s].
-        moving_s: that data moves for [s].
-    """
-
-    total_s: float = 0.0
-    moving_s: float = 0.0
-
-    def plus(self, other: Known) -> Known:
-        """Both, one after the other."""
-        return Known(self.total_s + other.total_s, self.moving_s + other.moving_s)
-
-    def at_least(self, moving_s: float) -> float:
-        """Lower bound where data moves for at least that long [s]."""
-        return self.total_s + max(0.0, moving_s - self.moving_s)
-
-
-class Candidate:
-    """A schedule on a fabric, evaluated as far as the search has needed.
-
-    Args:
-        fabric: that runs it.
-        schedule: the candidate.
-        assumed: time assumptions.
-        cache: of its steps and circuits.
-        also: other assumptions that it will be evaluated under.
-        loads: of routes, which candidates on the same fabric share; None: new.
-    """
-
-    def __init__(
-        self,
-        fabric: Fabric,
-        schedule: Schedule,
-        assumed: Assumptions,
-        cache: StepCache,
-        also: Sequence[Assumptions] = (),
-        loads: RouteLoads | None = None,
-    ) -> None:
-        cached = cache.of_schedule(schedule)
-        self.fabric, self._uncached, self.schedule = fabric, schedule, cached
-        self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
-        self._light: dict[str | None, Light] = {}  # by preset
-        self._begin(assumed)
-
-    def _begin(self, assumed: Assumptions) -> None:
-        self.assumed = assumed
-        self._num_runs = len(self.schedule.step_classes())
-        self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
-        self._bounds: list[RunBound] = []
-        self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
-        self._next_cost: Iterator[Cost] | None = None
-        self._costs: list[Cost] = []
-        self._plan: CircuitPlan | None = None
-
-    def __repr__(self) -> str:
-        done = "complete" if self.complete else f"{len(self._costs)} of {self._num_runs} runs of steps evaluated"
-        return f"<Candidate {self.schedule.name} on {self.fabric.name}: {done}>"
-
-    def under(self, assumed: Assumptions) -> Candidate:
-        """The same schedule and circuits under other assumptions, not yet evaluated."""
-        made = copy(self)
-        made._begin(assumed)
-        return made
-
-    @property
-    def complete(self) -> bool:
-        """Whether its exact time is known."""
-        return self._plan is not None and len(self._costs) == self._num_runs
-
-    def plan(self) -> CircuitPlan:
-        """Its circuits without the caches of the search, for a caller that keeps the plan."""
-        return lower(self.fabric, self._uncached)
-
-    @property
-    def profile(self) -> Profile:
-        """Its time for any message size; available once it is complete."""
-        assert self._plan is not None
-        return Profile(self._plan, self.assumed, tuple(self._costs))
-
-    def light(self, rule: LightRule) -> Light:
-        """Light of its circuits; available once it is complete.
-
-        Args: rule: with the preset of the values.
-        """
-        assert self._plan is not None
-        if rule.optics not in self._light:
-            self._light[rule.optics] = rule.of(self._plan)
-        return self._light[rule.optics]
-
-    def is_dark(self, rule: LightRule) -> bool:
-        """Whether the light of a step does not close whose circuits were evaluated last.
-
-        Args: rule: with the preset of the values.
-        """
-        if self._plan is None or not self._costs:
-            return False
-        return step_is_dark(self._plan, self.schedule.step_classes()[len(self._costs) - 1], rule.optics)
-
-    def lower_bound_s(self, sizes: Sequence[int]) -> float:
-        """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
-        return self.known(sizes).total_s
-
-    def known(self, sizes: Sequence[int]) -> Known:
-        """What is known of the time of these messages one after the other; all of it once the candidate is complete."""
-        evaluated = len(self._costs), len(self._bounds)
-        if self._rest[0] != evaluated:
-            rest = self._bounds[len(self._costs) :]
-            self._rest = evaluated, RunBound(*map(sum, zip(*rest, strict=True))) if rest else RunBound(0.0, 0.0, 0.0)
-        parts = [*self._of_costs(self._costs, sizes), _of_bound(self._rest[1], sizes)]
-        return Known(*map(sum, zip(*parts, strict=True)))
-
-    def profile_under(self, assumed: Assumptions) -> Profile:
-        """Its time for any message size under other assumptions, evaluated to the end."""
-        facts = self._plan_facts()
-        return Profile(facts.plan, assumed, tuple(costs(facts.plan, assumed, facts)))
-
-    @property
-    def too_long(self) -> str:
-        """Why a search sets it aside, once it has taken too long; "" if it has not."""
-        if len(self._bounds) <= MOST_DISTINCT_STEPS:
-            return ""
-        return (
-            f"{self.schedule.name} has {self._num_runs:,} distinct steps, a search evaluates {MOST_DISTINCT_STEPS:,} at most; "
-            f"it may be faster, and --algorithm {self.schedule.name} evaluates all"
-        )
-
-    def refine(self, sizes: Sequence[int]) -> Known:
-        """Evaluate the next run of steps.
-
-        Args: sizes: messages one after the other [bytes].
-        Returns: what is known in addition.
-        Raises: UnsupportedError: the fabric cannot carry the schedule.
-        """
-        if len(self._bounds) < self._num_runs:
-            self._bounds.append(next(self._next_bound))
-            if len(self._bounds) == self._num_runs:
-                self._next_bound.close()  # releases the last step that the generator holds
-            return _of_bound(self._bounds[-1], sizes)
-        if self._next_cost is None:  # a generator that refers to the candidate would keep it until garbage is collected
-            facts = self._plan_facts()
-            self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)
-        cost = next(self._next_cost, None)
-        if cost is None:  # a schedule without steps
-            return Known()
-        self._costs.append(cost)
-        if self.complete:
-            self._next_cost = iter(())  # releases the last step that the generator holds
-        ((total_s, moving_s),) = self._of_costs([cost], sizes)
-        bound = _of_bound(self._bounds[len(self._costs) - 1], sizes)
-        return Known(total_s - bound.total_s, moving_s - bound.moving_s)
-
-    def _of_costs(self, costs: Sequence[Cost], sizes: Sequence[int]) -> list[tuple[float, float]]:
-        """What is known of each run by its exact cost: total and moving time [s]."""
-        fabric, assumed = self.fabric, self.assumed
-        chunk_bytes = [size / self.schedule.collective.num_chunks for size in sizes]
-        found = []
-        for cost in costs:
-            moving_s = [cost.moving_s(fabric, each) for each in chunk_bytes]
-            still_s = [cost.still_s(fabric, assumed, each) for each in chunk_bytes]
-            found.append((sum(map(add, still_s, moving_s)), sum(moving_s)))
-        return found
-
-
-def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:
-    num_bytes = sum(sizes)
-    total_s = len(sizes) * bound.fixed_s + num_bytes * (bound.moving_s + bound.summing_s)
-    return Known(total_s, num_bytes * bound.moving_s)
-
-
-class Candidates:
-    """All algorithms that implement a collective on a fabric.
+    Candidates are the registered algorithms with their variants, and what `LAWS` propose for the messages: links to hold on
+    optical circuit switches, and where an all_to_all on a RAMP is cut.
 
     Args:
         fabric: to search on.
         wanted: collective and root.
-        algorithms: names with parameters, as `generate` takes them; those that decline are skipped. None: all, and those whose
-            parameters are found for each message: links to hold on optical circuit switches, and where an all_to_all on a
-            RAMP is cut.
         assumed: time assumptions.
+        algorithms: names with parameters, as `generate` takes them, without those of `LAWS`; those that decline are skipped.
+            None: all.
         rule: the light that a plan must have to be chosen.
         judge: that plans must not be too large for, shared with other searches; None: a new one.
         cache: shared with other searches; None: a new one.
         also: other assumptions that the fastest is wanted under.
-        without: names of algorithms that are not searched.
+        engine: that `timed` computes times with; the fastest is found by the closed form in any case.
+        resolution_s: tolerance: the fastest may be slower than any other by at most this [s].
+        declined: why the algorithm that a caller would prefer is not searched; "" if it is.
 
     Attributes:
         finished: whether the last search ended before its deadline.
@@ -253,63 +73,80 @@ class Candidates:
         self,
         fabric: Fabric,
         wanted: Request,
-        algorithms: Iterable[str] | None,
         assumed: Assumptions,
+        algorithms: Iterable[str] | None = None,
+        *,
         rule: LightRule = DEFAULT_RULE,
+        judge: Judge | None = None,
         cache: StepCache | None = None,
         also: Sequence[Assumptions] = (),
-        *,
-        judge: Judge | None = None,
-        without: Collection[str] = (),
+        engine: str = "closed_form",
+        resolution_s: float = 0.0,
+        declined: str = "",
     ) -> None:
-        cache = cache or StepCache()
-        schedules = []
-        failures: dict[str, str] = {}
-        self._planned: set[str] | None = set() if algorithms is None else None
-        algorithms, skipped = search_space(wanted, fabric) if algorithms is None else (algorithms, [])
-        self._not_tried = [line for line in skipped if line.partition(":")[0].partition(" ")[0] not in without]
-        self._without = frozenset(without)
+        self.fabric, self.wanted, self.assumed, self.declined = fabric, wanted, assumed, declined
+        self._rule, self._judge, self._cache, self._also = rule, judge or Judge(), cache or StepCache(), also
+        self._engine, self._resolution_s = engine, resolution_s
+        self._laws = LAWS if algorithms is None else ()
+        self._failures: dict[str, str] = {}
+        algorithms, self._not_tried = search_space(wanted, fabric) if algorithms is None else (algorithms, [])
+        loads = RouteLoads()
+        self._candidates: list[Candidate] = []
         for algorithm in algorithms:
-            if parse_call(algorithm)[0] in without:
-                continue
             try:
-                schedules.append(generate(algorithm, wanted, fabric))
+                schedule = generate(algorithm, wanted, fabric)
             except TooLargeError as error:
                 self._not_tried.append(f"{algorithm}: {error}")
             except UnsupportedError:
                 continue
             except AlgorithmError as error:
-                failures.setdefault(algorithm, str(error))
-        self.fabric = fabric
-        self._wanted, self._assumed, self._cache, self._also = wanted, assumed, cache, also
-        loads = RouteLoads()
-        self._candidates = [Candidate(fabric, schedule, assumed, cache, also, loads) for schedule in schedules]
+                self._failures.setdefault(algorithm, str(error))
+            else:
+                self._candidates.append(Candidate(fabric, schedule, assumed, self._cache, also, loads))
         self._num_registered = len(self._candidates)
-        self._rule, self._judge, self._hunts = rule, judge or Judge(), False
+        self._proposed: set[str] = set()
+        self._hunts = False
         self._differs = not rule.ignored and light_differs(fabric, rule.optics)
         self._refusals: dict[int, str] = {}
-        self._failures = failures
+        self._timed: dict[int, tuple[Timeline, Candidate]] = {}
         self.finished = True
 
-    def under(self, assumed: Assumptions) -> Candidates:
-        """The same schedules and circuits under other assumptions."""
-        made = Candidates.__new__(Candidates)
-        made.fabric, made._failures, made._refusals = self.fabric, dict(self._failures), dict(self._refusals)
-        made._not_tried, made._without = list(self._not_tried), self._without
-        made.finished, made._wanted, made._assumed = True, self._wanted, assumed
-        made._cache, made._also = self._cache, self._also
-        made._rule, made._judge, made._hunts, made._differs = self._rule, self._judge, False, self._differs
-        made._planned = None if self._planned is None else set(self._planned)
-        made._num_registered = self._num_registered
+    def under(self, assumed: Assumptions) -> Search:
+        """The same candidates and circuits under other assumptions."""
+        made = copy(self)
+        made.assumed, made._timed, made._proposed = assumed, {}, set(self._proposed)
+        made._failures, made._refusals = dict(self._failures), dict(self._refusals)
+        made._not_tried, made.finished = list(self._not_tried), True
         made._candidates = [candidate.under(assumed) for candidate in self._candidates]
         return made
+
+    def timed(self, size_bytes: int) -> tuple[Timeline, Candidate]:
+        """The fastest for a message, with its times by the engine; kept.
+
+        Args: size_bytes: message of every rank [bytes].
+        Raises: UnsupportedError: the fabric can carry no algorithm.
+        """
+        if size_bytes not in self._timed:
+            found = self.fastest([size_bytes])
+            if found is None:
+                raise self.refusal()
+            self._timed[size_bytes] = timeline_of(found.profile, size_bytes, self._engine), found
+        return self._timed[size_bytes]
+
+    def verdict(self, candidate: Candidate) -> Verdict:
+        """Verdict on the plan of a complete candidate."""
+        return candidate.verdict(self._judge)
+
+    def light(self, candidate: Candidate) -> Light:
+        """Light of a complete candidate by the rule of the search."""
+        return candidate.light(self._rule)
 
     def fastest(
         self,
         sizes: Sequence[int],
         *,
-        resolution_s: float = 0.0,
         algorithm: str | None = None,
+        without: Collection[str] = (),
         below_s: float = inf,
         deadline_s: float = inf,
         accepts: Callable[[Candidate], bool] = lambda candidate: True,
@@ -320,8 +157,8 @@ class Candidates:
 
         Args:
             sizes: messages of every rank [bytes].
-            resolution_s: tolerance: the result may be slower than the fastest by at most this [s].
             algorithm: name of the only algorithm to consider; None: all.
+            without: names of algorithms that are not considered.
             below_s: only candidates faster than that; None if there are none [s].
             deadline_s: `time.perf_counter` after which the best candidate so far is returned, once there is one, or where
                 `below_s` is finite; then `finished` is False [s].
@@ -329,11 +166,16 @@ class Candidates:
         """
         others: list[Candidate] = []
         for candidate in self.in_order(
-            sizes, resolution_s=resolution_s, algorithm=algorithm, below_s=below_s, deadline_s=deadline_s
+            sizes,
+            algorithm=algorithm,
+            without=without,
+            below_s=below_s,
+            deadline_s=deadline_s,
+            resolution_s=self._resolution_s,
         ):
             if not accepts(candidate):
                 continue
-            closes = self._rule.allows(candidate.light(self._rule))
+            closes = self._closes(candidate)
             if closes and self._judged(candidate):
                 return candidate
             others.append(candidate)
@@ -346,25 +188,30 @@ class Candidates:
         self,
         sizes: Sequence[int],
         *,
-        resolution_s: float = 0.0,
         algorithm: str | None = None,
+        without: Collection[str] = (),
         below_s: float = inf,
         deadline_s: float = inf,
+        resolution_s: float = 0.0,
     ) -> Iterator[Candidate]:
         """Candidates in ascending order of their time, each evaluated no further than its place in the order needs.
 
         Where times are equal, the one that is registered first comes first, whatever was evaluated before.
 
-        Args: sizes, resolution_s, algorithm, below_s, deadline_s: as of `fastest`.
+        Args:
+            sizes, algorithm, without, below_s, deadline_s: as of `fastest`.
+            resolution_s: by which a candidate may be slower than one that comes later [s].
         """
         self.finished, self._hunts = True, False
-        if self._planned is not None and algorithm is None:
-            self._plan(sizes)
+        if algorithm is None:
+            self._propose(sizes, without)
         moving_s = self._moving_s(sizes)
         known = {
             i: candidate.known(sizes)
             for i, candidate in enumerate(self._candidates)
-            if i not in self._refusals and algorithm in (None, candidate.schedule.name)
+            if i not in self._refusals
+            and candidate.schedule.name not in without
+            and algorithm in (None, candidate.schedule.name)
         }
         complete = [(known[i].total_s, i) for i in known if self._candidates[i].complete]
         queue = [(self._bound_s(i, known[i], moving_s), i) for i in known if not self._candidates[i].complete]
@@ -413,7 +260,7 @@ class Candidates:
         if not self._candidates:
             return 0.0
         collective = self._candidates[0].schedule.collective
-        return sum(least_transfer_s(collective, self.fabric, size, self._assumed) for size in sizes)
+        return sum(least_transfer_s(collective, self.fabric, size, self.assumed) for size in sizes)
 
     def _bound_s(self, i: int, known: Known, moving_s: float) -> float:
         """Lower bound on the time of a candidate [s].
@@ -433,45 +280,40 @@ class Candidates:
             limit_s: of their times [s].
             most: of them [count].
         """
-        found: list[Candidate] = []
-        for candidate in self.in_order([size_bytes], below_s=nextafter(limit_s, inf)):
-            if len(found) == most:
-                break
-            if self._rule.allows(candidate.light(self._rule)) and self._judged(candidate):
-                found.append(candidate)
-        return found
+        in_order = self.in_order([size_bytes], below_s=nextafter(limit_s, inf))
+        return list(islice((one for one in in_order if self._closes(one) and self._judged(one)), most))
+
+    def _closes(self, candidate: Candidate) -> bool:
+        """Whether the rule allows the light of a complete candidate."""
+        return self._rule.allows(candidate.light(self._rule))
 
     def _judged(self, candidate: Candidate) -> bool:
         """Whether the verifier can judge a complete candidate."""
         return self._judge.can_judge(candidate.profile.plan)
 
-    def _plan(self, sizes: Sequence[int]) -> None:
-        """Add the shifts that are the fastest to hold for these messages, and the cut that suits them, unless they are known.
+    def _propose(self, sizes: Sequence[int], without: Collection[str]) -> None:
+        """Add the variants that laws propose for these messages, unless they are known.
 
-        Args: sizes: messages one after the other [bytes].
+        Args:
+            sizes: messages one after the other [bytes].
+            without: names of algorithms that are not considered.
         """
-        assert self._planned is not None
         mean = sum(sizes) / max(1, len(sizes))
-        for law in (held_algorithm, algorithm_in_parts):
+        for law in self._laws:
             try:
-                name = law(self.fabric, self._wanted, mean, self._assumed)
+                name = law(self.fabric, self.wanted, mean, self.assumed)
             except TooLargeError as error:
-                if str(error) not in self._not_tried:
-                    self._not_tried.append(str(error))
+                self._not_tried.append(str(error))
                 continue
-            if name is None or name in self._planned or parse_call(name)[0] in self._without:
+            if name is None or name in self._proposed or parse_call(name)[0] in without:
                 continue
-            self._planned.add(name)
-            schedule = generate(name, self._wanted, self.fabric)
-            self._candidates.append(Candidate(self.fabric, schedule, self._assumed, self._cache, self._also))
+            self._proposed.add(name)
+            schedule = generate(name, self.wanted, self.fabric)
+            self._candidates.append(Candidate(self.fabric, schedule, self.assumed, self._cache, self._also))
 
     def release(self) -> None:
         """Forget steps and circuits that were evaluated; plans that `Candidate.plan` returned do not need them."""
         self._cache.clear()
-
-    def of_plan(self, plan: CircuitPlan) -> Candidate:
-        """The evaluated candidate that a plan of this search belongs to."""
-        return next(one for one in self._candidates if one.complete and one.profile.plan is plan)
 
     def _refined(self, i: int, sizes: Sequence[int]) -> Known | None:
         """What the next run of steps of a candidate adds to what is known; None where it is refused, which is kept.
@@ -502,6 +344,11 @@ class Candidates:
         """What was left out so far since evaluating it takes long or much memory, a line each; some of it may be faster."""
         return tuple(dict.fromkeys(self._not_tried))
 
+    def refusal(self) -> UnsupportedError:
+        """That there is no plan, with the reason."""
+        nodes, where = self.fabric.num_nodes, self.fabric.name
+        return UnsupportedError(f"no algorithm does {self.wanted.name} on {where} with {nodes} nodes{self.why_none()}")
+
     def why_none(self) -> str:
         """Reason why `fastest` returned None: "; " and the first refusal of a circuit rule, or two nodes without a circuit
         between them; "" if it is neither."""
@@ -517,3 +364,81 @@ class Candidates:
                 sender, receiver = (fabric.coordinates(int(node)) for node in ends)
                 return f"; no circuit leads from node {sender} to node {receiver}; give a job of nodes that are joined"
         return ""
+
+
+class Searches:
+    """Searches of any collective on any fabric under the same assumptions; they are kept, and share steps and verdicts.
+
+    Args:
+        algorithm: used wherever it can; the fastest for everything else. "auto": the fastest for everything.
+        assumptions: named set of time assumptions, or a custom set.
+        engine, resolution_s, rule: as of `Search`.
+        progress: called with a line of text before each search.
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "auto",
+        assumptions: str | Assumptions = DEFAULT_SET,
+        *,
+        engine: str = "closed_form",
+        resolution_s: float = 0.0,
+        rule: LightRule = DEFAULT_RULE,
+        progress: ProgressCallback = no_progress,
+    ) -> None:
+        engine_options(engine, {})  # an unknown engine is refused here, not by each fabric
+        self._engine, self._resolution_s, self.rule = engine, resolution_s, rule
+        self.algorithm, self.assumed, self.progress = algorithm, assumptions_of(assumptions), progress
+        self.name = parse_call(algorithm)[0]
+        if self.name != "auto":
+            ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
+        self._judge, self._cache = Judge(), StepCache()
+        self._known: dict[tuple[str, tuple[int, ...], Request], Search] = {}
+        self._shared: Searches | None = None
+
+    @property
+    def tolerance(self) -> float:
+        """Part of the bytes of a transfer that the engine may leave out."""
+        return float(getattr(engine_options(self._engine, {})[1], "tolerance", 0.0))
+
+    @property
+    def not_tried(self) -> tuple[str, ...]:
+        """What the searches left out so far, each line once."""
+        return tuple(dict.fromkeys(line for search in self._known.values() for line in search.not_tried))
+
+    def under(self, assumed: Assumptions) -> Searches:
+        """The same under other assumptions; both evaluate each schedule and its circuits once."""
+        made = copy(self)
+        made.assumed, made._known, made._shared = assumed, {}, self
+        return made
+
+    def forget(self) -> None:
+        """Release candidates of all fabrics so far, their circuits and the steps that they do not share; verdicts on their data
+        are kept."""
+        self._known.clear()
+        self._cache.clear_unshared()
+
+    def of(self, where: Fabric, wanted: Request) -> Search:
+        """The search of a collective on a fabric.
+
+        Args:
+            where: the fabric.
+            wanted: collective and root.
+        """
+        parameters = {k: v for k, v in where.parameters.items() if v is not None}
+        ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
+        key = write_call(where.name, parameters), ranks, wanted
+        if key not in self._known:
+            self._known[key] = (
+                self._new(where, wanted) if self._shared is None else self._shared.of(where, wanted).under(self.assumed)
+            )
+        return self._known[key]
+
+    def _new(self, where: Fabric, wanted: Request) -> Search:
+        self.progress(f"search the fastest {wanted.name} of {where.num_nodes:,} nodes on {where.name}")
+        named = canonical(self.algorithm) != "auto"
+        declined = (reason_declined(self.algorithm, wanted, where) if named else None) or ""
+        return Search(
+            where, wanted, self.assumed, (self.algorithm,) if named and not declined else None, rule=self.rule,
+            judge=self._judge, cache=self._cache, engine=self._engine, resolution_s=self._resolution_s, declined=declined,
+        )  # fmt: skip

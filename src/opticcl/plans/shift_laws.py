@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, isfinite
+
 import numpy as np
 
 from opticcl.assumptions import Assumptions
@@ -9,11 +11,11 @@ from opticcl.collective import Request
 from opticcl.errors import TooLargeError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Circuits, Fabric
-from opticcl.plans.held_shifts import ShiftLaw, fastest_held
+from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.simulate.latency import path_latency
 
-__all__ = ["MOST_NODES", "held_algorithm", "shift_law"]
+__all__ = ["MOST_NODES", "held_algorithm", "held_shifts", "shift_law"]
 
 MOST_NODES = 8192
 """Up to which a search for the fastest algorithm plans held shifts too, in 2 s at most [count]."""
@@ -37,29 +39,44 @@ def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: 
         raise TooLargeError(
             f"digit_shifts with held links: {fabric.num_nodes:,} nodes; a search plans up to {MOST_NODES:,}"
         )
-    law = shift_law(fabric, assumed)
-    if law.change_s == float("inf"):
+    found = held_shifts(fabric, wanted, size_bytes, assumed) if isfinite(shift_law(fabric, assumed).change_s) else None
+    if found is None:
         return None
-    found = fastest_held(wanted.name, fabric.num_nodes, size_bytes, law)
     if found.changes and found.changes == found.steps - 1:  # every step has links of its own
         return f"digit_shifts:radices={'x'.join(map(str, found.radices))}"
     return found.algorithm
 
 
-def shift_law(fabric: Ocs, assumed: Assumptions, *, change_s: float | None = None) -> ShiftLaw:
+def held_shifts(
+    fabric: Fabric, wanted: Request, size_bytes: float, assumed: Assumptions, *, time_limit_s: float = inf
+) -> HeldShifts | None:
+    """The fastest segments of shifts for a message; None on fabrics without links to hold.
+
+    Args:
+        fabric: that would run them.
+        wanted: collective and root.
+        size_bytes: message of every rank [bytes].
+        assumed: time assumptions.
+        time_limit_s: after which the best so far is returned [s].
+    """
+    if not isinstance(fabric, Ocs) or wanted.name not in COLLECTIVES:
+        return None
+    law = shift_law(fabric, assumed)
+    return fastest_held(wanted.name, fabric.num_nodes, size_bytes, law, time_limit_s=time_limit_s)
+
+
+def shift_law(fabric: Ocs, assumed: Assumptions) -> ShiftLaw:
     """What steps of shifts and changes of links take on a machine, for `opticcl.plans.held_shifts`.
 
     Args:
         fabric: optical circuit switches.
         assumed: time assumptions.
-        change_s: of a change of links, in place of the machine's [s].
     """
     law, links = path_latency(fabric, assumed), fabric.nodes * fabric.planes
     alone = _path_s(fabric, assumed, [0])
     relay = _path_s(fabric, assumed, [0, links]) - alone
-    change = fabric.reconfiguration_s if change_s is None else change_s
     control = fabric.control if assumed.control == "charged" else 0.0
-    each, on_change = _charged(change, control, assumed)
+    each, on_change = _charged(fabric.reconfiguration_s, control, assumed)
     passes = {"fused": 3, "chain": 3, "none": 0}[assumed.compute]
     return ShiftLaw(
         alpha_s=alone - relay + law.message_gap_s + each,

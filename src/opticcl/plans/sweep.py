@@ -15,11 +15,11 @@ from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.verdict import VERIFIED, Judgement
-from opticcl.plans.fastest import Fastest
 from opticcl.plans.light import Light
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
+from opticcl.plans.search import Searches
 from opticcl.plans.sizes import MOST_SIZES, sizes_by
 from opticcl.processes import each
 from opticcl.simulate import moved_share
@@ -140,7 +140,7 @@ def sweep(
     algorithm: str = "auto",
     assumptions: str | Assumptions = DEFAULT_SET,
     engine: str = "closed_form",
-    fastest: Fastest | None = None,
+    searches: Searches | None = None,
     progress: ProgressCallback = no_progress,
 ) -> Sweep:
     """Time a collective at every size on a fabric, each by its fastest algorithm; every plan is verified.
@@ -152,26 +152,25 @@ def sweep(
         algorithm: one for all sizes; "auto": the fastest for each.
         assumptions: named set of time assumptions, or a custom set; it chooses and charges.
         engine: that times are computed with; the fastest algorithm is found by the closed form in any case.
-        fastest: search whose results are reused between calls, in place of `algorithm`, `assumptions` and `engine`.
+        searches: whose results are reused between calls, in place of `algorithm`, `assumptions` and `engine`.
         progress: called with a line of text before each search.
     Raises: UnsupportedError: the fabric or the named algorithm cannot do it. ParameterError: a barrier, which has no size.
     """
     wanted = as_request(collective)
     if wanted.name == "barrier":
         raise ParameterError("sweep: a barrier has no message; try opticcl simulate -c barrier")
-    fastest = fastest or Fastest(algorithm, assumptions, engine=engine, progress=progress)
-    choice = fastest.choice(fabric, wanted)
-    if choice.declined:
-        raise UnsupportedError(f"{fastest.name} cannot do {wanted.name} on {fabric.name}: {choice.declined}")
+    searches = searches or Searches(algorithm, assumptions, engine=engine, progress=progress)
+    search = searches.of(fabric, wanted)
+    if search.declined:
+        raise UnsupportedError(f"{searches.name} cannot do {wanted.name} on {fabric.name}: {search.declined}")
     points = []
-    other = beside(fastest.assumed)
-    also = choice.under(other.assumed)
+    other = beside(searches.assumed)
+    also = search.under(other.assumed)
     for size in sizes:
-        timeline, plan = choice.best_timeline(size)
-        total_s = timeline.total_s
-        verdict, light, c = choice.verdict(plan), choice.light(plan), plan.schedule.collective
+        timeline, found = search.timed(size)
+        total_s, plan = timeline.total_s, found.profile.plan
+        verdict, light = search.verdict(found), search.light(found)
         rate = size / total_s if total_s else 0.0
-        bus = rate * moved_share(c)
         points.append(
             Point(
                 size,
@@ -180,21 +179,21 @@ def sweep(
                 timeline.lower_bound_s,
                 timeline.bound_by,
                 rate,
-                bus,
+                rate * moved_share(plan.schedule.collective),
                 verdict.verdict,
                 light,
-                verdict.ok and fastest.rule.allows(light),
-                (other.name, also.best(size)[0]),
+                verdict.ok and searches.rule.allows(light),
+                (other.name, also.timed(size)[0].total_s),
             )
         )
-    return Sweep(fabric, wanted.name, tuple(points), choice.failures, choice.not_tried)
+    return Sweep(fabric, wanted.name, tuple(points), tuple(search.failures.values()), search.not_tried)
 
 
 def sweep_fabrics(
     fabrics: Iterable[tuple[str, Fabric]],
     collective: str | Request,
     sizes: Sequence[int],
-    fastest: Fastest,
+    searches: Searches,
     excluded: Iterable[ExcludedFabric] = (),
     jobs: int = 1,
 ) -> Sweeps:
@@ -204,7 +203,7 @@ def sweep_fabrics(
         fabrics: name and fabric of each.
         collective: its name, or a request with a root.
         sizes: messages of every rank [bytes].
-        fastest: search for the fastest plans.
+        searches: for the fastest plans.
         excluded: fabrics that were left out before.
         jobs: processes; the result is the same with any number of them [count].
     Raises: UnsupportedError: no fabric can carry it. ParameterError: a barrier, which has no size.
@@ -212,15 +211,15 @@ def sweep_fabrics(
     given = list(fabrics)
 
     def of_fabric(i: int, progress: ProgressCallback) -> Sweep | str:
-        fastest.progress = progress
+        searches.progress = progress
         try:
-            return sweep(given[i][1], collective, sizes, fastest=fastest)
+            return sweep(given[i][1], collective, sizes, searches=searches)
         except UnsupportedError as error:
             return str(error)
 
     found: list[tuple[str, Sweep]] = []
     left_out = list(excluded)
-    for (name, _), one in zip(given, each(of_fabric, len(given), jobs=jobs, progress=fastest.progress), strict=True):
+    for (name, _), one in zip(given, each(of_fabric, len(given), jobs=jobs, progress=searches.progress), strict=True):
         if isinstance(one, str):
             left_out.append(ExcludedFabric(name, one))
         else:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.fabrics.ocs import Ocs
-from opticcl.plans.planner import SIZES, Planner
+from opticcl.plans.planner import SIZES, with_change
+from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 from opticcl.report.kit.svg import new_figure, write_heading
@@ -135,14 +136,14 @@ def plan_figure(found: Planned) -> Figure:
     fabric, name = found.plan.fabric, found.plan.schedule.collective.name
     figure = new_figure(4.6)
     title = f"{name} on {fabric.name}, {fabric.num_nodes:,} nodes"
-    wanted = Planner(fabric, _request(found), found.assumed)
     if isinstance(fabric, Ocs) and name in COLLECTIVES and found.delays:
         write_heading(
             figure, title, "fastest segments of shifts; the ring marks the plan, numbers are changes of links"
         )
         sizes = np.geomspace(SIZES[0], SIZES[1] / 10, CELLS)
         delays = fabric.reconfiguration_s * np.geomspace(1e-2, 1e2, CELLS)
-        plans = [[wanted.held(round(size), float(delay)) for size in sizes] for delay in delays]
+        machines, wanted = [with_change(fabric, float(delay)) for delay in delays], _request(found)
+        plans = [[held_shifts(one, wanted, round(size), found.assumed) for size in sizes] for one in machines]
         _map(figure.add_axes((0.09, 0.13, 0.47, 0.7)), sizes, delays, plans, found)
         _front(figure.add_axes((0.66, 0.13, 0.31, 0.7)), [one for row in plans for one in row])
     else:

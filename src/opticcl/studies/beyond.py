@@ -9,7 +9,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric
 from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback
-from opticcl.plans.fastest import Fastest
+from opticcl.plans.search import Searches
 from opticcl.plans.sweep import Point, sweep
 from opticcl.studies import Chart, Study, register_study
 
@@ -50,13 +50,13 @@ def beyond(
     for done, algorithm in enumerate(own):
         progress("search and verify", done, len(own) + 1)
         with suppress(UnsupportedError):  # such as for numbers of nodes that are no power of two
-            lines.append(sweep(where, collective, SIZES, fastest=Fastest(algorithm, assumptions)).points)
+            lines.append(sweep(where, collective, SIZES, searches=Searches(algorithm, assumptions)).points)
     if not lines:
         reason = (
             f"no algorithm of the paper does {collective} on {where.num_nodes} nodes of {system}; try a power of two"
         )
         raise ParameterError(f"beyond: {reason}")
-    lines.append(sweep(where, collective, SIZES, fastest=Fastest("auto", assumptions)).points)
+    lines.append(sweep(where, collective, SIZES, searches=Searches("auto", assumptions)).points)
     rows = [_row(points[:-1], points[-1]) for points in zip(*lines, strict=True)]
     return Study(
         f"beyond:system={system},nodes={nodes},collective={collective},assumptions={assumptions}",

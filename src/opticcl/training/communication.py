@@ -19,17 +19,18 @@ from typing import Any, Literal
 from opticcl.collective import Request
 from opticcl.errors import FabricError
 from opticcl.fabrics import job
-from opticcl.ir import CircuitPlan, Fabric, Verdict
+from opticcl.ir import Fabric, Verdict
 from opticcl.ir.task_graph import ProcessGroup
 from opticcl.ir.verdict import VERIFIED
-from opticcl.plans.fastest import Choice, Fastest
+from opticcl.plans.candidate import Candidate
 from opticcl.plans.light import Light
 from opticcl.plans.plan import Plan
+from opticcl.plans.search import Search, Searches
 from opticcl.simulate import moved_share
 from opticcl.training.runtime import MessageTimes
 from opticcl.units import counted, format_bytes, format_seconds
 
-__all__ = ["CommunicationTimes", "Fastest", "PlanUse", "moved_bytes"]
+__all__ = ["CommunicationTimes", "PlanUse", "moved_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,14 @@ class CommunicationTimes(MessageTimes):
     """
 
     def __init__(
-        self, machine: Fabric, planner: Fastest | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
+        self, machine: Fabric, planner: Searches | None = None, *, groups: Literal["scaled", "machine"] = "scaled"
     ) -> None:
-        self.machine, self._planner, self.groups = machine, planner or Fastest(), groups
+        self.machine, self._planner, self.groups = machine, planner or Searches(), groups
         self.tolerance = self._planner.tolerance
         self._homes: dict[range | tuple[int, ...], Fabric] = {}
         self._built: dict[int, Fabric] = {}
-        self._choices: dict[tuple[range | tuple[int, ...], str], Choice] = {}
-        self._carried: dict[int, tuple[Choice, CircuitPlan, list[int], list[float]]] = {}
+        self._choices: dict[tuple[range | tuple[int, ...], str], Search] = {}
+        self._carried: dict[int, tuple[Search, Candidate, list[int], list[float]]] = {}
 
     def __call__(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
         """Time of one message in a group; all groups of its kind take the same time concurrently [s].
@@ -103,8 +104,9 @@ class CommunicationTimes(MessageTimes):
         if len(group.ranks) < 2:
             return 0.0
         choice, sent = self.choice_of(collective, group, size_bytes)
-        took, plan = choice.best(sent)
-        self.carry(choice, plan, 0 if collective == "barrier" else size_bytes, took)
+        timeline, found = choice.timed(sent)
+        took = timeline.total_s
+        self.carry(choice, found, 0 if collective == "barrier" else size_bytes, took)
         return took
 
     def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
@@ -118,7 +120,7 @@ class CommunicationTimes(MessageTimes):
         if len(group.ranks) < 2:
             return 0.0
         choice, sent = self.choice_of(collective, group, size_bytes)
-        timeline, _ = choice.best_timeline(sent)
+        timeline, _ = choice.timed(sent)
         moving_s = float(timeline.transfer_s.sum())
         return min(timeline.total_s, max(moving_s, self.least_s(collective, group, size_bytes)))
 
@@ -134,7 +136,7 @@ class CommunicationTimes(MessageTimes):
             return 0.0
         return moved_bytes(collective, len(group.ranks), size_bytes) * 8 / self.home(group).node_rate_bits_per_s
 
-    def choice_of(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[Choice, int]:
+    def choice_of(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[Search, int]:
         """The plans that may carry a message of two or more ranks, and its size as they count it [bytes].
 
         Args:
@@ -145,22 +147,22 @@ class CommunicationTimes(MessageTimes):
         """
         key = group.ranks, collective
         if key not in self._choices:
-            self._choices[key] = self._planner.choice(self.home(group), Request(collective))
+            self._choices[key] = self._planner.of(self.home(group), Request(collective))
         if collective == "barrier":
             return self._choices[key], 0  # a barrier carries no data
         pair = collective == "send_recv" and len(group.ranks) == 2  # a buffer has a block for each rank
         return self._choices[key], size_bytes * (2 if pair else 1)
 
-    def carry(self, choice: Choice, plan: CircuitPlan, size_bytes: int, took_s: float) -> None:
+    def carry(self, choice: Search, candidate: Candidate, size_bytes: int, took_s: float) -> None:
         """Count a message for `used`.
 
         Args:
-            choice: that the plan is of.
-            plan: which carries it.
+            choice: that the candidate is of.
+            candidate: whose plan carries it.
             size_bytes: message of a rank [bytes].
             took_s: its time [s].
         """
-        _, _, sizes, times = self._carried.setdefault(id(plan), (choice, plan, [], []))
+        _, _, sizes, times = self._carried.setdefault(id(candidate), (choice, candidate, [], []))
         sizes.append(size_bytes)
         times.append(took_s)
 
@@ -176,9 +178,9 @@ class CommunicationTimes(MessageTimes):
     def used(self) -> tuple[PlanUse, ...]:
         """The plans that carried messages since the last call, verified, in descending order of time."""
         found = []
-        for choice, plan, sizes, times in self._carried.values():
-            self._planner.progress(f"verify {choice.fabric.name} with {plan.schedule.name}")
-            carries = Plan(plan, max(sizes)), choice.verdict(plan), choice.light(plan)
+        for choice, one, sizes, times in self._carried.values():
+            self._planner.progress(f"verify {choice.fabric.name} with {one.schedule.name}")
+            carries = Plan(one.profile.plan, max(sizes)), choice.verdict(one), choice.light(one)
             found.append(PlanUse(*carries, len(sizes), sum(sizes), sum(times)))
         self._carried.clear()
         return tuple(sorted(found, key=lambda used: -used.total_s))
@@ -186,7 +188,7 @@ class CommunicationTimes(MessageTimes):
     def declined(self) -> tuple[str, ...]:
         """Why the requested algorithm was not used for some collectives."""
         choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
-        return tuple(f"{c.collective}: {c.declined}" for c in choices if c.declined)
+        return tuple(f"{c.wanted.name}: {c.declined}" for c in choices if c.declined)
 
     def not_tried(self) -> tuple[str, ...]:
         """What the searches left out, each line once."""
@@ -194,7 +196,7 @@ class CommunicationTimes(MessageTimes):
 
     def failures(self) -> tuple[str, ...]:
         """Errors of algorithms that raised an exception, each once."""
-        return tuple(dict.fromkeys(error for choice in self._choices.values() for error in choice.failures))
+        return tuple(dict.fromkeys(error for choice in self._choices.values() for error in choice.failures.values()))
 
     def _home(self, group: ProcessGroup) -> Fabric:
         ranks, machine = group.ranks, self.machine

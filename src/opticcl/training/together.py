@@ -23,9 +23,9 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Circuits
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.task_graph import ProcessGroup, TaskGraph
-from opticcl.plans.fastest import Choice
+from opticcl.plans.candidate import Candidate
 from opticcl.plans.plan import Plan
-from opticcl.plans.search import Candidate
+from opticcl.plans.search import Search
 from opticcl.simulate import Profile
 from opticcl.simulate.standing import Standing
 from opticcl.training.communication import CommunicationTimes, PlanUse
@@ -130,7 +130,7 @@ class _Option(NamedTuple):
     """A plan that may carry a message; `number` counts those of all messages."""
 
     number: int
-    choice: Choice
+    choice: Search
     candidate: Candidate
 
 
@@ -175,8 +175,7 @@ class _Turns:
         if key not in self._options:
             choice, sent = self._times.choice_of(collective, group, size_bytes)
             self._options[key] = tuple(
-                self._known.setdefault(id(one), _Option(len(self._known), choice, one))
-                for one in choice.near(sent, MOST_OPTIONS)
+                self._known.setdefault(id(one), _Option(len(self._known), choice, one)) for one in _near(choice, sent)
             )
         return self._options[key]
 
@@ -243,6 +242,25 @@ class _Turns:
             except (ParameterError, UnsupportedError):
                 self._left[option.number] = None
         return self._left[option.number]
+
+
+def _near(search: Search, size_bytes: int) -> tuple[Candidate, ...]:
+    """Plans for which another may make way in a sequence of messages, the fastest first, `MOST_OPTIONS` at most.
+
+    A plan that holds the circuits of its neighbours saves a change before it and one behind it at most, so those are kept
+    that take no more than two first changes longer than the fastest.
+
+    Args:
+        search: of the message.
+        size_bytes: message of every rank [bytes].
+    Raises: UnsupportedError: the fabric can carry no algorithm.
+    """
+    _, first = search.timed(size_bytes)
+    cold_s = first.lower_bound_s([size_bytes])
+    warm = first.profile_under(assumptions_of(first.assumed, initial="warm"))
+    change_s = cold_s - warm.timeline(size_bytes, bounded=False).total_s
+    found = search.near(size_bytes, cold_s + 2 * change_s, MOST_OPTIONS) if change_s > 0 else []
+    return (first, *(one for one in found[: MOST_OPTIONS - 1] if one is not first))
 
 
 def _first_round(candidate: Candidate) -> Circuits | None:
@@ -364,7 +382,7 @@ def plan_together(
     if iteration.total_s >= alone.total_s:
         return Together(alone, alone.total_s, handed.total_s, (), (), proven)
     for message, option in sequence.found:
-        times.carry(option.choice, option.candidate.profile.plan, message.size_bytes, message.total_s)
+        times.carry(option.choice, option.candidate, message.size_bytes, message.total_s)
     found = tuple(message for message, _ in sequence.found)
     return Together(iteration, alone.total_s, handed.total_s, found, times.used(), proven)
 

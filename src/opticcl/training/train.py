@@ -17,10 +17,11 @@ from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, search_weight
 from opticcl.plans.ranks import beside
+from opticcl.plans.search import Searches
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
 from opticcl.traces.graphs import median_step
-from opticcl.training.communication import CommunicationTimes, Fastest, PlanUse, moved_bytes
+from opticcl.training.communication import CommunicationTimes, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
@@ -244,7 +245,7 @@ def train(
     steps: int | None = None,
     optics: str | None = None,
     ignore_light: bool = False,
-    planner: Fastest | None = None,
+    planner: Searches | None = None,
     recorded_on: Fabric | str | None = None,
     compute_scale: float = 1.0,
     together: bool = False,
@@ -293,7 +294,7 @@ def train(
     algorithm = as_text(algorithm, "train: algorithm", "auto")
     resolution_s, known = resolution_of(job), planner
     rule = light_rule(built, optics, ignore_light)
-    planner = known or Fastest(
+    planner = known or Searches(
         algorithm, assumptions, engine=engine, resolution_s=resolution_s, rule=rule, progress=progress
     )
     other = beside(planner.assumed)
@@ -345,7 +346,7 @@ def train(
 def _row(
     machine: Fabric,
     graphs: Sequence[TaskGraph],
-    planner: Fastest,
+    planner: Searches,
     groups: Literal["scaled", "machine"],
     runtime: Runtime,
     stragglers: Mapping[int, float] | None,

@@ -43,10 +43,11 @@ from opticcl.files import read_toml
 from opticcl.ir import CircuitPlan, Condition, Fabric, IntArray, Verdict
 from opticcl.ir.step_cache import StepCache
 from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
+from opticcl.plans.candidate import Candidate
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Variation, beside
-from opticcl.plans.search import Candidate, Candidates
+from opticcl.plans.search import Search
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.schedule import ALGORITHMS, NotTried, generate
 from opticcl.schedule.packed_trees import forwarding_variants
@@ -251,7 +252,7 @@ class Healthy:
         return StepCache(MOST_BYTES)
 
     @cached_property
-    def _candidates(self) -> Candidates:
+    def _candidates(self) -> Search:
         """All algorithms on the machine as built, or the one that is requested."""
         return self._on(self.fabric, None)
 
@@ -334,7 +335,7 @@ class Healthy:
         moved = Plan(CircuitPlan(where, plan.schedule, plan.circuits.rounds), self.size_bytes)
         return TimedPlan(moved, self.seconds(moved))
 
-    def _on(self, where: Fabric, names: Sequence[str] | None) -> Candidates:
+    def _on(self, where: Fabric, names: Sequence[str] | None) -> Search:
         """Candidates on a fabric.
 
         Args:
@@ -342,9 +343,11 @@ class Healthy:
             names: of the algorithms; None: all.
         """
         chosen, also = [self.algorithm] if self._named else names, [self.other.assumed]
-        return Candidates(where, self.wanted, chosen, self.assumed, self.rule, self._cache, also, judge=self.judge)
+        return Search(
+            where, self.wanted, self.assumed, chosen, rule=self.rule, judge=self.judge, cache=self._cache, also=also
+        )
 
-    def _fastest(self, candidates: Candidates, below_s: float = inf) -> TimedPlan:
+    def _fastest(self, candidates: Search, below_s: float = inf) -> TimedPlan:
         """The fastest of some candidates; if streamed, of trees in more and fewer pieces too.
 
         Args:
@@ -355,10 +358,7 @@ class Healthy:
         where = candidates.fabric
         one = candidates.fastest([self.size_bytes], below_s=below_s)
         if one is None:
-            nodes = f"{where.num_nodes} nodes"
-            raise UnsupportedError(
-                f"no algorithm does {self.wanted.name} on {where.name} with {nodes}{candidates.why_none()}"
-            )
+            raise candidates.refusal()
         found = [self._timed(one)]
         for given in forwarding_variants(self.wanted, where) if self.streamed and not self._named else ():
             name = write_call("packed_trees", given)

@@ -16,10 +16,10 @@ from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import TaskGraph
 from opticcl.ir.verdict import VERIFIED
-from opticcl.plans.fastest import Choice, Fastest
 from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light, LightRule, light_of_machine
 from opticcl.plans.plan import Plan, compile
+from opticcl.plans.search import Search, Searches
 from opticcl.registry import parse_call, write_call
 from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
 from opticcl.studies.space.axis_values import BEST, fabric_parameters
@@ -65,9 +65,8 @@ def prepare() -> None:
 
     Processes that are forked afterwards begin with points at once. No point is computed, so none can end this process.
     """
-    search = Fastest("auto", assumptions())
-    choice = search.choice(as_fabric("ideal", 4, None), Request("all_reduce"))
-    choice.verdict(choice.best_timeline(1_000_000)[1])
+    search = Searches("auto", assumptions()).of(as_fabric("ideal", 4, None), Request("all_reduce"))
+    search.verdict(search.timed(1_000_000)[1])
 
 
 def measured(space: DesignSpace, points: Sequence[DesignPoint], numbers: Sequence[int]) -> Iterator[Measured]:
@@ -98,9 +97,9 @@ class _Machine:
         self._space = space
         self._wanted = {column for name in space.measure for column in MEASURES[name]}
         self._fabric: Fabric | None = None
-        self._fastest: dict[LightRule, Fastest] = {}
+        self._fastest: dict[LightRule, Searches] = {}
         self._job: list[TaskGraph] | None = None
-        self._choices: dict[tuple[Fabric, Assumptions, LightRule], Choice] = {}
+        self._choices: dict[tuple[Fabric, Assumptions, LightRule], Search] = {}
 
     def values(self, point: Mapping[str, Any]) -> dict[str, Any]:
         """Values of a point by column.
@@ -168,23 +167,24 @@ class _Machine:
         if choice.declined:
             raise UnsupportedError(f"{point['algorithm']}: {choice.declined}")
         size = point["size"]
-        timeline, plan = choice.best_timeline(size)
+        timeline, one = choice.timed(size)
+        plan, verdict = Plan(one.profile.plan, size), choice.verdict(one).verdict
         total_s, bound_s = timeline.total_s, timeline.lower_bound_s
         found = {
-            "algorithm": Plan(plan, size).algorithm,
+            "algorithm": plan.algorithm,
             "total_s": total_s,
-            "verdict": choice.verdict(plan).verdict,
-            "verified": VERIFIED[choice.verdict(plan).verdict],
-            **self._light(choice.light(plan), Plan(plan, size).algorithm, fabric),
+            "verdict": verdict,
+            "verified": VERIFIED[verdict],
+            **self._light(choice.light(one), plan.algorithm, fabric),
             "not_tried": "; ".join(choice.not_tried),
             "lower_bound_s": bound_s,
             "bound_by": timeline.bound_by,
             "gap": total_s / bound_s if bound_s else None,
         }
         if "rounds" in self._space.measure:
-            found |= {"rounds": timeline.num_rounds} | _rounds(Plan(plan, size))
+            found |= {"rounds": timeline.num_rounds} | _rounds(plan)
         if "overlap" in self._space.measure:
-            found |= _overlap(Plan(plan, size))
+            found |= _overlap(plan)
         return found
 
     def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,20 +214,20 @@ class _Machine:
             "exposed_s": row.iteration.exposed_s,
         }
 
-    def _search(self, assumed: Assumptions, point: Mapping[str, Any], resolution_s: float = 0.0) -> Fastest:
+    def _search(self, assumed: Assumptions, point: Mapping[str, Any], resolution_s: float = 0.0) -> Searches:
         """The search of the points with the same rule on light, under the assumptions of the first of them.
 
         Args:
             assumed: of the point.
             point: values by axis.
-            resolution_s: as of `Fastest` [s].
+            resolution_s: as of `Search` [s].
         """
         rule = LightRule(_preset(point), self._space.light == "ignored")
         if rule not in self._fastest:
-            self._fastest[rule] = Fastest(point["algorithm"], assumed, resolution_s=resolution_s, rule=rule)
+            self._fastest[rule] = Searches(point["algorithm"], assumed, resolution_s=resolution_s, rule=rule)
         return self._fastest[rule]
 
-    def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Choice:
+    def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Search:
         """The search on a fabric under assumptions; candidates are shared between assumptions.
 
         Args: fabric, assumed, point: as of `_times`.
@@ -235,7 +235,7 @@ class _Machine:
         fastest = self._search(assumed, point)
         key = fabric, assumed, fastest.rule
         if key not in self._choices:
-            base = fastest.choice(fabric, Request(point["collective"]))
+            base = fastest.of(fabric, Request(point["collective"]))
             self._choices[key] = base if assumed == fastest.assumed else base.under(assumed)
         return self._choices[key]
 

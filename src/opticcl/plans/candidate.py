@@ -1,0 +1,228 @@
+"""A schedule on a fabric, evaluated as far as a search needs: first bounds of its runs of equal steps, then their exact costs.
+
+Bounds and costs hold for every message size, so they are kept between sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cache as once
+from operator import add
+from typing import NamedTuple
+
+from opticcl.assumptions import Assumptions
+from opticcl.circuits import lower
+from opticcl.ir import CircuitPlan, Fabric, Schedule, Verdict
+from opticcl.ir.step_cache import StepCache
+from opticcl.plans.light import Light, LightRule, step_is_dark
+from opticcl.simulate import (
+    Cost,
+    PlanFacts,
+    Profile,
+    RunBound,
+    class_bounds,
+    costs,
+    ends_of_step,
+    profile,
+    schedule_facts,
+)
+from opticcl.simulate.route_loads import RouteLoads
+from opticcl.verify.judge import Judge
+
+__all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Known"]
+
+MOST_DISTINCT_STEPS = 1 << 14
+"""Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
+
+
+class Known(NamedTuple):
+    """What is known of the time of a candidate, at least.
+
+    Args:
+        total_s: all of it [s].
+        moving_s: that data moves for [s].
+    """
+
+    total_s: float = 0.0
+    moving_s: float = 0.0
+
+    def plus(self, other: Known) -> Known:
+        """Both, one after the other."""
+        return Known(self.total_s + other.total_s, self.moving_s + other.moving_s)
+
+    def at_least(self, moving_s: float) -> float:
+        """Lower bound where data moves for at least that long [s]."""
+        return self.total_s + max(0.0, moving_s - self.moving_s)
+
+
+class Candidate:
+    """A schedule on a fabric, evaluated as far as the search has needed.
+
+    Args:
+        fabric: that runs it.
+        schedule: the candidate.
+        assumed: time assumptions.
+        cache: of its steps and circuits.
+        also: other assumptions that it will be evaluated under.
+        loads: of routes, which candidates on the same fabric share; None: new.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        schedule: Schedule,
+        assumed: Assumptions,
+        cache: StepCache,
+        also: Sequence[Assumptions] = (),
+        loads: RouteLoads | None = None,
+    ) -> None:
+        cached = cache.of_schedule(schedule)
+        self.fabric, self._uncached, self.schedule = fabric, schedule, cached
+        self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
+        self._light: dict[str | None, Light] = {}  # by preset
+        self._verdict: Verdict | None = None
+        self._begin(assumed)
+
+    def _begin(self, assumed: Assumptions) -> None:
+        self.assumed = assumed
+        self._num_runs = len(self.schedule.step_classes())
+        self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
+        self._bounds: list[RunBound] = []
+        self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
+        self._next_cost: Iterator[Cost] | None = None
+        self._costs: list[Cost] = []
+        self._plan: CircuitPlan | None = None
+
+    def __repr__(self) -> str:
+        done = "complete" if self.complete else f"{len(self._costs)} of {self._num_runs} runs of steps evaluated"
+        return f"<Candidate {self.schedule.name} on {self.fabric.name}: {done}>"
+
+    def under(self, assumed: Assumptions) -> Candidate:
+        """The same schedule and circuits under other assumptions, not yet evaluated."""
+        made = copy(self)
+        made._begin(assumed)
+        return made
+
+    @property
+    def complete(self) -> bool:
+        """Whether its exact time is known."""
+        return self._plan is not None and len(self._costs) == self._num_runs
+
+    def plan(self) -> CircuitPlan:
+        """Its circuits without the caches of the search, for a caller that keeps the plan."""
+        return lower(self.fabric, self._uncached)
+
+    @property
+    def profile(self) -> Profile:
+        """Its time for any message size; available once it is complete."""
+        assert self._plan is not None
+        return Profile(self._plan, self.assumed, tuple(self._costs))
+
+    def light(self, rule: LightRule) -> Light:
+        """Light of its circuits; available once it is complete.
+
+        Args: rule: with the preset of the values.
+        """
+        assert self._plan is not None
+        if rule.optics not in self._light:
+            self._light[rule.optics] = rule.of(self._plan)
+        return self._light[rule.optics]
+
+    def verdict(self, judge: Judge) -> Verdict:
+        """Verdict on its plan; available once it is complete.
+
+        Args: judge: of all plans of the search.
+        """
+        assert self._plan is not None
+        if self._verdict is None:
+            self._verdict = judge(self._plan)
+        return self._verdict
+
+    def is_dark(self, rule: LightRule) -> bool:
+        """Whether the light of a step does not close whose circuits were evaluated last.
+
+        Args: rule: with the preset of the values.
+        """
+        if self._plan is None or not self._costs:
+            return False
+        return step_is_dark(self._plan, self.schedule.step_classes()[len(self._costs) - 1], rule.optics)
+
+    def lower_bound_s(self, sizes: Sequence[int]) -> float:
+        """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
+        return self.known(sizes).total_s
+
+    def known(self, sizes: Sequence[int]) -> Known:
+        """What is known of the time of these messages one after the other; all of it once the candidate is complete."""
+        evaluated = len(self._costs), len(self._bounds)
+        if self._rest[0] != evaluated:
+            rest = self._bounds[len(self._costs) :]
+            self._rest = evaluated, RunBound(*map(sum, zip(*rest, strict=True))) if rest else RunBound(0.0, 0.0, 0.0)
+        parts = [*self._of_costs(self._costs, sizes), _of_bound(self._rest[1], sizes)]
+        return Known(*map(sum, zip(*parts, strict=True)))
+
+    def profile_under(self, assumed: Assumptions, where: Fabric | None = None) -> Profile:
+        """Its time for any message size under other assumptions, evaluated to the end without a search.
+
+        Args:
+            assumed: time assumptions.
+            where: the same fabric with other times; None: as it is.
+        """
+        facts = self._plan_facts()
+        if where is None or where is self.fabric:
+            return profile(facts.plan, assumed, facts)
+        return profile(replace(facts.plan, fabric=where), assumed)
+
+    @property
+    def too_long(self) -> str:
+        """Why a search sets it aside, once it has taken too long; "" if it has not."""
+        if len(self._bounds) <= MOST_DISTINCT_STEPS:
+            return ""
+        return (
+            f"{self.schedule.name} has {self._num_runs:,} distinct steps, a search evaluates {MOST_DISTINCT_STEPS:,} at most; "
+            f"it may be faster, and --algorithm {self.schedule.name} evaluates all"
+        )
+
+    def refine(self, sizes: Sequence[int]) -> Known:
+        """Evaluate the next run of steps.
+
+        Args: sizes: messages one after the other [bytes].
+        Returns: what is known in addition.
+        Raises: UnsupportedError: the fabric cannot carry the schedule.
+        """
+        if len(self._bounds) < self._num_runs:
+            self._bounds.append(next(self._next_bound))
+            if len(self._bounds) == self._num_runs:
+                self._next_bound.close()  # releases the last step that the generator holds
+            return _of_bound(self._bounds[-1], sizes)
+        if self._next_cost is None:  # a generator that refers to the candidate would keep it until garbage is collected
+            facts = self._plan_facts()
+            self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)
+        cost = next(self._next_cost, None)
+        if cost is None:  # a schedule without steps
+            return Known()
+        self._costs.append(cost)
+        if self.complete:
+            self._next_cost = iter(())  # releases the last step that the generator holds
+        ((total_s, moving_s),) = self._of_costs([cost], sizes)
+        bound = _of_bound(self._bounds[len(self._costs) - 1], sizes)
+        return Known(total_s - bound.total_s, moving_s - bound.moving_s)
+
+    def _of_costs(self, costs: Sequence[Cost], sizes: Sequence[int]) -> list[tuple[float, float]]:
+        """What is known of each run by its exact cost: total and moving time [s]."""
+        fabric, assumed = self.fabric, self.assumed
+        chunk_bytes = [size / self.schedule.collective.num_chunks for size in sizes]
+        found = []
+        for cost in costs:
+            moving_s = [cost.moving_s(fabric, each) for each in chunk_bytes]
+            still_s = [cost.still_s(fabric, assumed, each) for each in chunk_bytes]
+            found.append((sum(map(add, still_s, moving_s)), sum(moving_s)))
+        return found
+
+
+def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:
+    num_bytes = sum(sizes)
+    total_s = len(sizes) * bound.fixed_s + num_bytes * (bound.moving_s + bound.summing_s)
+    return Known(total_s, num_bytes * bound.moving_s)
