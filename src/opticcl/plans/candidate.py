@@ -15,6 +15,7 @@ from typing import NamedTuple
 from opticcl.assumptions import Assumptions
 from opticcl.circuits import lower
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Verdict
+from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.light import Light, LightRule, step_is_dark
 from opticcl.simulate import (
@@ -33,8 +34,7 @@ from opticcl.verify.judge import Judge
 
 __all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Known"]
 
-MOST_DISTINCT_STEPS = 1 << 14
-"""Of a schedule that a search evaluates to the end, where there are others; minutes [count]."""
+MOST_DISTINCT_STEPS = limit("candidate.MOST_DISTINCT_STEPS")
 
 
 class Known(NamedTuple):

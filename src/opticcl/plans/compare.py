@@ -11,6 +11,7 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.comparison import Comparison, Declined, Entry
@@ -36,9 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "compare_plans"]
 
-MOST_STEP_BYTES = 640_000_000
-"""Of the steps and circuits of a fabric: on 16,384 nodes most of what a search generated is still there when it is verified
-[bytes]."""
+MOST_STEP_BYTES = limit("compare.MOST_STEP_BYTES")
 
 
 def compare_plans(

@@ -17,14 +17,14 @@ from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric
+from opticcl.ir.limits import limit
 from opticcl.schedule import reason_declined
 from opticcl.schedule.skewed_exchange import MOST_CHUNKS
 from opticcl.simulate.latency import in_line_on, path_latency
 
 __all__ = ["MOST_PARTS", "algorithm_in_parts", "cut_of", "in_short"]
 
-MOST_PARTS = 256
-"""Of a block, in a search [count]."""
+MOST_PARTS = limit("direct_parts.MOST_PARTS")
 NEAR = 0.002
 """More slots than the exact cut takes, as a share of these."""
 _ROUNDING = 1e-9  # of a slot; data of whole slots is not rounded up by what a float lacks

@@ -17,13 +17,14 @@ from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Collective, Fabric, IntArray, Op, Schedule, Transfers, no_progress
 from opticcl.ir.dependency_graph import DependencyGraph
+from opticcl.ir.limits import limit
 from opticcl.plans.plan import Plan
 from opticcl.verify.data import check_data
 from opticcl.verify.dependencies import topological_order, verify_graph
 
 __all__ = ["plan_of_graph", "schedule_of_graph"]
 
-MOST_BITS = 1 << 26  # of the tables of a custom collective
+MOST_BITS = limit("graph_schedule.MOST_BITS")
 
 
 class _Content(NamedTuple):

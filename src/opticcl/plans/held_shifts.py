@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 from opticcl.units import Seconds
@@ -38,11 +39,9 @@ __all__ = ["HeldShifts", "ShiftLaw", "bound_s", "factorisations", "fastest_held"
 
 FloatArray = npt.NDArray[np.float64]
 
-ALL_SHIFTS = 256
-"""Up to this number of nodes every shift may be held; above it, divisors of the number and the shifts of the steps' digits."""
+ALL_SHIFTS = limit("held_shifts.ALL_SHIFTS")
 
-KEPT_NODES = 8192
-"""Up to this number of nodes the columns of all factorisations are kept, 30 MB at most for a collective [count]."""
+KEPT_NODES = limit("held_shifts.KEPT_NODES")
 
 TIMED_BLOCK = 16
 """Factorisations that are tried before time is compared with a limit [count]."""

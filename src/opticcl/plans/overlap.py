@@ -27,6 +27,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import CircuitPlan, Circuits, Schedule, Transfers
 from opticcl.ir.circuit_plan import StoredRounds
+from opticcl.ir.limits import limit
 from opticcl.ir.schedule import StoredSteps
 from opticcl.units import Seconds
 
@@ -38,8 +39,7 @@ EXACT_STEPS = 12
 FEW, MANY = 64, 8
 """States that the beam search keeps with up to `EXACT_STEPS` steps, and with more [count]."""
 
-MOST_STEPS = 1 << 14
-"""Steps of a schedule [count]."""
+MOST_STEPS = limit("overlap.MOST_STEPS")
 
 PIECES = 64
 """Parts that each chunk is cut into, so that shares of a step are whole [count]."""

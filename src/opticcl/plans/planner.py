@@ -26,6 +26,7 @@ from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.limits import limit
 from opticcl.plans.direct_parts import in_short
 from opticcl.plans.held_shifts import bound_s
 from opticcl.plans.light import DEFAULT_RULE, LightRule
@@ -65,8 +66,7 @@ SIZES = (1_000, 10_000_000_000)
 FINEST, COARSE = 1.02, 1.6
 """Ratio to which a break-even is located, and on more than `MANY` nodes."""
 
-MANY = 512
-"""Nodes above which break-evens are searched within a decade alone [count]."""
+MANY = limit("planner.MANY")
 
 
 class Segment(NamedTuple):

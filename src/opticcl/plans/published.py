@@ -34,6 +34,7 @@ from opticcl.fabrics import fabric
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import StoredRounds
+from opticcl.ir.limits import limit
 from opticcl.plans.held_shifts import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, settings_of
 from opticcl.plans.plan import Plan
@@ -44,10 +45,10 @@ from opticcl.units import format_seconds, message_size, toml_number
 
 __all__ = ["StepLinks", "SwitchCase", "as_ocs", "carried", "cases", "links_of", "plan_published", "solved"]
 
-MOST_BYTES = 1 << 26  # of a file
-MOST_STEPS = 1 << 12
-MOST_NODES = 1 << 12
-MOST_CASES = 1 << 12
+MOST_BYTES = limit("published.MOST_BYTES")
+MOST_STEPS = limit("published.MOST_STEPS")
+MOST_NODES = limit("published.MOST_NODES")
+MOST_CASES = limit("published.MOST_CASES")
 MOST_TRIED = 64  # factorisations of the number of nodes
 
 ALGORITHMS = {

@@ -11,14 +11,14 @@ from opticcl.collective import Request
 from opticcl.errors import TooLargeError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Circuits, Fabric
+from opticcl.ir.limits import limit
 from opticcl.plans.held_shifts import HeldShifts, ShiftLaw, fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.simulate.latency import path_latency
 
 __all__ = ["MOST_NODES", "held_algorithm", "held_shifts", "shift_law"]
 
-MOST_NODES = 8192
-"""Up to which a search for the fastest algorithm plans held shifts too, in 2 s at most [count]."""
+MOST_NODES = limit("shift_laws.MOST_NODES")
 
 
 def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: Assumptions) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from opticcl.errors import ParameterError
+from opticcl.ir.limits import limit
 
 __all__ = ["MOST_SIZES", "sizes_by"]
 
-MOST_SIZES = 1000
-"""Sizes of one sweep [count]."""
+MOST_SIZES = limit("sizes.MOST_SIZES")
 
 
 def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") -> list[int]:

@@ -25,6 +25,7 @@ from opticcl.collective import Request, collective_name
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
+from opticcl.ir.limits import limit
 from opticcl.plans.plan import Plan, compile
 from opticcl.plans.planner import Planned, segments_of
 from opticcl.registry import parse_call, whole_number, write_call
@@ -40,20 +41,16 @@ __all__ = ["PIECES", "plan_streamed"]
 PIECES = ("pipeline", "stages")
 """Parameters of algorithms that count the pieces of a message."""
 
-MOST_PIECES = 1 << 11
-"""That are tried [count]."""
+MOST_PIECES = limit("streams.MOST_PIECES")
 
 LEAST_BYTES = 64
 """Of a piece [bytes]."""
 
-MOST_ROWS = 1 << 20
-"""Nodes times pieces of a plan that is tried, ten seconds at most, if it has no long run of equal steps [count]."""
+MOST_ROWS = limit("streams.MOST_ROWS")
 
-LARGE_NODES = 1 << 14
-"""On more nodes one number of pieces is tried, a piece a slot: each takes seconds [count]."""
+LARGE_NODES = limit("streams.LARGE_NODES")
 
-MOST_DEVICES = 1 << 26
-"""Devices of a machine up to which each is followed; on larger ones only plans with a long run of equal steps are [count]."""
+MOST_DEVICES = limit("streams.MOST_DEVICES")
 
 
 def plan_streamed(

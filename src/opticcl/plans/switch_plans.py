@@ -16,6 +16,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import CircuitPlan, Fabric, Timeline
+from opticcl.ir.limits import limit
 from opticcl.plans.held_shifts import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
@@ -31,8 +32,7 @@ __all__ = ["plan_overlapped"]
 MOST_RADICES = 32
 """Factorisations that are tried, those with the fewest digits first [count]."""
 
-MOST_STEPS = 512
-"""Steps of a schedule that is divided among switches [count]."""
+MOST_STEPS = limit("switch_plans.MOST_STEPS")
 
 EXACT_S = 2.0
 """Time of the exact programme of the schedule that the list schedule finds the fastest [s]."""
