@@ -105,17 +105,8 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
     """
     d = tables.data
     rows = np.flatnonzero(~d.sends)
-    names = (
-        ranks[sender[rows]],
-        ranks[rows],
-        d.chunk_lo[rows],
-        d.chunk_n[rows],
-        d.parts[rows],
-        d.op[rows],
-        d.shares[rows],
-        d.step[rows],
-    )
-    names = tuple(np.asarray(column, np.int64) for column in names)
+    columns = (ranks[sender], ranks, d.chunk_lo, d.chunk_n, d.parts, d.op, d.shares, d.step)
+    names = tuple(np.asarray(column[rows], np.int64) for column in columns)
     order, new = runs_of((*names, d.share[rows]), (d.from_s[rows],))
     started = np.flatnonzero(new)
     nth = np.empty(len(rows), np.int64)  # of equal transfers, one after the other
@@ -247,9 +238,9 @@ def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Repo
     events, transfer = _events(t, order, c.num_ranks)
     lo, n = (column[transfer].astype(np.int32) for column in (t.chunk_lo, t.chunk_n))
     starts, rows = rows_by_chunk(lo, n, np.ones(len(n), np.int32), 0, c.num_chunks)
-    holders = [columns_of(who, np.arange(c.num_chunks), c.num_ranks) for who in (c.before, c.after)]
+    before, after = (columns_of(who, np.arange(c.num_chunks), c.num_ranks) for who in (c.before, c.after))
     sums, places = c.reduces or c.keeps_apart, c.num_ranks + len(t.src)
-    _, wrong, results, _ = play_events(events, starts, rows, *holders, sums, c.num_ranks, num_places=places)
+    _, wrong, results, _ = play_events(events, starts, rows, before, after, sums, c.num_ranks, num_places=places)
     if results:
         rank = int(wrong[wrong >= 0].min())
         chunk = int(np.flatnonzero(wrong == rank)[0])

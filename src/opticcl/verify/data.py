@@ -317,9 +317,9 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
     for first, last in _ranges_of(wanted, together):
         starts, rows = rows_by_chunk(every.chunk_lo, every.chunk_n, distance, first, last)
         block = np.arange(first, last)
-        holders = [columns_of(who, block, c.num_ranks) for who in (half.before, half.after)]
+        before, after = (columns_of(who, block, c.num_ranks) for who in (half.before, half.after))
         apart = c.keeps_apart and half.sums
-        result = play_events(events, starts, rows, *holders, half.sums, c.num_ranks, apart=apart, stale=half.stale)
+        result = play_events(events, starts, rows, before, after, half.sums, c.num_ranks, apart=apart, stale=half.stale)
         found.add_played(result, events, rows, block, None)
         progress("follow the data", last, c.num_chunks)
     return DataReport(found.violations(), len(every), len(wanted), True, "every chunk played", found.notes())
