@@ -242,7 +242,7 @@ def test_too_many_waiting_cells_end_a_run(monkeypatch):
     assert (longer.ended_early, longer.stability) == (True, "unstable")
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep), pytest.param(2, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("slots", [600, 1500, pytest.param(6000, marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     ("scheduler", "load", "skew"),
@@ -269,7 +269,7 @@ def test_a_load_that_fills_for_long_is_carried_in_the_end():
         ("rack", 1.1, 1.0),
         ("cyclic", 0.9, 6.0),
         ("cyclic:hops=2", 0.6, 1.0),
-        ("cyclic:hops=2", 0.8, 1.0),
+        pytest.param("cyclic:hops=2", 0.8, 1.0, marks=pytest.mark.deep),
     ],
 )
 def test_a_load_that_is_not_carried_is_called_unstable(scheduler, load, skew, seed):

@@ -3,7 +3,6 @@
 import gzip
 
 import pytest
-from tests.optional import shared_file
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_workload
@@ -36,27 +35,3 @@ def test_a_file_of_no_form_is_refused_in_one_line(tmp_path, suffix, content):
         load_workload(tmp_path / f"job.{suffix}")
     assert str(caught.value).isprintable()
     assert f"job.{suffix}" in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", ["et", "json", "fbuf", "toml", "pkl", "bin"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "chakra/llama-dp2-tp4-pp2/w.0.et",
-        "kineto/timeline-rank0.json.gz",
-        "pytorch-et/resnet-2gpu.json.gz",
-        "lumorph/ncf-8.log",
-        "topoopt/100vgg_16.fbuf",
-        "astra-sim/dlrm-hybrid-parallel.txt",
-    ],
-)
-def test_the_content_counts_more_than_the_name(tmp_path, name, suffix):
-    """A real trace under the name of another format is read as what it is."""
-    source = shared_file(name)
-    (tmp_path / f"job.{suffix}").write_bytes(source.read_bytes())
-    right = f"job{''.join(source.suffixes[-2:])}".replace(".0.et", ".et")
-    if right != f"job.{suffix}":
-        (tmp_path / right).write_bytes(source.read_bytes())
-    ranks = 16 if source.suffix == ".fbuf" else 128
-    lies, plain = (load_workload(tmp_path / file, num_ranks=ranks) for file in (f"job.{suffix}", right))
-    assert lies.calls == plain.calls
