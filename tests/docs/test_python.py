@@ -1,7 +1,6 @@
 """Every block of Python of the README and of docs/ runs as it is printed; every block of TOML is a shipped example."""
 
 import shutil
-from importlib.util import find_spec
 
 import pytest
 from tests.docs.pages import EXAMPLES, blocks
@@ -13,6 +12,8 @@ SHIPPED = {path.read_text("utf-8") for path in EXAMPLES.glob("*.*") if path.suff
 PYTHON = [block for block in blocks("python") if block.text not in SHIPPED]
 WITH_PYTHON = sorted({block.page for block in PYTHON} - {"README.md"})
 """Pages with blocks of Python; those of the README run in a test of their own."""
+
+WITH_TORCH = sorted({block.page for block in PYTHON if "torch" in block.text})
 
 
 @pytest.fixture
@@ -34,8 +35,16 @@ def names_after(page, torch):
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_of_a_page_runs(folder, page):
-    """All blocks; without the extra torch, those that do not need it."""
-    names_after(page, torch=find_spec("torch") is not None)
+    """All blocks that need no torch."""
+    names_after(page, torch=False)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("page", WITH_TORCH)
+def test_python_of_a_page_with_torch_runs(folder, page):
+    """All blocks, those that need torch too."""
+    pytest.importorskip("torch", reason="the extra torch is not installed: pip install 'opticcl[torch]'")
+    names_after(page, torch=True)
 
 
 def test_the_readme_gives_what_it_promises(folder, capsys):
