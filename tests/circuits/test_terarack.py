@@ -8,16 +8,11 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.circuits.terarack import (
-    _circuits,
-    _walk,
-    exchange,
-    exchange_on_line,
-)
+from opticcl.circuits.terarack import exchange, exchange_on_line
 from opticcl.collective import Request, collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan, Fabric, Op, Schedule, Transfers, Violation
+from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, Violation
 from opticcl.schedule import generate
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.verify import verify
@@ -88,23 +83,28 @@ def test_wavelengths_of_each_step(nodes: int, wavelengths: int, size: int, used:
     assert verify(plan).ok
 
 
-def test_exchange_at_any_places() -> None:
-    """R = 2 to 65 nodes, anywhere on a ring: no clash, on exactly the wavelengths of the formula."""
-    random = np.random.default_rng(0)
-    for count in range(2, 66):
-        needed = exchange_wavelengths(count)
-        where = fabric("terarack", nodes=100, wavelengths=needed)
-        nodes = np.sort(random.choice(100, count, replace=False))
-        direction, wavelength = exchange(count)
-        pairs = ~np.eye(count, dtype=bool)
-        schedule = by_hand(where, (nodes[:, None], nodes[None, :]))  # type: ignore[arg-type]
-        transfers = schedule.step(0)
-        way = direction[pairs]
-        circuits = _circuits(where, transfers, way, wavelength[pairs], 1, _walk(where, transfers, way))
-        wrong = optics(CircuitPlan(where, schedule, lambda i, light=circuits: (light,)))
-        assert not wrong, f"{count} nodes: {wrong}"
-        assert len(circuits) == count * (count - 1)
-        assert int(wavelength.max()) + 1 == needed, f"{count} nodes"
+def walked(src: int, dst: int, way: int) -> list[int]:
+    """Segments from a node of a hundred to another, clockwise (0) or not: each has the number of its node before clockwise."""
+    if way:
+        return [100 + (src - 1 - k) % 100 for k in range((src - dst) % 100)]
+    return [(src + k) % 100 for k in range((dst - src) % 100)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 33, 64, 65])
+def test_exchange_at_any_places(count: int) -> None:
+    """Some nodes, anywhere on a ring: no clash, on exactly the wavelengths of the formula."""
+    needed = exchange_wavelengths(count)
+    where = fabric("terarack", nodes=100, wavelengths=needed)
+    nodes = np.sort(np.random.default_rng(count).choice(100, count, replace=False))
+    direction, wavelength = exchange(count)
+    pairs = ~np.eye(count, dtype=bool)
+    schedule = by_hand(where, (nodes[:, None], nodes[None, :]))  # type: ignore[arg-type]
+    step, way = schedule.step(0), direction[pairs]
+    paths = [walked(*ends) for ends in zip(step.src.tolist(), step.dst.tolist(), way.tolist(), strict=True)]
+    hops = np.concatenate(paths), np.cumsum([0, *map(len, paths)])
+    circuits = Circuits.of(np.arange(len(step)), step.src, step.dst, way, wavelength[pairs], 1, hops)
+    assert not optics(CircuitPlan(where, schedule, lambda i: (circuits,)))
+    assert int(wavelength.max()) + 1 == needed
 
 
 def test_exchange_of_all_is_verified() -> None:
