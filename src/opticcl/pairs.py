@@ -72,10 +72,6 @@ class Pairs:
         """Senders, int64 (pairs,), beside `dst`."""
         return np.repeat(np.arange(self.num_nodes), np.diff(self.starts))
 
-    @property
-    def _numbers(self) -> IntArray:
-        return np.asarray(self.src * self.num_nodes + self.dst)
-
 
 def _all_below(numbers: IntArray, count: int) -> bool:
     """Whether all numbers are within 0 .. count - 1."""

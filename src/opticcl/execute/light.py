@@ -75,11 +75,7 @@ def _carry(light: PlanLight, use: LightUse, step: int, transfers: Transfers, exc
     """Carry the messages of a step.
 
     Args:
-        light: of the plan.
         use: of the execution; updated.
-        step: its number.
-        transfers: of the step.
-        exchanges: messages of each rank.
     """
     messages = {(rank, peer): rows for rank, exchange in enumerate(exchanges) for peer, rows in exchange.sends}
     if not messages:
@@ -107,11 +103,8 @@ def _places(
     """First element and number of elements of each transfer among all messages of a step, int64 (n,) each.
 
     Args:
-        transfers: of the step.
         pairs: (sender, receiver) of each message, in order.
-        sizes: elements of each message.
         width: elements of a chunk [count].
-        step: its number, for the message.
     Raises: ParameterError: messages that the transfers do not make up.
     """
     size = transfers.size_chunks() * width
@@ -137,10 +130,7 @@ def _receive(
     """Write what the photodiodes of a round receive.
 
     Args:
-        light: of the round.
-        carried: transfer of each circuit.
         begin, size: of each transfer among the messages [elements].
-        sent: all messages of the step, flat.
         received: the same as they arrive; changed.
     """
     lanes = light.lanes

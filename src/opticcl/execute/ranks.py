@@ -147,12 +147,7 @@ def rank_schedules(schedule: Schedule) -> list[RankSchedule]:
 def _add_step(
     src: IntArray, dst: IntArray, slot: IntArray, op: npt.NDArray[np.uint8], steps: list[list[RankStep]]
 ) -> None:
-    """Append one step of copies and reductions to the steps of each rank.
-
-    Args:
-        src, dst, slot, op: one entry per chunk of each transfer.
-        steps: of each rank.
-    """
+    """Append one step of copies and reductions to the steps of each rank."""
     sends: dict[int, list[Message]] = defaultdict(list)
     arrivals: dict[int, list[tuple[int, IntArray]]] = defaultdict(list)
     for rows in _by_pair(src, dst, len(steps)):
@@ -174,10 +169,7 @@ def _receiving_step(
     """A step of one rank.
 
     Args:
-        sends: messages that it sends.
         arrivals: (sender, rows of the step) of each message that it receives.
-        slot, op: of all rows of the step.
-        sent: slots that it sends.
     """
     recvs: list[Message] = []
     staged: list[IntArray] = []

@@ -44,12 +44,7 @@ class StartGuard:
 
 
 def _watch(reading: int, parent: int) -> NoReturn:
-    """What the other process does.
-
-    Args:
-        reading: end of the pipe from which limits come.
-        parent: process that is ended.
-    """
+    """What the other process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for stream in (0, 1):  # their readers do not wait for this process

@@ -90,14 +90,11 @@ def _all_reduce_s(
     ring costs `..._ring_step_s` in place of the delay of the longest path.
 
     Args:
-        system: of `SYSTEMS`.
-        preset: literal or fitted.
         rate: of a network card [bit/s].
         delay_s: of tuning and of a control switch on ODDL [s].
         nodes: number of nodes [count].
         size_bytes: of the message [bytes].
         step_s: cost of a ring step in place of the preset's [s].
-        slow_down: of halving-doubling on the fat tree by contention, in place of that of the routing.
     """
     assumed = _assumed(preset)
     transfer_s, setting_up_s, latency_s, num_steps = _parts(system, preset, rate, delay_s, nodes, size_bytes)

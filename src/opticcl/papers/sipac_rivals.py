@@ -243,10 +243,7 @@ def _hybrid_s(name: str, nodes: int, rate: float, model: int = MODEL) -> float:
     no faster than its node.
 
     Args:
-        name: sipac, superpod or bcube.
-        nodes: 64 or 512.
         rate: of a node [bit/s].
-        model: nodes of a model group, 8 or 64.
     """
     levels, lower_levels = {64: 2, 512: 3}[nodes], {8: 1, 64: 2}[model]
     if name == "sipac":
@@ -266,10 +263,7 @@ def _hybrid_s(name: str, nodes: int, rate: float, model: int = MODEL) -> float:
 @claim("sipac", "S33", 64)
 @claim("sipac", "S35", MODEL)
 def _slower_than_superpod(model: int) -> Found:
-    """512 nodes: whether SiPAC is slower than the SuperPod at each rate, and between which rates it overtakes [Gb/s].
-
-    Args: model: nodes of a model group: 64 with the mapping of the caption, 8 with that of the text.
-    """
+    """512 nodes: whether SiPAC is slower than the SuperPod at each rate, and between which rates it overtakes [Gb/s]."""
     slower = [_hybrid_s("sipac", 512, rate, model) > _hybrid_s("superpod", 512, rate, model) for rate in RATES]
     first = slower.index(False)
     return found(slower, below=RATES[first - 1] / 1e9, above=RATES[first] / 1e9)

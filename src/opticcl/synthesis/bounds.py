@@ -148,10 +148,8 @@ def _cut_bounds(cut: WaferCut, pieces: int, receivers: int, photodiodes: IntArra
     """Bounds of one cut, from inside to outside.
 
     Args:
-        cut: side of a cut.
         pieces: pieces that must cross it [count].
         receivers: (piece, rank) pairs outside that need them; the number of pieces if one copy is enough for all [count].
-        photodiodes, sends: photodiodes and lasers of each rank.
     """
     arrivals = int(photodiodes[~cut.inside].sum())
     circuits = min(cut.out, arrivals, int(sends[cut.inside].sum()))

@@ -102,9 +102,7 @@ def _flags(ranks: Ranks, num_ranks: int, where: str) -> np.ndarray:
     """Flags of the given ranks, bool (num_ranks,).
 
     Args:
-        ranks: list of ranks, or "all".
         num_ranks: ranks of the collective [count].
-        where: file and field, for messages.
     Raises: ParameterError: a rank does not exist or is listed twice.
     """
     flags = np.zeros(num_ranks, bool)

@@ -89,7 +89,6 @@ def _spaced(able: IntArray, count: int, piece: int, pieces: int) -> IntArray:
     Args:
         able: ranks to choose from, int64 (n,).
         count: hubs [count].
-        piece, pieces: index of the piece and number of pieces.
     """
     first = piece * len(able) // pieces if pieces < len(able) else piece
     return able[(first + np.arange(count) * len(able) // count) % len(able)]

@@ -199,14 +199,7 @@ def synthesize(
 
 
 def _search_problem(problem: Problem, wafer: Wafer, seed: int, single_root: bool) -> SearchProblem:
-    """What is searched.
-
-    Args:
-        problem: the collective.
-        wafer: optical resources of the job.
-        seed: of everything random.
-        single_root: whether it is a sum that only one rank needs: a multicast from that rank with time reversed.
-    """
+    """What is searched."""
     if single_root:
         return Multicast(wafer.time_reversed(), problem.after, problem.before | problem.after, seed)
     if problem.adds:
@@ -267,10 +260,6 @@ def _plan(problem: Problem, fabric: Fabric, rounds: SendRounds, how: str) -> Cir
 def _with_waveguides(fabric: Fabric, circuits: Circuits, number: int) -> Circuits:
     """The circuits of a round with their waveguides, where a switch moves a whole one.
 
-    Args:
-        fabric: a LIGHTPATH.
-        circuits: of the round.
-        number: of the round, for messages.
     Raises: UnsupportedError: they do not fit at once, which the search does not consider.
     """
     if fabric.machine_as(Lightpath).switch_unit == "wavelength":

@@ -77,10 +77,8 @@ def _try_once(
     """At most `most` rounds: in every round pieces in random order, each by the first translation with free circuits.
 
     Args:
-        wafer: optical resources of the job.
         rank: rank on each tile, int64 (tiles,).
         pieces: pieces that each tile holds at the start, int64 (tiles, pieces).
-        random: source of the order.
         most: largest number of rounds of interest [count].
     """
     to, less = grid_translations(*wafer.shape)
@@ -118,7 +116,6 @@ def _assign_all(light: RoundOccupancy, rank: IntArray, piece: IntArray, source: 
     """Circuits to all tiles from their sources, or None if one of them has none.
 
     Args:
-        light: occupancy of the round.
         rank: rank on each tile, int64 (tiles,).
         piece, source: what each tile receives, and from which tile, int64 (tiles,).
     """

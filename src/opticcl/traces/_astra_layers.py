@@ -105,13 +105,7 @@ def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
 
 
 def _kinds(header: str, words: tuple[str, ...], calls: CallRows) -> IntArray:
-    """Index of the kind of call of each word in each phase; -1 where there is none.
-
-    Args:
-        header: first line of the file.
-        words: collectives with their groups, as the file has them.
-        calls: collects the kinds.
-    """
+    """Index of the kind of call of each word in each phase; -1 where there is none."""
     split, model_parallel = header.startswith(_SPLIT), _model_parallel(header)
     kinds = np.full((len(words), 3), -1, np.int64)
     for number, word in enumerate(words):
@@ -131,13 +125,7 @@ def _kinds(header: str, words: tuple[str, ...], calls: CallRows) -> IntArray:
 def _count_omissions(
     words: tuple[str, ...], word: IntArray, kind: IntArray, size_bytes: IntArray, omissions: Omissions
 ) -> None:
-    """Count unknown collectives, and NONE with a size.
-
-    Args:
-        words: collectives, as the file has them.
-        word, kind, size_bytes: of each layer and phase.
-        omissions: counts them.
-    """
+    """Count unknown collectives, and NONE with a size."""
     none = np.array([one.partition("_")[0] == "NONE" for one in words], bool)
     lost = (kind < 0) & ~(none[word] & (size_bytes == 0))
     of, sizes = word[lost], size_bytes[lost]
@@ -207,8 +195,6 @@ def _block(first: int, text: str, left: int) -> _Block:
     """The layers in some lines.
 
     Args:
-        first: number of the first line.
-        text: whole lines.
         left: layers that may follow; other lines are counted [count].
     Raises: DamageError: a layer with another number of columns.
     """
@@ -233,9 +219,6 @@ def _printable(names: Sequence[str]) -> Sequence[str]:
 def _table(block: _Block, words: _Words) -> IntArray:
     """Cycles, words and bytes of the three phases of each layer, and its update delay.
 
-    Args:
-        block: the layers.
-        words: collectives that occurred; is extended.
     Raises: DamageError: a number of another form.
     """
     table = np.empty((len(block.numbers), 10), np.int64)
@@ -262,10 +245,6 @@ _NUMBER = re.compile(r"([+-]?[0-9]{1,30})(\.0*)?", re.ASCII).fullmatch
 def _whole_numbers(numbers: Sequence[int], texts: Sequence[str], column: int) -> list[int]:
     """The numbers of a column.
 
-    Args:
-        numbers: of the lines.
-        texts: of each line.
-        column: key of `_NUMBERS`.
     Raises: DamageError: one is not a whole number, or not from 0 to 10**18 cycles or 2**60 bytes.
     """
     together = "".join(texts)

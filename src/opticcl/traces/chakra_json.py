@@ -112,9 +112,6 @@ def _set(node: ChakraNode, field: str, numbers: list[Any], place: tuple[str, int
 
     Args:
         node: to be changed.
-        field: of `ChakraNode`.
-        numbers: as in the file.
-        place: name of the field, and of the node in the file.
     Raises: DamageError: a number of another form.
     """
     try:
@@ -139,13 +136,7 @@ def _encoded(items: tuple[tuple[str, Any], ...], kind: tuple[type, ...]) -> byte
 
 
 def _known(items: tuple[tuple[str, Any], ...], kind: tuple[type, ...], at: int) -> bytes:
-    """The same, with the place of the node in a refusal.
-
-    Args:
-        items: name and value.
-        kind: their types.
-        at: place of the node.
-    """
+    """The same, with the place of the node in a refusal."""
     try:
         return _encoded(items, kind)
     except DamageError as error:

@@ -177,10 +177,6 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
 
     In a pickle one list can be within many, and these within many: a few bytes expand to any size, or without an end.
 
-    Args:
-        value: of built-in types.
-        depth: levels that may follow.
-        left: values that may follow; is lowered.
     Raises: ValueError: there are more, or a number is larger than any size.
     """
     left[0] -= 1
@@ -210,11 +206,7 @@ def _call(
     """The call of an entry; None, and counted, if it has no size.
 
     Args:
-        number: of the entry.
-        entry: as recorded.
-        groups: members by name.
         rank: of the dump; -1 if unknown.
-        omissions: counts what is left out.
     """
     if not isinstance(entry, dict):
         raise DamageError(number, "is not a record")

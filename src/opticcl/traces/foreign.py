@@ -36,15 +36,7 @@ def _has(*words: bytes) -> Callable[[bytes], int]:
 
 
 def _refuse(name: str, kind: str, instead: str, suffixes: tuple[str, ...], sniff: Callable[[bytes], int]) -> None:
-    """Register a kind of file.
-
-    Args:
-        name: of the kind, among the formats.
-        kind: what it is, in words.
-        instead: what to give instead.
-        suffixes: of its files.
-        sniff: see `opticcl.traces.reader.TraceFormat`.
-    """
+    """Register a kind of file."""
     register_trace(name, suffixes, sniff)(type(f"Foreign{name}", (ForeignReader,), {"kind": kind, "instead": instead}))
 
 

@@ -74,10 +74,6 @@ class _Names:
 def _add(lines: Lines, rows: CallRows, names: _Names) -> None:
     """Add the calls of some lines.
 
-    Args:
-        lines: of the log.
-        rows: collects the calls.
-        names: of layers.
     Raises: DamageError: a line has another form.
     """
     size, layer, way, src, dst = lines.numbers.T

@@ -179,14 +179,6 @@ def _graph(
 ) -> TaskGraph:
     """The task graph of one step.
 
-    Args:
-        traces: of the ranks.
-        tasks: of each rank.
-        model: ranks and groups.
-        matching: of the calls of the step.
-        notes: of the job.
-        step: its name.
-        bound: see `TaskGraph`.
     Raises: WorkloadError: ranks that wait for each other, or too many tasks.
     """
     if (total := sum(map(len, tasks))) > MAX_TASKS:

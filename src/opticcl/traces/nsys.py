@@ -209,14 +209,7 @@ def _payload(text: Any) -> dict[str, Any]:
 
 
 def _call(row: int, name: str, values: dict[str, Any], events: Events) -> RankCall | None:
-    """The call of a range of NCCL; None, and counted, if it has no size.
-
-    Args:
-        row: of the range, for messages.
-        name: of the range.
-        values: of its payload.
-        events: counts what is left out.
-    """
+    """The call of a range of NCCL; None, and counted, if it has no size."""
     collective = collective_of(name[4:].lstrip(":"))
     if not collective:
         return None

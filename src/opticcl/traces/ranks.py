@@ -338,14 +338,7 @@ def workload_from(trace: RankTrace, given: int = 0) -> Workload:
 
 
 def _resolved(trace: RankTrace, table: RankCallTable, model: RankModel, omissions: Omissions) -> CallTable:
-    """The calls of a table: each kind is resolved once, and transfers from a rank to itself are left out.
-
-    Args:
-        trace: that the table is from.
-        table: calls with recorded ranks.
-        model: ranks and groups.
-        omissions: counts what is left out.
-    """
+    """The calls of a table: each kind is resolved once, and transfers from a rank to itself are left out."""
     columns, kind = table.columns, table.columns.kind
     one = CollectiveCall("", "send_recv", 0, ranks=(0, 1), group_source="recorded")
     kinds: list[CollectiveCall] = []

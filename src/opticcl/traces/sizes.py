@@ -193,8 +193,6 @@ def _whole(size: int, i: int, where: Path) -> int:
 
     Args:
         size: as written.
-        i: number of its call.
-        where: file.
     Raises: WorkloadError: no message has that size.
     """
     if 0 <= size <= MAX_MESSAGE_BYTES:

@@ -194,8 +194,6 @@ class EventLoop:
         """Start a message, with those that are fused with it.
 
         Args:
-            m: its number.
-            slots: device and slot for each of its devices.
             now: the time [s].
         """
         sent = self._take(m)
@@ -223,12 +221,7 @@ class EventLoop:
             self._move(row, now)
 
     def _slots(self, queues: Queues, m: int) -> list[tuple[int, int]]:
-        """Device and idle slot for each device of a message; empty if one is busy or waits for an earlier message.
-
-        Args:
-            queues: that it is sent on.
-            m: its number.
-        """
+        """Device and idle slot for each device of a message; empty if one is busy or waits for an earlier message."""
         found = []
         for device, queue in queues:
             if self._runtime.order == "job":
@@ -308,9 +301,7 @@ def _messages(job: TaskGraph, threshold_bytes: int, as_recorded: bool) -> list[_
     the job can deadlock. Messages are in the order of their last tasks.
 
     Args:
-        job: task graph.
         threshold_bytes: maximum size of a buffer; 0: no buffers [bytes].
-        as_recorded: whether messages keep their recorded queues.
     """
     done: list[tuple[int, ...]] = []
     filling: dict[tuple[str, str], tuple[list[int], int]] = {}  # tasks of the open buffers, and their bytes

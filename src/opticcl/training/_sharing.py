@@ -83,12 +83,7 @@ def _rank_of_device(job: TaskGraph) -> tuple[int, ...]:
 
 
 def _meeting_ranks(job: TaskGraph, device_of: dict[int, int]) -> dict[int, int]:
-    """Node of each rank without tasks whose groups have no device in common, which keeps their messages apart.
-
-    Args:
-        job: of several devices.
-        device_of: device of each rank with tasks.
-    """
+    """Node of each rank without tasks whose groups have no device in common, which keeps their messages apart."""
     devices: dict[str, set[int]] = {}
     for task in job.tasks:
         if task.communicates:

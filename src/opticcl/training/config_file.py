@@ -112,9 +112,6 @@ def _checked(value: Any, key: str, flag: bool, where: Path | str) -> int | bool:
 
     Args:
         value: as written.
-        key: of it.
-        flag: whether it is a flag.
-        where: the file.
     Raises: WorkloadError: another type, or out of range.
     """
     if flag:

@@ -187,12 +187,7 @@ def _ready(form: dict[int, float]) -> Ready:
 
 
 def _latest(forms: Sequence[dict[int, float]], ready: Sequence[Ready]) -> dict[int, float]:
-    """The latest of several times, without messages that a later one makes superfluous.
-
-    Args:
-        forms: times, as message -> time behind its end.
-        ready: of the messages so far.
-    """
+    """The latest of several times, without messages that a later one makes superfluous."""
     latest: dict[int, float] = {}
     for form in forms:
         for j, seconds in form.items():

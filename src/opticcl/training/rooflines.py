@@ -58,14 +58,7 @@ def time_by_roofline(
 
 
 def _timed(step: TaskGraph, on: Accelerator, precision: Precision, efficiency: float) -> TaskGraph:
-    """One step.
-
-    Args:
-        step: task graph.
-        on: device.
-        precision: of the operations.
-        efficiency: share of the peak rate.
-    """
+    """One step."""
     without = sum(map(untimed, step.tasks))
     computations = sum(not task.communicates for task in step.tasks)
     tasks = tuple(

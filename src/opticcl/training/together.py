@@ -167,8 +167,6 @@ class _Turns:
         """Plans of a message, that of the message alone first.
 
         Args:
-            collective: canonical name.
-            group: ranks that call it.
             size_bytes: message of a rank [bytes].
         """
         key = tuple(group.ranks), collective, size_bytes
@@ -184,8 +182,6 @@ class _Turns:
 
         Args:
             before: group and plan of the message before; None: the start.
-            group: ranks of the message.
-            option: its plan.
         """
         handed = before is not None and (self._times.groups == "machine" or before[0].ranks == group.ranks)
         key = before[1].number if before is not None and handed else START, option.number
@@ -197,9 +193,6 @@ class _Turns:
         """What a message takes.
 
         Args:
-            change: its plan behind another.
-            collective: canonical name.
-            group: ranks that call it.
             size_bytes: message of a rank [bytes].
         """
         _, sent = self._times.choice_of(collective, group, size_bytes)
@@ -390,14 +383,7 @@ def plan_together(
 def _chosen(
     turns: _Turns, iteration: Iteration, messages: list[tuple[str, ProcessGroup, int]], runtime: Runtime
 ) -> tuple[list[int], bool]:
-    """The fastest plans of messages in the order of an iteration, and whether no others are faster.
-
-    Args:
-        turns: plans and their times.
-        iteration: with these messages.
-        messages: collective, group and size of each.
-        runtime: overlap, and what is added to each message.
-    """
+    """The fastest plans of messages in the order of an iteration, and whether no others are faster."""
     _, ready = ready_times(iteration, overlap=runtime.overlap)
     options = [turns.options(*message) if len(message[1].ranks) > 1 else () for message in messages]
     spans = [span for span in iteration.spans if span.queue != COMPUTE]

@@ -355,10 +355,6 @@ def _row(
 ) -> TrainingRow:
     """A job on one machine.
 
-    Args:
-        machine: the fabric.
-        graphs: of its steps.
-        planner, groups, runtime, stragglers, compute_scale, together: see `train`.
     Raises: UnsupportedError, FabricError: the machine cannot carry the job.
     """
     times = CommunicationTimes(machine, planner, groups=groups)

@@ -345,12 +345,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Record the call where a profiler runs, and run it on the worker; a call that cannot be is refused on every rank.
 
         Args:
-            name: of the collective.
-            given: input, and other tensors of the call; the first one's type counts.
-            call: executes the collective.
-            result: tensors of the result.
             lengths: elements of output and input, where these are not the first tensors above [count].
-            equal: whether all tensors must have as many elements.
         """
         problem = problem_of([*given, *result], equal)
 

@@ -223,7 +223,6 @@ def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
     """Number of the exchange in which rack `one` sends to rack `two`: (g, j) -> (g + j + a, j + b) has number a racks + b.
 
     Args:
-        one, two: numbers of the racks in the machine.
         racks: of a group [count].
         groups: of the machine [count].
     """
@@ -235,11 +234,6 @@ def _label_of_racks(one, two, racks, groups):  # type: ignore[no-untyped-def]
 def _propose(waiting, free, order, offset, rack, num_racks, groups, bits, per_bit, turn):  # type: ignore[no-untyped-def]
     """Bits that each request proposes: its arbiter knows the words at the start of the round and its own proposals.
 
-    Args:
-        waiting, free: requests and free cells.
-        order: of the requests, by arbiter.
-        offset: of the bits of each request.
-        rack, num_racks, groups, bits, per_bit, turn: as of `grant_iteratively`.
     Returns: (numbers of bits proposed by each request, the bits).
     """
     num_nodes, parts = free.send.shape
@@ -410,9 +404,6 @@ def _append(queues, lists, which, source, target, cells, arrival, flow, ready): 
 
     Args:
         queues: changed.
-        lists: those of labels or of nodes.
-        which: list.
-        source, target, cells, arrival, flow, ready: of the record.
     """
     records, counts = queues.records, queues.counts
     counts[0] -= 1
@@ -447,9 +438,7 @@ def _deliver(queues, flow, cells, slot, ended, counted):  # type: ignore[no-unty
 
     Args:
         queues, ended, counted: changed.
-        flow: number of the flow.
         cells: that arrive [count].
-        slot: in which they are sent.
     """
     counted[DELIVERED] += cells
     left = queues.flows[flow]
@@ -511,12 +500,7 @@ def _spread(queues, label, slot, bit, free, per_bit, carried, granted, ended, co
 
     Args:
         queues: changed.
-        label: number of the permutation.
-        slot: number of the slot.
-        bit: of the slot and the plane.
-        free: cells.
         per_bit: cells of a plane in a slot [count].
-        carried: of each node in this plane, not 0 where it sends already.
         granted, ended, counted: written.
     """
     part, low = bit >> 6, np.uint64(1) << np.uint64(bit & 63)

@@ -201,13 +201,7 @@ class BesidePlan:
 
 
 def _slots(transfers: Transfers, circuits: Circuits, chunk_slots: float) -> int:
-    """Slots of a round: its slowest circuit, where the circuits of a transfer share it evenly.
-
-    Args:
-        transfers: of the step.
-        circuits: of the round.
-        chunk_slots: slots of a chunk on one transceiver.
-    """
+    """Slots of a round: its slowest circuit, where the circuits of a transfer share it evenly."""
     rows = circuits.transfer[circuits.transfer >= 0]
     if not len(rows):
         return 1

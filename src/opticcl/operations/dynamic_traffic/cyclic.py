@@ -100,10 +100,7 @@ def _longer(table: IntArray, free: IntArray, counts: IntArray, which: int, wante
     """A table with at least `wanted` free rows, and the list of the free rows, of which counts[which] are in use.
 
     Args:
-        table: of rows.
-        free: numbers of the free rows.
         counts: lengths of the lists, changed.
-        which: place in `counts`.
         wanted: free rows [count].
     """
     if counts[which] >= wanted:

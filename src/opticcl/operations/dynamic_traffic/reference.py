@@ -68,13 +68,7 @@ class Reference(WordScheduler):
         return found
 
     def _sent(self, one: IntArray, two: IntArray, of_pair: IntArray, bit: IntArray, start: int) -> EpochGrants:
-        """Grants of the circuits, the oldest cells of each pair first.
-
-        Args:
-            one, two: sender and receiver of each pair.
-            of_pair, bit: of each circuit.
-            start: first slot of the epoch.
-        """
+        """Grants of the circuits, the oldest cells of each pair first."""
         queue, waiting, n = self.queue, self.queue.waiting, self.machine.num_nodes
         rows_of: dict[int, list[int]] = {}
         for row in range(queue.count):
@@ -106,9 +100,6 @@ def _solve(
 
     Args:
         places: for each circuit its cell at the sender, the receiver and the channel, int64 (circuits,) each.
-        of_pair: pair of each circuit.
-        pair: pair of each request.
-        cells: of each request.
         age: of each request [slots].
     """
     import highspy

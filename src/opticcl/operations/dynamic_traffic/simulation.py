@@ -307,11 +307,6 @@ def _count(counts: Counts, batch: int, grants: EpochGrants, start: int, machine:
 
     Args:
         counts: changed.
-        batch: of the epoch.
-        grants: of the epoch.
-        start: its first slot.
-        machine: RAMP.
-        by_pair: whether the wavelength depends on sender and receiver.
     """
     granted = grants.src, grants.dst, grants.bit, grants.cells, grants.arrival
     ended = grants.ended_arrival, grants.ended_cells, grants.ended_slot
@@ -327,7 +322,6 @@ def _stability(counts: Counts, slots_per_batch: float) -> tuple[IntervalEstimate
     """Growth of the backlog, and whether the load is stable; where too many cells waited, by the batches before.
 
     Args:
-        counts: of the measured part.
         slots_per_batch: length of a batch [slots].
     """
     backlog = counts.backlog[counts.epochs > 0]

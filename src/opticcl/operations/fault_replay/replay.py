@@ -318,12 +318,8 @@ def _step(
     """One stretch of a job: choose, stop, work.
 
     Args:
-        setup: of the replay.
-        plans: that are known.
         job: changed.
-        policy: its name.
         start_s, end_s: of the stretch [s].
-        health: of every server.
     """
     choices = []
     for action in ("replan", "restart") if policy == "best" else (policy,):
@@ -349,14 +345,7 @@ def _rate(setup: ReplaySetup, ranks: int, slow_down: float) -> float:
 
 
 def _kept(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Choice | None:
-    """The job as it is, where all its servers are sound and no more can be had; None: it must change.
-
-    Args:
-        setup: of the replay.
-        plans: that are known.
-        job: as it is.
-        health: of every server.
-    """
+    """The job as it is, where all its servers are sound and no more can be had; None: it must change."""
     sound = int((health == SOUND).sum())
     if len(job.nodes) and (health[job.nodes] == SOUND).all() and len(job.nodes) >= min(setup.ranks, sound):
         slow_down = plans.slow_down(job.nodes)
@@ -365,14 +354,7 @@ def _kept(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Ch
 
 
 def _replanned(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Choice:
-    """Sound ranks stay, others move to sound spares; weak ones that cannot stay or are left out, whichever is faster.
-
-    Args:
-        setup: of the replay.
-        plans: that are known.
-        job: as it is.
-        health: of every server.
-    """
+    """Sound ranks stay, others move to sound spares; weak ones that cannot stay or are left out, whichever is faster."""
     times = setup.times
     stay = job.nodes[health[job.nodes] == SOUND]
     spare = np.setdiff1d(np.flatnonzero(health == SOUND), job.nodes)[: setup.ranks - len(stay)]
@@ -395,14 +377,7 @@ def _replanned(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -
 
 
 def _restarted(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Choice:
-    """The first block of sound servers, or all sound servers, whichever is faster.
-
-    Args:
-        setup: of the replay.
-        plans: that are known.
-        job: as it is.
-        health: of every server.
-    """
+    """The first block of sound servers, or all sound servers, whichever is faster."""
     times = setup.times
     sound = np.flatnonzero(health == SOUND)
     options = [sound[: setup.ranks]]

@@ -339,7 +339,6 @@ class Healthy:
         """Candidates on a fabric.
 
         Args:
-            where: the fabric.
             names: of the algorithms; None: all.
         """
         chosen, also = [self.algorithm] if self._named else names, [self.other.assumed]
@@ -351,7 +350,6 @@ class Healthy:
         """The fastest of some candidates; if streamed, of trees in more and fewer pieces too.
 
         Args:
-            candidates: on one fabric.
             below_s: that the plan must be faster than by the closed form [s].
         Raises: UnsupportedError: there is none.
         """
@@ -540,16 +538,7 @@ def _without_weak(fabric: Fabric, conditions: Sequence[Condition]) -> Fabric | N
 def _replanned(
     healthy: Healthy, left: Fabric, whole: bool, around: Fabric | None, going_on: list[_Found], search: bool
 ) -> _Found | None:
-    """The fastest plan that is verified; None if no plan is found.
-
-    Args:
-        healthy: the collective before.
-        left: fabric without the parts.
-        whole: whether all ranks are there.
-        around: the fabric as if weak parts were dead, if there are any.
-        going_on: the plan before, if it goes on more slowly.
-        search: whether all algorithms are searched.
-    """
+    """The fastest plan that is verified; None if no plan is found."""
     found = list(going_on)
     places = [left] if around is None or around.num_nodes < left.num_nodes else [left, around]
     for place in places if whole else []:
@@ -566,14 +555,7 @@ def _replanned(
 
 
 def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: bool) -> _Found | None:
-    """The fastest plan on some ranks, which is the same for all failures that none of their ways to each other needs.
-
-    Args:
-        healthy: the collective before.
-        rest: fabric of the ranks that are left.
-        untouched: whether none of their ways needs a failed part.
-        search: whether all algorithms are searched.
-    """
+    """The fastest plan on some ranks, which is the same for all failures that none of their ways to each other needs."""
     key = rest.machine_nodes(np.arange(rest.num_nodes)).tobytes()
     known = healthy.plans_of_ranks.get(key) if untouched else None
     if known is not None:
@@ -585,15 +567,7 @@ def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: boo
 
 
 def _judged(healthy: Healthy, left: Fabric, planned: Callable[[], TimedPlan], how: str, plan_from: str) -> list[_Found]:
-    """A plan with its verdict; empty if there is none, or if it is wrong.
-
-    Args:
-        healthy: the collective before.
-        left: fabric without the parts.
-        planned: makes the plan, there or as if more had failed.
-        how: the answer that it is, unless it is along packed trees.
-        plan_from: one of `PLANS_FROM`.
-    """
+    """A plan with its verdict; empty if there is none, or if it is wrong."""
     try:
         timed = planned()
         if timed.plan.fabric is not left:
@@ -615,16 +589,7 @@ def _verdict_on(healthy: Healthy, where: Fabric, found: _Found) -> Verdict:
 def _with_restart(
     healthy: Healthy, left: Fabric, around: Fabric, report: FaultReport, recovery: Recovery, search: bool
 ) -> FaultReport:
-    """The report with a restart on the ranks that need none of the failed parts, and that as answer if it works more.
-
-    Args:
-        healthy: the collective before.
-        left: fabric without the parts.
-        around: the same as if weak parts were dead.
-        report: so far.
-        recovery: of the restart.
-        search: whether all algorithms are searched.
-    """
+    """The report with a restart on the ranks that need none of the failed parts, and that as answer if it works more."""
     if around.num_nodes < left.num_nodes:
         ranks: IntArray | None = left.ranks_at(around.machine_nodes(np.arange(around.num_nodes)))
     else:
@@ -653,10 +618,6 @@ def _untouched(left: Fabric, cut: tuple[int, ...]) -> IntArray | None:
     """Ranks none of whose ways to each other need a failed part, at least two and half of all; None if there are none.
 
     Nodes that lost the most ways are left out first.
-
-    Args:
-        left: fabric without the parts.
-        cut: nodes that no data leave.
     """
     n = left.num_nodes
     pairs = np.arange(n * n)

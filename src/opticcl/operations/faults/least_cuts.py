@@ -104,12 +104,7 @@ def largest_of_all_sets(links: LinksOfRanks) -> float:
 
 
 def _network(links: LinksOfRanks, to_sink: float, from_source: float) -> _Network:
-    """The network of links, with edges of all ranks to a sink and from a source.
-
-    Args:
-        links: of all ranks.
-        to_sink, from_source: room of these edges; 0: none.
-    """
+    """The network of links, with edges of all ranks to a sink and from a source."""
     m, p = links.reaches.shape
     source, sink = p + m, p + m + 1
     row, reached = np.nonzero(links.reaches)

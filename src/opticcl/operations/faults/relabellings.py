@@ -103,7 +103,6 @@ def _offsets(fabric: Fabric, many: int) -> IntArray:
     """Differences of node numbers, 1 to n - 1: of neighbours, of nodes along a dimension, or evenly apart.
 
     Args:
-        fabric: whose nodes they are.
         many: differences [count].
     """
     n = fabric.num_machine_nodes
@@ -179,9 +178,7 @@ def _compared(
     """What the ways of some pairs map to what: parts of every kind, cells of every resource; None if they do not.
 
     Args:
-        fabric: where nothing has failed.
         pairs: senders and receivers, int64 (m,) each.
-        relabel: proposed.
     """
     options = fabric.options(*pairs)
     ways = options.circuits
@@ -250,15 +247,7 @@ def _same_control(fabric: Fabric, ways: Circuits, image: Circuits) -> bool:
 
 
 def _cell(fabric: Fabric, index: IntArray, circuit: IntArray | None, setting: Any, ways: Circuits) -> IntArray:
-    """One number for each resource, wavelength and setting that is used.
-
-    Args:
-        fabric: of the ways.
-        index: of the resource.
-        circuit: that uses it, or None.
-        setting: that it needs, or None.
-        ways: the circuits.
-    """
+    """One number for each resource, wavelength and setting that is used."""
     owner = np.arange(len(ways)) if circuit is None else np.asarray(circuit)
     cell = index.astype(np.int64) * fabric.num_wavelengths + ways.wavelength_lo[owner]
     if setting is None:

@@ -100,7 +100,6 @@ def _links(reaches: npt.NDArray[np.bool_], of_cell: Floats, first: int, of_rank:
     Args:
         reaches: ranks that each cell reaches, a port and wavelength of a sender, bool (cells, ranks).
         of_cell: share of its rate, float64 (cells,).
-        first: sender of the first cell.
         of_rank: cells of a rank [count].
     """
     works = np.flatnonzero(of_cell)
@@ -147,10 +146,7 @@ def _needs(name: str, p: int, s: IntArray, has_root: npt.NDArray[np.bool_]) -> _
     """What sets of ranks must send and receive.
 
     Args:
-        name: of the collective.
         p: ranks [count].
-        s: ranks of each set.
-        has_root: whether each set has the root.
     """
     others, one = p - 1.0, np.ones(len(s))
     share = s / p
@@ -215,10 +211,6 @@ def _of_worst_set(wanted: Request, links: LinksOfRanks) -> float:
     """The largest of what must leave a set of ranks, in messages, over the wavelengths that its links carry.
 
     A set needs as much to leave it as the ranks outside need to enter them; `least_cuts` names what each collective needs.
-
-    Args:
-        wanted: collective and root.
-        links: that are left.
     """
     name, p = wanted.name, links.reaches.shape[1]
     if name in ("all_reduce", "broadcast"):

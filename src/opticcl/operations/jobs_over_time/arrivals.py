@@ -222,9 +222,6 @@ def _arrival(number: int, cells: dict[str, str], nth: int, num_nodes: int) -> tu
     """The job of a line, and whether its time is a date.
 
     Args:
-        number: of the line.
-        cells: by column.
-        nth: number of the job, for its name.
         num_nodes: of the machine [count].
     Raises: DamageError: a value out of its range.
     """

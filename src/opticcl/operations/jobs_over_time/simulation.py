@@ -219,7 +219,6 @@ class _Plans:
     def plan(self, nodes: IntArray, beside: Sequence[Plan] = ()) -> Plan:
         """The plan of a job.
 
-        Args: nodes: of the job; beside: running jobs that its circuits go around.
         Raises: UnsupportedError: there is none.
         """
         setup = self._setup
@@ -327,13 +326,8 @@ def _start(
     """Start a job, or refuse it; None: it waits.
 
     Args:
-        setup: of the run.
-        plans: that are known.
         running: jobs, changed.
-        job: first of the queue.
-        judge: of every change.
         now_s: time [s].
-        blocked: whether it waited although enough nodes were free.
     """
     none = np.zeros(0, np.int64)
     began_s = process_time()
@@ -363,15 +357,7 @@ def _start(
 def _admitted(
     setup: JobsSetup, plans: _Plans, running: _Running, job: Arrival, judge: JobsJudge
 ) -> tuple[JobPlace, Plan] | None:
-    """Nodes and plan of a job that the judge admits beside the running ones, or None.
-
-    Args:
-        setup: of the run.
-        plans: that are known.
-        running: jobs.
-        job: to be placed.
-        judge: that is asked.
-    """
+    """Nodes and plan of a job that the judge admits beside the running ones, or None."""
     place = place_by(setup.policy, setup.machine.cell_grid(), running.free, job.num_nodes)
     if place is None:
         return None
@@ -391,8 +377,6 @@ def _leave(running: _Running, name: str, judge: JobsJudge) -> None:
 
     Args:
         running: jobs, changed.
-        name: of the job.
-        judge: of every change.
     """
     held = running.held.pop(name)
     running.free[held] = True
@@ -404,11 +388,8 @@ def _state(setup: JobsSetup, running: _Running, now_s: float, waiting: int, bloc
     """State of the machine after a change.
 
     Args:
-        setup: of the run.
-        running: jobs.
         now_s: time [s].
         waiting: jobs in the queue [count].
-        blocked: whether the first of the queue waits although enough nodes are free.
     """
     free = int(running.free.sum())
     largest = largest_job(setup.policy, setup.machine.cell_grid(), running.free)

@@ -434,12 +434,7 @@ def breakeven(
 
 
 def _crossing(first: Mapping[float, float], second: Mapping[float, float], low: float, high: float) -> float:
-    """Where two times are equal, if their ratio is a power of the axis between two points; the middle where one is missing.
-
-    Args:
-        first, second: times by value of the axis.
-        low, high: values, both positive.
-    """
+    """Where two times are equal, if their ratio is a power of the axis between two points; the middle where one is missing."""
     if not all(line.get(at) for line in (first, second) for at in (low, high)):
         return exp((log(low) + log(high)) / 2) if low > 0 else (low + high) / 2
     lower, upper = (log(first[at] / second[at]) for at in (low, high))
@@ -452,10 +447,6 @@ def _by_light(space: DesignSpace, rows: Sequence[Row]) -> tuple[list[Row], list[
     """Rows that are ranked, and those that are not since the light of their plans does not close.
 
     All are ranked where none closes, or the study ignores light.
-
-    Args:
-        space: the study.
-        rows: of one place.
     """
     dark = [] if space.light == "ignored" else [row for row in rows if row.get("light_closes") is False]
     if len(dark) == len(rows):
@@ -484,12 +475,6 @@ def _at(
 ) -> tuple[list[Row], dict[str, Any]]:
     """Rows without a variation at one place of the axes, and that place by column.
 
-    Args:
-        space: the study.
-        rows: that are done.
-        where: one value of some axes.
-        what: name of the answer.
-        free: axes that keep all their values, besides the fabrics.
     Raises: ParameterError: an axis with several values is neither free nor chosen; no rows.
     """
     if "time" not in space.measure:

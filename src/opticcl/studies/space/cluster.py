@@ -158,11 +158,6 @@ def _batch(
 ) -> tuple[str, list[tuple[int, str, str]], str]:
     """Values of some points, in a worker.
 
-    Args:
-        space: what is measured, and constraints.
-        points: of this batch.
-        numbers: their positions in the study.
-        prepare: called before.
     Returns: version of the package; values in order, fewer if a point raised an exception; the exception.
     """
     found: list[tuple[int, str, str]] = []

@@ -340,14 +340,7 @@ def _axes(given: Mapping[str, Any], needs_size: bool) -> dict[str, tuple[Any, ..
 
 
 def _values(what: str, axis: str, given: Any, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Values of an axis, one or a list of them, or a range of sizes or nodes.
-
-    Args:
-        what: place in the file.
-        axis: name.
-        given: value in the file.
-        axes: those that were read before.
-    """
+    """Values of an axis, one or a list of them, or a range of sizes or nodes."""
     if isinstance(given, dict):
         return _range(what, axis, given)
     listed = given if isinstance(given, list) else [given]

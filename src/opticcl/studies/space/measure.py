@@ -142,10 +142,6 @@ class _Machine:
     def _light(self, light: Light, by: str, fabric: Fabric) -> dict[str, Any]:
         """Columns of the light of a plan.
 
-        Args:
-            light: of the plan.
-            by: its algorithms.
-            fabric: that it runs on.
         Raises: UnsupportedError: it breaks the constraint.
         """
         if self._space.light == "closes" and light.closes is False:
@@ -157,10 +153,6 @@ class _Machine:
     def _times(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of time, bound and gap.
 
-        Args:
-            fabric: that carries the collective.
-            assumed: time assumptions.
-            point: values by axis.
         Raises: UnsupportedError: no algorithm, or the named one declines.
         """
         choice = self._choice(fabric, assumed, point)
@@ -190,10 +182,6 @@ class _Machine:
     def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of the time of an iteration of training.
 
-        Args:
-            fabric: that carries the messages of the workload.
-            assumed: time assumptions.
-            point: values by axis.
         Raises: UnsupportedError, WorkloadError: the fabric cannot carry it, the trace has another number of ranks.
         """
         if self._job is None:
@@ -218,8 +206,6 @@ class _Machine:
         """The search of the points with the same rule on light, under the assumptions of the first of them.
 
         Args:
-            assumed: of the point.
-            point: values by axis.
             resolution_s: as of `Search` [s].
         """
         rule = LightRule(_preset(point), self._space.light == "ignored")
@@ -228,10 +214,7 @@ class _Machine:
         return self._fastest[rule]
 
     def _choice(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> Search:
-        """The search on a fabric under assumptions; candidates are shared between assumptions.
-
-        Args: fabric, assumed, point: as of `_times`.
-        """
+        """The search on a fabric under assumptions; candidates are shared between assumptions."""
         fastest = self._search(assumed, point)
         key = fabric, assumed, fastest.rule
         if key not in self._choices:

@@ -134,11 +134,6 @@ def _compute(
     """Compute points and record them.
 
     Args:
-        space: the study.
-        points: all of them.
-        ledger: in which they are recorded.
-        unknown: keys of points that it does not have; it gets them while the first points are computed.
-        machines: positions of the points to compute by machine, the first first.
         where: a cluster, or processes of this computer [count].
         progress: called with (what, done, total).
     Returns: state, reason and values by key of those that are done or refused, as the ledger has them.
@@ -210,7 +205,6 @@ def _parts(machines: Sequence[list[int]], jobs: int) -> Iterator[list[int]]:
     """Positions of points, a list an item of a process: the last machines in parts, so that processes end together.
 
     Args:
-        machines: positions of the points of each machine, the first first.
         jobs: processes [count].
     """
     left = sum(map(len, machines))
@@ -234,13 +228,6 @@ def _crashed(
 ) -> int:
     """Record the point that a process was at, and queue what is left.
 
-    Args:
-        event: of the process.
-        remaining: positions without a value, the first of which it was at.
-        points: all of them.
-        ledger: in which it is recorded.
-        waiting: queue.
-        unfinished: positions without a value by item of the queue.
     Returns: 1 if the point is set aside, else 0.
     """
     if event.unsure and len(remaining) > 1:  # each alone: one of them ends processes
@@ -260,13 +247,7 @@ def _crashed(
 def _columns(
     space: DesignSpace, points: Sequence[DesignPoint], results: Mapping[str, tuple[State, str, dict[str, Any]]]
 ) -> dict[str, list[Any]]:
-    """Columns of the table, a row a point in the order of the file.
-
-    Args:
-        space: the study.
-        points: all of them.
-        results: state, reason and values by key.
-    """
+    """Columns of the table, a row a point in the order of the file."""
     found = [results[point.key] for point in points]
     table: dict[str, list[Any]] = {}
     for axis in dict.fromkeys(axis for point in (*points[:1], *points[-1:]) for axis in point.values):
@@ -307,8 +288,6 @@ def _progressed(
     """Counts of a study.
 
     Args:
-        points: all of them.
-        outcomes: state, reason and whether the plan is wrong or not judged, by key.
         open_before: points that were not finished before this run [count].
     """
     found = [outcomes[point.key] for point in points]

@@ -119,14 +119,7 @@ def _can_start(one: Pass, parts: int, arrived: Mapping[Pass, int]) -> bool:
 
 
 def _run(one: Pass, tasks: StageTasks, arrived: Mapping[Pass, int], last: bool) -> None:
-    """Add the tasks of a pass.
-
-    Args:
-        one: the pass.
-        tasks: of its device.
-        arrived: transfers, by the pass that waits for them.
-        last: whether no pass of its kind through its part follows.
-    """
+    """Add the tasks of a pass."""
     if one in arrived:
         tasks.last = (*tasks.last, arrived[one])
     suffix = f" {one.micro_batch + 1}"
@@ -150,13 +143,7 @@ def _target(one: Pass, parts: int) -> Pass | None:
 
 
 def _transfer(one: Pass, target: Pass, devices: Sequence[StageTasks], groups: dict[str, ProcessGroup]) -> int:
-    """Send the result of a pass to the device of the next. Returns: index of the transfer.
-
-    Args:
-        one, target: the pass and that which waits for it.
-        devices: tasks of each device.
-        groups: collects the process groups.
-    """
+    """Send the result of a pass to the device of the next. Returns: index of the transfer."""
     src, dst = one.part % len(devices), target.part % len(devices)
     tasks = devices[src]
     layout, way = tasks.choices.layout, "forward" if one.kind == "F" else "backward"

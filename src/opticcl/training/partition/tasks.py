@@ -225,11 +225,7 @@ class StageTasks:
         """The backward pass of a layer.
 
         Args:
-            layer: of the model.
-            name: of its tasks.
-            suffix: of their names.
             took_s: time of the computation [s].
-            gradients: whether its gradients are complete.
         """
         exchanged, way = self._exchanged(layer), f"backward{suffix}"
         if self.choices.activations != "kept":
