@@ -7,21 +7,22 @@
      "output_sizes", "output_dtypes", "time_discovered_started_ns", "time_discovered_completed_ns", "duration_ms",
      "state", "is_p2p", ...}, ...]}
 
-A pickle can execute code when it is loaded. It is read by a loader that knows built-in containers, texts and numbers alone, and
-no class or function; anything else in it is refused.
+A pickle can execute code when it is loaded. So its opcodes are listed before: it is refused unless they make built-in
+containers, texts and numbers alone, and no class or function.
 
 Source: pytorch/pytorch, FlightRecorder; pytorch/tutorials, flight_recorder_tutorial.
 """
 
 from __future__ import annotations
 
-import io
 import pickle
+import pickletools
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from opticcl.errors import WorkloadError
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.formats.encoding.reading import (
     DamageError,
@@ -141,17 +142,7 @@ STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8 UNICODE BINUN
 APPEND APPENDS LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 EMPTY_DICT DICT SETITEM SETITEMS EMPTY_SET ADDITEMS FROZENSET GET
 BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE
 """
-
-
-class _PlainUnpickler(pickle._Unpickler):
-    """Loads built-in containers, texts and numbers; the opcodes that look up or call anything are unknown to it.
-
-    It is the loader in Python, not that in C, whose memo grows to whatever index a file claims.
-    """
-
-    dispatch: ClassVar[dict[int, Any]] = {
-        getattr(pickle, name)[0]: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in _PLAIN.split()
-    }
+"""Opcodes of built-in containers, texts and numbers; the others look up or call something."""
 
 
 def _unpickled(path: Path, content: bytes) -> Any:
@@ -159,15 +150,20 @@ def _unpickled(path: Path, content: bytes) -> Any:
 
     Raises: WorkloadError: damaged, or it contains a class or a function.
     """
+    plain = frozenset(_PLAIN.split())
     try:
-        return _plain(_PlainUnpickler(io.BytesIO(content)).load(), MAX_DEPTH, [MAX_VALUES])
-    except KeyError as error:
-        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        raise refusal(
-            path,
-            f"is a pickle with more than plain data (opcode {code}); opticcl does not load it: dump the flight recorder as "
-            "JSON (torch._C._distributed_c10d._dump_nccl_trace_json)",
-        ) from None
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):
+            if opcode.name not in plain:
+                raise refusal(
+                    path,
+                    f"is a pickle with more than plain data (opcode {ord(opcode.code)}); opticcl does not load it: dump the "
+                    "flight recorder as JSON (torch._C._distributed_c10d._dump_nccl_trace_json)",
+                )
+            if "PUT" in opcode.name and isinstance(argument, int) and argument > number:
+                raise ValueError(f"its memo would have {argument:,} entries")  # which the loader would make room for
+        return _plain(pickle.loads(content), MAX_DEPTH, [MAX_VALUES])
+    except WorkloadError:
+        raise
     except Exception as error:  # a damaged pickle raises whatever its opcodes lead to
         raise refusal(path, f"is a damaged pickle: {type(error).__name__}: {str(error)[:100]}") from None
 
