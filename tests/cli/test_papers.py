@@ -8,7 +8,7 @@ from rich.console import Console
 from opticcl.papers import ALL_VERDICTS, Row
 from opticcl.report.claims import ClaimsList, claims_summary
 
-ROW = Row("L1", "lumorph", "section 5", "GB/s of a laser", 18, 18.75, 0.0417, "5 %", "literal", "as text", True)
+ROW = Row("L1", "lumorph", "section 5", "GB/s of a laser", 18, None, 18.75, 0.0417, "5 %", "literal", "as text", True)
 
 
 def printed(rows, width=120):

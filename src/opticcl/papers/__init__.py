@@ -97,6 +97,7 @@ class Row:
     Args:
         id, paper, where, claim: of the claim.
         published: as printed.
+        evaluated: value of a printed formula or text, None if `published` is a value itself.
         ours: as computed.
         relative_error: |ours - p| / |p| with the published or evaluated value p, the largest of a list; None if these are not
             numbers.
@@ -104,7 +105,6 @@ class Row:
         basis: of `BASES`.
         reason: why the value differs, or what it rests on.
         ok: whether the verdict on file is the true one.
-        evaluated: value of a printed formula or text, None if `published` is a value itself.
     """
 
     id: str
@@ -112,29 +112,17 @@ class Row:
     where: str
     claim: str
     published: Any
+    evaluated: Any
     ours: Any
     relative_error: float | None
     verdict: str
     basis: str
     reason: str
     ok: bool
-    evaluated: Any = None
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl papers --json` prints them."""
-        return {
-            "id": self.id,
-            "paper": self.paper,
-            "where": self.where,
-            "claim": self.claim,
-            "published": self.published,
-            "evaluated": self.evaluated,
-            "ours": self.ours,
-            "relative_error": self.relative_error,
-            "verdict": self.verdict,
-            "basis": self.basis,
-            "reason": self.reason,
-        }
+        return {name: getattr(self, name) for name in self.__slots__ if name != "ok"}
 
 
 def claim(paper: str, id: str, *given: Any, **named: Any) -> Callable[[Function], Function]:

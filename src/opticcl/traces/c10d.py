@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from opticcl.files import read_toml
+
 __all__ = [
     "MAX_GROUP",
     "collective_of",
@@ -20,61 +22,13 @@ __all__ = [
 
 MAX_GROUP = 2**20  # ranks
 
-# Names of all back ends, without "_", by their start; longer ones first if one starts another.
-_COLLECTIVES = {
-    "allreduce": "all_reduce",
-    "sparseallreduce": "all_reduce",
-    "reducescatter": "reduce_scatter",
-    "allgather": "all_gather",
-    "alltoall": "all_to_all",
-    "broadcast": "broadcast",
-    "monitoredbarrier": "barrier",
-    "barrier": "barrier",
-    "gather": "gather",
-    "scatter": "scatter",
-    "reduce": "reduce",
-    "send": "send",
-    "recv": "recv",
-}
-# Bytes of an element, by PyTorch's and C++'s names in lower case, without "c10::".
-_TYPE_BYTES = {
-    "byte": 1,
-    "char": 1,
-    "bool": 1,
-    "unsigned char": 1,
-    "signed char": 1,
-    "uint8": 1,
-    "int8": 1,
-    "short": 2,
-    "short int": 2,
-    "half": 2,
-    "bfloat16": 2,
-    "float16": 2,
-    "int16": 2,
-    "uint16": 2,
-    "int": 4,
-    "float": 4,
-    "float32": 4,
-    "int32": 4,
-    "uint32": 4,
-    "complexhalf": 4,
-    "long": 8,
-    "long int": 8,
-    "double": 8,
-    "float64": 8,
-    "int64": 8,
-    "uint64": 8,
-    "complexfloat": 8,
-    "complex<float>": 8,
-    "complexdouble": 16,
-    "complex<double>": 16,
-}
+_NAMES = read_toml("opticcl.traces", "c10d.toml")
 
 
 def collective_of(word: str) -> str:
     """Canonical name of a collective, "send" or "recv", by the start of a back end's name; empty if unknown."""
     key = word.replace("_", "").lower()
-    return next((name for start, name in _COLLECTIVES.items() if key.startswith(start)), "")
+    return next((str(name) for start, name in _NAMES["collectives"].items() if key.startswith(start)), "")
 
 
 def is_whole(value: Any) -> bool:
@@ -90,7 +44,7 @@ def count_of(value: Any, otherwise: int) -> int:
 def width_of(name: Any) -> int:
     """Bytes of an element of a type; 0 if unknown."""
     key = name.lower().removeprefix("at::").removeprefix("c10::").replace("c10::", "") if isinstance(name, str) else ""
-    return 1 if key.startswith("float8_") else _TYPE_BYTES.get(key, 0)
+    return 1 if key.startswith("float8_") else int(_NAMES["type_bytes"].get(key, 0))
 
 
 def splits_of(value: Any, width: int, total_bytes: int) -> tuple[int, ...]:

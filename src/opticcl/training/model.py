@@ -6,7 +6,7 @@ Counts are of one sample (an image, a sequence, a click); partitioning chooses b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from opticcl.errors import WorkloadError
 
@@ -25,19 +25,7 @@ Kind = Literal[
     "interaction",
     "other",
 ]
-KINDS: tuple[Kind, ...] = (
-    "conv",
-    "linear",
-    "norm",
-    "embedding",
-    "attention",
-    "feed_forward",
-    "experts",
-    "output",
-    "table",
-    "interaction",
-    "other",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 MOST = 2**60  # of any count
 
 
