@@ -114,11 +114,12 @@ def thirty_are_enough_for_a_chain() -> Found:
     return found(needed <= 30, needed=needed, square=random_overlap(4, "random"))
 
 
-@claim("lumorph", "L21")
-def more_waveguides_fewer_rounds() -> Found:
-    """LUMORPH-4."""
-    many, few = reconfigurations(4, 40), reconfigurations(4, 20)
-    return found(many < few, many=many, few=few)
+@claim("lumorph", "L21", 4)
+@claim("lumorph", "L21.radix2", 2)
+def more_waveguides_fewer_rounds(radix: int) -> Found:
+    """Rounds with 40 waveguides and with 20."""
+    many, few = reconfigurations(radix, 40), reconfigurations(radix, 20)
+    return found(many < few, many=many, few=few, overlap=random_overlap(radix, "random"))
 
 
 @claim("lumorph", "L21.waveguide")
@@ -133,13 +134,6 @@ def more_waveguides_fewer_rounds_end_to_end() -> Found:
 
     many, few = reconfigurations_of(40), reconfigurations_of(20)
     return found(many < few, many=many, few=few)
-
-
-@claim("lumorph", "L21.radix2")
-def more_waveguides_fewer_rounds_radix2() -> Found:
-    """LUMORPH-2."""
-    many, few = reconfigurations(2, 40), reconfigurations(2, 20)
-    return found(many < few, many=many, few=few, overlap=random_overlap(2, "random"))
 
 
 @claim("lumorph", "L28.bound")

@@ -267,16 +267,10 @@ def _utilisation(preset: str, nodes: int = NODES) -> float:
     return bits / (iteration.communication_s * DEFAULT.rate)
 
 
-@claim("oddl", "O28")
-def utilisation() -> float:
-    """Literal."""
-    return _utilisation("literal")
-
-
-@claim("oddl", "O28f")
-def utilisation_fitted() -> Found:
-    """Fitted."""
-    return found(_utilisation("fitted"), efficiency=_assumed("fitted")["efficiency"])
+@claim("oddl", "O28", "literal")
+@claim("oddl", "O28f", "fitted")
+def utilisation(preset: str) -> Found:
+    return found(_utilisation(preset), efficiency=_assumed(preset)["efficiency"])
 
 
 @claim("oddl", "O28f.stable")
@@ -379,22 +373,23 @@ def lenet_thresholds_matter() -> Found:
     )
 
 
-def _large_lenet(threshold: int, system: str) -> float:
-    """Speed-up of LeNet for images of 224 x 224 x 3 and 1,000 classes over a rival, buffers filled statically."""
-    return _speed_up("lenet_imagenet", system, "literal", OddlSetting(threshold=threshold, fusion="static"))
+def _large_lenet(threshold: int) -> dict[str, float]:
+    """Speed-up of LeNet for images of 224 x 224 x 3 and 1,000 classes over each rival, buffers filled statically."""
+    at = OddlSetting(threshold=threshold, fusion="static")
+    return {system: _speed_up("lenet_imagenet", system, "literal", at) for system in SYSTEMS if system != "oddl"}
 
 
 @claim("oddl", "O33.16")
 def large_lenet_is_faster() -> Found:
     """Whether ODDL is the fastest at 16 MB."""
-    over = {system: _large_lenet(16 * MB, system) for system in SYSTEMS if system != "oddl"}
+    over = _large_lenet(16 * MB)
     return found(min(over.values()) > 1, **over)
 
 
 @claim("oddl", "O33.32")
 def large_lenet_is_similar() -> Found:
     """Over the slower of the rings at 32 MB."""
-    over = {system: _large_lenet(32 * MB, system) for system in SYSTEMS if system != "oddl"}
+    over = _large_lenet(32 * MB)
     return found(max(over[ring] for ring in RINGS), **over)
 
 

@@ -13,14 +13,13 @@ from opticcl.estimate.budget import budget
 from opticcl.estimate.limits import limits
 from opticcl.fabrics import fabric, light_table
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Fabric
 from opticcl.optics.values import light_path_of, optics
 from opticcl.papers import Found, claim, found
 
 
-def _count(kind: str, made: Fabric | None = None) -> int:
+def _count(kind: str) -> int:
     """Resources of a kind."""
-    return next(r.count for r in (made or fabric("ramp")).resources if r.kind == kind)
+    return next(r.count for r in fabric("ramp").resources if r.kind == kind)
 
 
 def _parameter(name: str) -> int:

@@ -43,27 +43,18 @@ def devices() -> list[int]:
     return [row.job.num_ranks for row in _rows(*CROSS_ENTROPIES)]
 
 
-@claim("ramp", "RAMP-T9-ppgpu")
-def parameters_per_device() -> list[float]:
-    rows = _rows(2.5, 2.4, 2.2, 1.8, 1.5, 1.2, 1.0)
-    return [row.parameters_per_device for row in rows]
+@claim("ramp", "RAMP-T9-ppgpu", "parameters_per_device", 2.5, 2.4, 2.2, 1.8, 1.5, 1.2, 1.0)
+@claim("ramp", "RAMP-T9-dpmsg", "gradient_bytes", 2.4, 2.0, 1.7, 1.5, 1.3, 1.2, 1.0)
+@claim("ramp", "RAMP-T9-mpmsg", "activation_bytes", 2.5, 2.4, 1.7, 1.5, 1.3, 1.2, 1.0)
+def _of_rows(name: str, *cross_entropies: float) -> list[float]:
+    return [getattr(row, name) for row in _rows(*cross_entropies)]
 
 
-@claim("ramp", "RAMP-T9-dpmsg")
-def gradient_bytes() -> list[float]:
-    rows = _rows(2.4, 2.0, 1.7, 1.5, 1.3, 1.2, 1.0)
-    return [row.gradient_bytes for row in rows]
-
-
-@claim("ramp", "RAMP-T9-mpmsg")
-def activation_bytes() -> list[float]:
-    rows = _rows(2.5, 2.4, 1.7, 1.5, 1.3, 1.2, 1.0)
-    return [row.activation_bytes for row in rows]
-
-
-@claim("ramp", "RAMP-T10-params")
-def table_parameters() -> list[float]:
-    return [ramp_table10(n).table_parameters for n in DLRM_DEVICES]
+@claim("ramp", "RAMP-T10-params", "table_parameters", *DLRM_DEVICES)
+@claim("ramp", "RAMP-T10-part", "parameters_per_device", *DLRM_DEVICES[:-1])
+@claim("ramp", "RAMP-T10-batch", "table_batch", *(n for n in DLRM_DEVICES if n != 4096))
+def _of_tables(name: str, *devices: int) -> list[float]:
+    return [getattr(ramp_table10(n), name) for n in devices]
 
 
 @claim("ramp", "RAMP-T10-gpus")
@@ -72,20 +63,10 @@ def table_devices() -> list[int]:
     return [row.table_parameters // row.parameters_per_device for row in map(ramp_table10, DLRM_DEVICES)]
 
 
-@claim("ramp", "RAMP-T10-part")
-def part_parameters() -> list[float]:
-    return [ramp_table10(n).parameters_per_device for n in DLRM_DEVICES[:-1]]
-
-
 @claim("ramp", "RAMP-T10-part-65536")
 def largest_part() -> Found:
     parameters = ramp_table10(65536).parameters_per_device
     return found(parameters, billions=parameters / 1e9)
-
-
-@claim("ramp", "RAMP-T10-batch")
-def table_batches() -> list[int]:
-    return [ramp_table10(n).table_batch for n in DLRM_DEVICES if n != 4096]
 
 
 @claim("ramp", "RAMP-T10-batch-4096")
@@ -117,15 +98,12 @@ def _facts(what: str, id: str, row: MegatronRow) -> dict[str, float]:
     )
 
 
-def _alone(what: str, id: str, cross_entropy: float) -> Callable[[], Found]:
-    def compute() -> Found:
-        row = ramp_table9(cross_entropy)
-        return found(_ALONE[what](row), **_facts(what, id, row))
-
-    return compute
+def _alone(what: str, id: str, cross_entropy: float) -> Found:
+    row = ramp_table9(cross_entropy)
+    return found(_ALONE[what](row), **_facts(what, id, row))
 
 
 for _what in _ALONE:
     for _value in CROSS_ENTROPIES:
         if (_id := f"RAMP-T9-{_what}-{_value}") in _PRINTED:
-            claim("ramp", _id)(_alone(_what, _id, _value))
+            claim("ramp", _id, _what, _id, _value)(_alone)
