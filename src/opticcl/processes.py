@@ -1,7 +1,7 @@
 """Independent parts of one job in several processes, with the same results as one after the other.
 
 `each` returns the results of all parts; `events` yields them as they arrive, and reports a process that ends instead of doing
-its part again.
+its part again. A pool of `concurrent.futures` breaks as a whole when one process ends, and does not say at which part.
 
 Processes are forked, so they know what this one knows, plugins too. Each may take half of the memory that is free, shared among
 them. What a process cannot do - it runs out of memory, ends, raises an exception, or its result cannot be sent - is done again
@@ -275,8 +275,8 @@ def _can_fork() -> bool:
 def _available_bytes() -> int:
     """Memory that is free for programs [bytes]."""
     with open("/proc/meminfo", encoding="ascii") as file:
-        found = {line.partition(":")[0]: line.split()[1] for line in file}
-    return int(found.get("MemAvailable", found["MemFree"])) * 1024
+        sizes = {line.partition(":")[0]: line.split()[1] for line in file}
+    return int(sizes.get("MemAvailable", sizes["MemFree"])) * 1024
 
 
 def _data_bytes() -> int:

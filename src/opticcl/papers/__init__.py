@@ -250,8 +250,8 @@ def _closeness(ours: Any, reference: Any, digits: int | Sequence[int] | None) ->
     """The tightest verdict that holds, or None."""
     if _are_numbers(ours, reference):
         each = digits if isinstance(digits, Sequence) else [digits] * len(ours)
-        found = [_closeness(a, b, places) for a, b, places in zip(ours, reference, each, strict=True)]
-        return None if None in found else max(found, key=[*VERDICTS].index, default="exact")  # type: ignore[arg-type]
+        verdicts = [_closeness(a, b, places) for a, b, places in zip(ours, reference, each, strict=True)]
+        return None if None in verdicts else max(verdicts, key=[*VERDICTS].index, default="exact")  # type: ignore[arg-type]
     error = _relative_error(ours, reference)
     if error is None:
         return "exact" if ours == reference else None

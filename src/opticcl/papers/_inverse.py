@@ -28,15 +28,15 @@ def argument_of(function: Callable[[float], float], value: float, low: float, hi
         return low
     if above <= 0:
         return high
-    found, kept = high, 0  # the end that stayed in the last step: -1 low, 1 high
+    argument, kept = high, 0  # the end that stayed in the last step: -1 low, 1 high
     while True:
-        last, found = found, low - below * (high - low) / (above - below)
-        if abs(found - last) <= tolerance:
-            return found
-        error = function(found) - value
+        last, argument = argument, low - below * (high - low) / (above - below)
+        if abs(argument - last) <= tolerance:
+            return argument
+        error = function(argument) - value
         if error < 0:
-            low, below, above = found, error, above / 2 if kept == 1 else above
+            low, below, above = argument, error, above / 2 if kept == 1 else above
             kept = 1
         else:
-            high, above, below = found, error, below / 2 if kept == -1 else below
+            high, above, below = argument, error, below / 2 if kept == -1 else below
             kept = -1

@@ -156,16 +156,16 @@ def ramp_steps(num_nodes: int, most: int) -> tuple[int, ...]:
 
     Raises: ParameterError: num_nodes has a prime factor above `most`.
     """
-    found, left = [], num_nodes
+    sizes, left = [], num_nodes
     while left > 1:
         size = next(d for d in range(min(most, left), 0, -1) if left % d == 0)
         if size == 1:
             raise ParameterError(
                 f"estimator: num_nodes={num_nodes} has the divisor {left}, and a step of RAMP joins at most {most} nodes"
             )
-        found.append(size)
+        sizes.append(size)
         left //= size
-    return tuple(found)
+    return tuple(sizes)
 
 
 def _towards_a_peer(peers: int, made: Setting) -> int:

@@ -72,8 +72,8 @@ def reach_at_10_db() -> list[float | None]:
 def error_rates() -> list[float]:
     """At the three rates if the noise grows with the bandwidth, from what was measured at the first."""
     q = q_for_ber(MEASURED)
-    found = [float(ber_of_q(q / math.sqrt(rate / RATES[0]))) for rate in RATES]
-    return [float(f"{value:.3g}") for value in np.array(found)]
+    rates = [float(ber_of_q(q / math.sqrt(rate / RATES[0]))) for rate in RATES]
+    return [float(f"{value:.3g}") for value in np.array(rates)]
 
 
 @claim("lumorph", "L25")

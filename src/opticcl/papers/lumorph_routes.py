@@ -37,8 +37,8 @@ def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID) ->
 @cache
 def smallest_overlap(radix: int, numbering: str) -> float:
     """Circuits on the most congested edge of least-overlap routes."""
-    found = [least_overlap(Grid(*GRID), src, dst) for src, dst in rounds_of(GRID, radix, numbering, 0)]
-    return max(routes.max_overlap for routes in found)
+    routings = [least_overlap(Grid(*GRID), src, dst) for src, dst in rounds_of(GRID, radix, numbering, 0)]
+    return max(routes.max_overlap for routes in routings)
 
 
 @cache

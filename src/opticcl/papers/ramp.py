@@ -216,8 +216,8 @@ def steps_of_all_reduce() -> int:
 @claim("ramp", "RAMP-E2-s3-odd", (5, 5, 10), 2)
 @claim("ramp", "RAMP-E2-s4", (4, 4, 8), 3)
 def _receivers_used_twice(shape: tuple[int, int, int], step: int) -> int:
-    found = verify(_plan(*shape, "published"), num_chunks=1).violations
-    return sum(v.count for v in found if v.rule == "receiver_shared" and v.step == step)
+    violations = verify(_plan(*shape, "published"), num_chunks=1).violations
+    return sum(v.count for v in violations if v.rule == "receiver_shared" and v.step == step)
 
 
 @claim("ramp", "RAMP-E4-s4.2")
@@ -233,8 +233,8 @@ def clashes_of_equation_4() -> int:
     def rounds(step: int) -> tuple[Circuits, ...]:
         return (wide,) if step == 3 else plan.rounds(step)
 
-    found = verify(replace(plan, rounds=rounds)).violations
-    return sum(v.count for v in found if v.rule == "wavelength_clash")
+    violations = verify(replace(plan, rounds=rounds)).violations
+    return sum(v.count for v in violations if v.rule == "wavelength_clash")
 
 
 _PEERS = (

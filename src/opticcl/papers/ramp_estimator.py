@@ -164,8 +164,10 @@ def fastest(system: str, collective: str, size_bytes: float, made: Setting, choi
         system, collective, size_bytes, made: as in `estimate`.
         choice: as in `strategies`.
     """
-    found = (estimate(system, s, collective, size_bytes, made) for s in strategies(system, collective, made, choice))
-    return min(found, key=lambda e: e.total_s)
+    estimates = (
+        estimate(system, s, collective, size_bytes, made) for s in strategies(system, collective, made, choice)
+    )
+    return min(estimates, key=lambda e: e.total_s)
 
 
 def speed_up(

@@ -63,9 +63,9 @@ class Reference(WordScheduler):
         rows = (one[of_pair], self.machine.num_nodes + two[of_pair], 2 * self.machine.num_nodes + place[of_pair])
         chosen, bound = _solve([row * self.bits + bit for row in rows], of_pair, pair, cells, start - arrival)
         self.bound += bound
-        found = self._sent(one, two, of_pair[chosen], bit[chosen], start)
-        self.reached += ages(found, start)
-        return found
+        sent = self._sent(one, two, of_pair[chosen], bit[chosen], start)
+        self.reached += ages(sent, start)
+        return sent
 
     def _sent(self, one: IntArray, two: IntArray, of_pair: IntArray, bit: IntArray, start: int) -> EpochGrants:
         """Grants of the circuits, the oldest cells of each pair first."""

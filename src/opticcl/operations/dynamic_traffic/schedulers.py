@@ -139,15 +139,15 @@ def slot_circuits(machine: Ramp, grants: EpochGrants) -> tuple[Circuits, ...]:
     """
     b = machine.transceivers_per_group
     slot, plane = np.divmod(grants.bit.astype(np.int64), machine.groups)
-    found = []
+    by_slot = []
     for number in range(run_values()["slots"]):
         rows = np.repeat(np.flatnonzero(slot == number), b)
         port = plane[rows] * b + np.tile(np.arange(b), len(rows) // b)
         src, dst = grants.src[rows], grants.dst[rows]
         gates = np.stack([dst // machine.nodes_per_group, src // machine.nodes_per_group], axis=1)
         wavelength = wavelength_between(machine.subnet, machine.wavelengths, src, dst)
-        found.append(Circuits.of(rows, src, dst, port, wavelength, 1, gates))
-    return tuple(found)
+        by_slot.append(Circuits.of(rows, src, dst, port, wavelength, 1, gates))
+    return tuple(by_slot)
 
 
 class Queue:
@@ -235,16 +235,16 @@ class Native(WordScheduler):
         start = epoch * self.slots
         columns, out = (tuple(queue.waiting), queue.count, tuple(words)), (tuple(self._granted), tuple(ended))
         if not self.iterations:
-            found = grant_oldest_first(*columns, self._masks, self._rack, m.groups, b, start, *out)
-            return self.grants(found, ended)
+            numbers = grant_oldest_first(*columns, self._masks, self._rack, m.groups, b, start, *out)
+            return self.grants(numbers, ended)
         rack, turn = np.arange(m.num_nodes) // m.wavelengths, epoch * self.bits
         racks = m.groups * m.racks
         pair = rack[queue.waiting.src[: queue.count]] * racks + rack[queue.waiting.dst[: queue.count]]
         order = np.argsort(pair, kind="stable")
-        found = grant_iteratively(
+        numbers = grant_iteratively(
             *columns, rack, order, racks, m.groups, self.bits, m.groups, b, start, turn, self.iterations, *out
         )
-        return self.grants(found, ended)
+        return self.grants(numbers, ended)
 
 
 @register_scheduler("rack")
