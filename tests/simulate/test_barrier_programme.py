@@ -13,11 +13,11 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, Op, Transfers
+from opticcl.ir import Op
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.simulate import barrier_programme, guards
-from opticcl.simulate.barrier_programme import _carried, programme_with_barriers
+from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.latency import in_line_on, path_latency
 from opticcl.simulate.parts import Reconfiguration, charged_control_s, summed_chunks, transfer_times
 
@@ -307,13 +307,7 @@ def test_steps_by_symmetries_are_timed_as_all_of_their_rows(collective, steps, r
 
 
 def test_a_small_part_of_a_step_is_evaluated_alone(monkeypatch):
-    """From 64 transfers for each circuit on, none of which is idle; with the same times."""
-    for number, idle, alone in ((64, False, True), (63, False, False), (64, True, False)):
-        t = Transfers.of(np.arange(1, 2 * number + 1), 0, 0, 1, Op.COPY)
-        circuits = Circuits.of([2 * number - 1, -1 if idle else 0], [2 * number, 1], [0, 0])
-        few, mine = _carried(t, circuits)
-        assert few.src.tolist() == ([1, 2 * number] if alone else t.src.tolist())
-        assert mine.transfer.tolist() == ([1, 0] if alone else circuits.transfer.tolist())
+    """With the same times."""
     monkeypatch.setattr(barrier_programme, "SMALL_PART", 0)
     for system in SYSTEMS:
         beside(repeated(fabric(system), 1), 30_000, assumptions("common"), at_the_end=False)

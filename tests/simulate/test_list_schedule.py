@@ -24,7 +24,7 @@ from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.list_schedule import ListScheduler, list_schedule
 from opticcl.simulate.list_sums import sums_of_step
-from opticcl.simulate.list_times import ListTimes, Waits, _split, asynchronous, by_device
+from opticcl.simulate.list_times import ListTimes, Waits, asynchronous, by_device
 from opticcl.simulate.parts import charged_control_s, transfer_times
 
 
@@ -516,11 +516,6 @@ def test_what_a_wait_for_a_slot_consists_of():
     found = ListTimes(*tables, None, None, rounds, waits).timeline(plan, 1000, assumptions("common"))
     names = ("reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s")
     assert [getattr(found, name)[0] for name in names] == pytest.approx([3.0, 1.0, 3.0, 0.0, 2.0], rel=1e-12)
-
-
-def test_rounding_is_latency_where_nothing_is_sent():
-    """Of a time that is as small as the rounding of the end."""
-    assert _split(4e-13, 0.0, 4e-13, 1.0) == (4e-13, 0.0, 0.0)
 
 
 def test_repeated_steps_and_idle_circuits(monkeypatch):

@@ -26,8 +26,6 @@ from opticcl.simulate import _flow_rounds as flow_rounds_module
 from opticcl.simulate import cells as cells_module
 from opticcl.simulate import engine_options, link_bytes
 from opticcl.simulate.links import Links
-from opticcl.simulate.options import PacketOptions
-from opticcl.simulate.packet import _record
 
 LIGHT = assumptions("published", compute="none", control="none")
 TREES = [  # links in one direction only: buffers cannot wait for each other in a circle
@@ -697,6 +695,8 @@ def test_a_time_below_the_bound_is_a_defect_of_the_engine(monkeypatch, where):
 def test_options_that_have_an_effect_are_recorded(options, due):
     """With the values that were left out, where they are used; bytes are whole numbers."""
     common = {"cell_bytes": 4096, "queue": "output", "forwarding": "store_and_forward", "transport": "paced"}
-    found = _record(PacketOptions(**options))
-    assert found == {**common, "order": "interleaved", **due}
-    assert isinstance(found["cell_bytes"], int)
+    found = packet(by_hand(fabric("ideal:nodes=3"), [(0, 1, 0, 0, 4, 1)]), 8, LIGHT, **options).assumptions
+    names = {"mode", *common, "order", "window", "retransmit_s", "buffer_bytes", "seed", "max_events"}
+    about = {name: value for name, value in found.items() if name in names}
+    assert about == {"mode": options.get("mode", "barrier"), **common, "order": "interleaved", **due}
+    assert isinstance(about["cell_bytes"], int)

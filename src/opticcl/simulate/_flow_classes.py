@@ -12,7 +12,7 @@ import numpy as np
 from opticcl.ir import IntArray
 from opticcl.simulate._colour_kernels import first_colours, refine
 
-__all__ = ["class_of_flow", "quotient"]
+__all__ = ["quotient"]
 
 
 def _used(hops: IntArray) -> IntArray:
@@ -38,36 +38,26 @@ def _colours(
         classes = found
 
 
-def class_of_flow(
-    hops: IntArray, offsets: IntArray, amount: np.ndarray, delay: np.ndarray, capacity: np.ndarray
-) -> IntArray | None:
-    """Row of each flow in the `quotient`, int64 (flows,), or None if it returns None.
-
-    Args:
-        hops, offsets, amount, delay, capacity: as of `quotient`.
-    """
-    colours = _colours(hops.astype(np.int64), offsets.astype(np.int64), amount, delay, capacity)
-    return None if colours is None else np.unique(colours[0], return_inverse=True)[1]
-
-
 def quotient(
     hops: IntArray, offsets: IntArray, amount: np.ndarray, delay: np.ndarray, capacity: np.ndarray
-) -> tuple[IntArray, IntArray, IntArray, np.ndarray, np.ndarray, np.ndarray] | None:
+) -> tuple[IntArray, IntArray, IntArray, np.ndarray, np.ndarray, np.ndarray, IntArray] | None:
     """One flow for each class of flows and one link for each class of links, or None if there are too many classes.
 
     Args:
         hops, offsets: links of flow i are hops[offsets[i]:offsets[i + 1]].
         amount, delay: bytes of each flow, and when it starts [s].
         capacity: of each link [byte/s].
-    Returns: hops, offsets, weights of the hops, amounts, delays and capacities. The weight of a hop is the number of
-        flows of its class on one such link.
+    Returns: hops, offsets, weights of the hops, amounts, delays and capacities, and the class of each flow, int64 (flows,).
+        The weight of a hop is the number of flows of its class on one such link.
     """
     hops, offsets = hops.astype(np.int64), offsets.astype(np.int64)
     found = _colours(hops, offsets, amount, delay, capacity)
     if found is None:
         return None
     flow_colour, link_colour = found
-    colours, example, flows = np.unique(flow_colour, return_index=True, return_counts=True)
+    colours, example, of_flow, flows = np.unique(
+        flow_colour, return_index=True, return_inverse=True, return_counts=True
+    )
     if 2 * len(colours) > len(amount):
         return None
     used = _used(hops)
@@ -84,4 +74,4 @@ def quotient(
     flow, link = np.divmod(pair, len(links))
     weight = flows[flow] * times // links[link]  # counted from both ends
     new_offsets = np.concatenate([[0], np.cumsum(np.bincount(flow, minlength=len(example)))])
-    return link, new_offsets, weight, amount[example], delay[example], capacity[used][link_example]
+    return link, new_offsets, weight, amount[example], delay[example], capacity[used][link_example], of_flow

@@ -9,7 +9,7 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Timeline, Transfers
 from opticcl.ir.programme import Programme
-from opticcl.simulate._flow_classes import class_of_flow, quotient
+from opticcl.simulate._flow_classes import quotient
 from opticcl.simulate.barrier_programme import programme_with_barriers
 from opticcl.simulate.barriers import RoundEnd, circuit_rounds, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
@@ -144,8 +144,7 @@ class _Rounds:
         if len(amount) >= QUOTIENT_FLOWS:
             merged = quotient(hops, offsets, amount, delay, capacity)
             if merged is not None:
-                classes = class_of_flow(hops, offsets, amount, delay, capacity) if record else None
-                hops, offsets, weight, amount, delay, capacity = merged
+                hops, offsets, weight, amount, delay, capacity, classes = merged
         n = len(amount)
         self._limit.require(2 * n + int((amount > 0).sum()))
         path_at, path_n = offsets[:-1].astype(np.int64), np.diff(offsets).astype(np.int32)
