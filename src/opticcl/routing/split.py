@@ -45,9 +45,7 @@ def split(resources: IntArray, offsets: IntArray, capacity: IntArray) -> Split:
     bound = int((-(-load // capacity)).max(initial=min(n, 1)))
     if bound <= 1:
         return Split(np.zeros(n, np.int32), bound, bound)
-    owner = np.repeat(np.arange(n), np.diff(offsets))
-    contention = np.bincount(owner, (load / capacity)[resources], minlength=n)
-    order = np.argsort(-contention, kind="stable")
+    order = np.argsort(-_contention(resources, offsets, load / capacity), kind="stable")
     round_of = np.empty(n, np.int32)
     count = int(_first_fit(order, resources, offsets, capacity, bound, round_of))
     for few in range(bound, count):
@@ -68,6 +66,16 @@ def loads(resources: IntArray, count: int) -> IntArray:
     [1, 0, 2, 0]
     """
     return np.bincount(resources, minlength=count)
+
+
+@njit
+def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
+    """Sum of the loads, in capacities, of the resources of each request, float64 (n,)."""
+    found = np.zeros(len(offsets) - 1)
+    for i in range(len(found)):
+        for k in range(offsets[i], offsets[i + 1]):
+            found[i] += full[place[k]]
+    return found
 
 
 @njit
