@@ -186,11 +186,11 @@ def _rooted(collective: Request, space: Space, visited: Sequence[Sequence[int]],
         sent = every(at)
         src, dst = n - 1 - sent.src, n - 1 - sent.dst
         of_root = _positions_of_root(kind, levels, k, at)
-        alike = [
+        as_root = [
             (digits[:, shared] == digits[collective.root, shared]).all(axis=1)
             for shared in (order[of_root.start : of_root.stop] for order in visited)
         ]
-        rows = np.array(alike)[sent.chunk_lo // size, src if kind.root == "from" else dst]
+        rows = np.array(as_root)[sent.chunk_lo // size, src if kind.root == "from" else dst]
         op = kind.op if at < levels else Op.COPY
         return Transfers.of(src[rows], dst[rows], sent.chunk_lo[rows], sent.chunk_n[rows], op)
 
