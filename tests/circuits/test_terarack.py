@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.circuits.terarack import exchange, exchange_on_line
+from opticcl.circuits.terarack import exchange_on_line
 from opticcl.collective import Request, collective
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Op, Schedule, Transfers, Violation
 from opticcl.schedule import generate
-from opticcl.schedule.wavelength_exchange import exchange_wavelengths
+from opticcl.schedule.wavelength_exchange import exchange_wavelengths, lap_of
 from opticcl.verify import verify
 
 
@@ -96,7 +96,7 @@ def test_exchange_at_any_places(count: int) -> None:
     needed = exchange_wavelengths(count)
     where = fabric("terarack", nodes=100, wavelengths=needed)
     nodes = np.sort(np.random.default_rng(count).choice(100, count, replace=False))
-    direction, wavelength = exchange(count)
+    direction, wavelength = lap_of(count, *np.indices((count, count)))
     pairs = ~np.eye(count, dtype=bool)
     schedule = by_hand(where, (nodes[:, None], nodes[None, :]))  # type: ignore[arg-type]
     step, way = schedule.step(0), direction[pairs]

@@ -23,9 +23,9 @@ from opticcl.schedule.hub_chains import chains
 from opticcl.schedule.rails import rails_of
 from opticcl.schedule.spaced_hubs import hub_links
 from opticcl.schedule.standing_tree import BLOCKS, groups_of, shared_among, tree_of
-from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths
+from opticcl.schedule.wavelength_exchange import CLOCKWISE, COUNTER_CLOCKWISE, exchange_wavelengths, lap_of
 
-__all__ = ["CLOSED_FORMS", "Family", "all_of", "chained", "circulant", "railed", "treed"]
+__all__ = ["CLOSED_FORMS", "Family", "all_of"]
 
 
 class Family(NamedTuple):
@@ -45,15 +45,12 @@ class Family(NamedTuple):
     width: int
 
 
-def circulant(
-    fabric: Fabric, schedule: Schedule, exchange: Callable[[int], tuple[IntArray, IntArray]]
-) -> list[list[Family]]:
+def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     """Sets of circuits that stand at once: all levels, or one level.
 
     Args:
         fabric: a TeraRack.
         schedule: of `circulant_rings`.
-        exchange: nodes -> direction and wavelength of each pair of an exchange among them.
     """
     n, asked = fabric.num_nodes, schedule.parameters
     levels, node = Levels(asked["radices"] or (n,), asked["direct"]), np.arange(n)
@@ -63,7 +60,7 @@ def circulant(
     base = 0
     for number, (stride, width) in enumerate(zip(levels.strides, widths, strict=True)):
         if number < levels.direct:
-            families = _direct(levels, number, width, base, exchange)
+            families = _direct(levels, number, width, base)
         else:
             families = [
                 Family(node, (node + way * stride) % n, np.full(n, direction), base + node % stride * width, width)
@@ -77,9 +74,7 @@ def circulant(
     return sets
 
 
-def _direct(
-    levels: Levels, number: int, width: int, base: int, exchange: Callable[[int], tuple[IntArray, IntArray]]
-) -> list[Family]:
+def _direct(levels: Levels, number: int, width: int, base: int) -> list[Family]:
     """Circuits of a direct level: every node to all others up to half of its ring away.
 
     Args:
@@ -87,14 +82,13 @@ def _direct(
         number: of the level.
         width: wavelengths of a circuit [count].
         base: first wavelength of the level.
-        exchange: as of `circulant`.
     """
     n, b, stride = levels.num_nodes, levels.radices[number], levels.strides[number]
     node, member, found, laps = np.arange(n), np.arange(b), list[Family](), levels.laps(number)
-    place, (_, wavelength) = node // stride % b, exchange(b)
+    place = node // stride % b
     for way, going in ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE)):
         nearer = way * np.arange(1, (b + 1) // 2)[:, None]
-        lap = wavelength[member, (member + nearer) % b]
+        _, lap = lap_of(b, member, (member + nearer) % b)
         nth = np.unique(lap, return_inverse=True)[1].reshape(lap.shape)  # without the laps of opposite nodes
         for away, lap_of_member in zip(nearer, nth, strict=True):
             colour = base + (node % stride * laps + lap_of_member[place]) * width
@@ -135,15 +129,12 @@ def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     return [found]
 
 
-def treed(
-    fabric: Fabric, schedule: Schedule, exchange: Callable[[int], tuple[IntArray, IntArray]]
-) -> list[list[Family]]:
+def treed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     """One set: the circuits of all levels, both ways, and of the exchange.
 
     Args:
         fabric: a TeraRack.
         schedule: of `standing_tree`.
-        exchange: nodes -> direction and wavelength of each pair of an exchange among them.
     """
     asked = schedule.collective
     cut, rooted = schedule.parameters["cut"] or asked.name in BLOCKS, asked.name in ("broadcast", "reduce")
@@ -163,7 +154,7 @@ def treed(
         base += tree.loads[level] * widths[level]
     if tree.top > 1:
         sender, receiver = tree.exchange()
-        direction, wavelength = (table[sender, receiver] for table in exchange(tree.top))
+        direction, wavelength = lap_of(tree.top, sender, receiver)
         assert wavelength.max() < exchange_wavelengths(tree.top)
         ends = tree.members[-1][sender], tree.members[-1][receiver]
         found.append(Family(*ends, direction, base + wavelength * widths[-1], widths[-1]))
@@ -202,8 +193,14 @@ def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     return [found]
 
 
-CLOSED_FORMS = ("circulant_rings", "hub_chains", "rails", "spaced_hubs", "standing_tree")
-"""Schedules that have one."""
+CLOSED_FORMS: dict[str, Callable[[Fabric, Schedule], list[list[Family]]]] = {
+    "circulant_rings": circulant,
+    "hub_chains": chained,
+    "rails": railed,
+    "spaced_hubs": chained,
+    "standing_tree": treed,
+}
+"""Sets of circuits that stand at once, of the schedules of which they are known."""
 
 
 def all_of(families: list[Family], make: Callable[[Transfers, Family], Circuits]) -> Circuits:

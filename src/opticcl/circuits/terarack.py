@@ -23,7 +23,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._hold import hold, standing
 from opticcl.circuits._order import farthest_first, recalled
-from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of, chained, circulant, railed, treed
+from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of
 from opticcl.collective import Request
 from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
@@ -85,16 +85,12 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Circuits in closed form that stand all the time, or for the steps of a level."""
     if fabric.num_nodes == 1:
         return lambda step, transfers: ()
-    if schedule.name in ("circulant_rings", "standing_tree"):
-        sets = (circulant if schedule.name == "circulant_rings" else treed)(fabric, schedule, exchange)
-    else:
-        makers = {"hub_chains": chained, "rails": railed, "spaced_hubs": chained}
-        sets = makers[schedule.name](fabric, schedule)
 
     def light(pairs: Transfers, family: Family) -> Circuits:
         path = _walk(fabric, pairs, family.direction)
         return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
+    sets = CLOSED_FORMS[schedule.name](fabric, schedule)
     return recalled(standing(fabric.num_nodes, [all_of(families, light) for families in sets]))
 
 
@@ -123,9 +119,10 @@ def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tup
     stage, number, level = plan.steps[step]
     line = plan.lines[number]
     src, dst = line.member(level, transfers.src), line.member(level, transfers.dst)
-    if stage == WrhtPhase.EXCHANGE:
-        pairs = exchange if wraps(fabric) else exchange_on_line
-        direction, wavelength = (table[src, dst] for table in pairs(len(line.levels[level])))
+    if stage == WrhtPhase.EXCHANGE and wraps(fabric):
+        direction, wavelength = lap_of(len(line.levels[level]), src, dst)
+    elif stage == WrhtPhase.EXCHANGE:
+        direction, wavelength = (table[src, dst] for table in exchange_on_line(len(line.levels[level])))
     else:
         direction = np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE)
         wavelength = np.abs(src - dst) - 1
@@ -133,22 +130,13 @@ def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tup
 
 
 @cache
-def exchange(num_nodes: int) -> tuple[IntArray, IntArray]:
-    """Directions and wavelengths in which some nodes of a ring all send to each other.
+def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
+    """Directions and wavelengths in which some nodes of a line all send to each other, on floor(R^2 / 4) wavelengths.
 
-    Only their order on the ring matters. The number of wavelengths is `exchange_wavelengths`.
+    Intervals that take the first free colour in the order of their left ends need no more than the busiest point has.
 
     Args: num_nodes: R >= 2.
     Returns: direction and wavelength from member i to member j, int64 (R, R) each; the diagonals mean nothing.
-    """
-    return lap_of(num_nodes, *np.indices((num_nodes, num_nodes)))
-
-
-@cache
-def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
-    """The same where the fibres have ends, on floor(R^2 / 4) wavelengths: arcs from left to right take the first free.
-
-    Intervals that take the first free colour in the order of their left ends need no more than the busiest point has.
     """
     direction, wavelength = np.zeros((2, num_nodes, num_nodes), np.int64)
     free_from: list[int] = []  # node from which each wavelength is free
