@@ -20,7 +20,7 @@ PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations
 # Python keeps what it has compiled, whatever the user's settings say: else every process of the tests compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-deep test-oldest test-torch lint bench golden mutants docs clean
+.PHONY: demo test test-deep test-oldest test-torch lint bench golden mutants pages docs clean
 
 demo: $(INSTALLED)
 	mkdir -p out
@@ -64,6 +64,12 @@ bench: $(EXTENDED)
 docs: $(INSTALLED)
 	$(PIP_INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# Pages that are computed: what is declined, where each algorithm wins, tables beyond the papers. Minutes.
+pages: $(EXTENDED)
+	$(BIN)/python -m tests.declined
+	$(BIN)/python -m tests.wins
+	$(BIN)/python -m tests.beyond
 
 # Golden records that do not exist yet; or those of ONLY, a list of names, with REASON where they are slower or have another verdict
 # or refusal. See CONTRIBUTING.md.
