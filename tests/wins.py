@@ -22,9 +22,9 @@ HEAD = """# Where each algorithm wins
 
 Every algorithm that does a collective on a fabric is a candidate of `--algorithm auto`. Here are the fastest whose light
 closes, on all fabrics with their default parameters, on 16 and 64 nodes, with the assumptions of the set `common`, for messages
-of 1 KB, 1 MB and 100 MB. The gain is the time of the fastest *other* algorithm over that of the winner: 1.2 is a fifth more time
-without it, and = means that another takes as long. No part has failed: `packed_trees` and `uneven_exchange` are for machines
-with failed parts. This page is written by `make pages`, and a test compares the two.
+of 1 KB, 1 MB and 100 MB. The gain is the time of the fastest *other* algorithm over that of the winner: 1.2 is a fifth more
+time without it, and = means that another takes as long. No part has failed: `packed_trees` and `uneven_exchange` are for
+machines with failed parts. This page is written by `make pages`, and a test compares the two.
 
 """
 
