@@ -10,7 +10,7 @@ from opticcl.assumptions import assumptions
 from opticcl.collective import COLLECTIVES, Request
 from opticcl.errors import FabricError
 from opticcl.fabrics import FABRICS, fabric_at_scale
-from opticcl.plans.search import TIE, Candidates
+from opticcl.plans.search import TIE, Search
 from opticcl.schedule import ALGORITHMS
 from opticcl.units import format_bytes
 
@@ -58,7 +58,7 @@ def wins_of(fabric: str, nodes: int, collective: str) -> Iterator[Win]:
         machine = fabric_at_scale(fabric, nodes)
     except FabricError:
         return
-    candidates = Candidates(machine, Request(collective), None, assumptions())
+    candidates = Search(machine, Request(collective), assumptions())
     for size in (0,) if collective == "barrier" else SIZES:
         best = candidates.fastest([size])
         if best is None:
