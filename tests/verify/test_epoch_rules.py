@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from opticcl.ir import Circuits, Op, Resource, Transfers, Usage, Violation
+from opticcl.ir import Circuits, Resource, Usage
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.verify import epochs
-from opticcl.verify.epochs import EpochJudge, _together
+from opticcl.verify.epochs import EpochJudge
 
 SENDERS, RECEIVERS = Resource("tx_port", 4, per_wavelength=False), Resource("photodiode", 4)
 
@@ -139,92 +139,6 @@ def test_grants_without_circuits(slots_seen):
         )
         assert violations(made) == [("transfer_not_carried", 4, -1, "1 -> 2", "a circuit", "none", 1)]
     assert len(slots_seen) == 4
-
-
-def test_light_beside_other_light(monkeypatch):
-    """Rows of the other traffic follow this one's; idle ones stay idle. What is wrong gets its epoch and slot."""
-    seen = []
-
-    def check(fabric, transfers, circuits):
-        seen.append((transfers, circuits))
-        yield Violation("any", 0, 0, "here", "this", "that", 3)
-
-    monkeypatch.setattr(epochs, "check_slot", check)
-    other = Transfers.of(np.array([3, 3]), np.array([0, 1]), 0, 1, Op.COPY)
-    light, mine = lit((1, 3, 1, 1), (0, 3, 0, 1), (-1, 3, 2, 0)), lit((0, 0, 1, 0))
-    made = judge()
-    due, grants = request((0, 1, 2, -9)), granted((0, 1, 2, -9))
-    made.epoch(5, due, grants, [mine, mine], [(other, light), (other, lit())])
-    assert [one[:3] for one in violations(made)] == [("any", 5, 0), ("any", 5, 1)]
-    (both, together), (alone, own) = seen
-    assert both.src.tolist() == [0, 3, 3]
-    assert together.transfer.tolist() == [0, 2, 1, -1]
-    assert together.src.tolist() == [0, 3, 3, 3]
-    assert (alone.src.tolist(), own.transfer.tolist()) == ([0], [0])
-    assert made.end(0, 0, 0).circuits == 2
-    parts = Transfers.of(np.array([3]), np.array([0]), 0, 1, Op.MOVE, np.array([2]))
-    assert _together(both, mine, parts, light)[0].parts is None
-
-
-def candidates_of(*each):
-    """Circuits that could carry a cell of each pair, whichever pairs wait."""
-    asked = []
-    return asked, lambda src, dst: asked.append((src.tolist(), dst.tolist())) or each
-
-
-def test_requests_that_wait_in_vain(slots_seen):
-    """One of the cells of each candidate is taken in every slot, or the request is not waiting for good reason."""
-    pair = lit((0, 0, 1, 0)), lit((0, 0, 1, 1))
-    due = request((0, 1, 3, -9), (2, 3, 2, -9))
-    sender, receivers = lit((0, 0, 2, 0)), lit((0, 2, 1, 0), (0, 3, 1, 1))
-    for slots, reserved, told in (
-        ([sender, sender], None, None),
-        ([receivers], None, None),
-        ([lit((0, 2, 1, 0))], None, (0, "3 cells that wait")),
-        ([sender, lit((0, 2, 3, 1))], None, (1, "3 cells that wait")),
-        ([lit((0, 2, 0, 1))], [(None, sender)], None),
-        ([sender], [(None, lit((0, 2, 0, 1)))], None),
-        ([lit((0, 2, 0, 1))], [(None, lit((0, 3, 0, 1)))], (0, "3 cells that wait")),
-    ):
-        asked, candidates = candidates_of(*pair)
-        made = judge(candidates=candidates)
-        if reserved is not None:
-            made._judge_light = lambda *given: None
-        made.epoch(2, due, granted((2, 3, 1, -9)), slots, reserved)
-        found = [one for one in violations(made) if one[0] == "cells_not_released"]
-        expected = "a circuit, since its cells are free"
-        due_text = told and [("cells_not_released", 2, told[0], "0 -> 1 on port 0", expected, told[1], 1)]
-        assert found == (due_text or [])
-        assert asked == [([0, 2], [1, 3])]
-
-
-def test_candidates_are_tried_in_parts(slots_seen, monkeypatch):
-    """Of the second part too a pair is found, with its cells; nothing is asked where nothing waits."""
-    asked = []
-
-    def candidates(src, dst):
-        asked.append(src.tolist())
-        return [Circuits.of(np.arange(len(src)), src, dst, 0, 1)]
-
-    monkeypatch.setattr(epochs, "MOST_CANDIDATES", 1)
-    made = judge(candidates=candidates)
-    made.epoch(0, request((0, 1, 3, -9), (2, 3, 2, -9)), granted(), [lit((0, 0, 1, 0))])
-    assert [one[3:] for one in violations(made)] == [
-        ("2 -> 3 on port 0", "a circuit, since its cells are free", "2 cells that wait", 1)
-    ]
-    assert asked == [[0], [2]]
-    asked.clear()
-    monkeypatch.setattr(epochs, "MOST_CANDIDATES", 9)
-    made = judge(candidates=candidates)
-    made.epoch(0, request((0, 1, 3, -9)), granted((0, 1, 3, -9)), [lit((0, 0, 1, 0))])
-    assert asked == []
-    made = judge(candidates=candidates)
-    two = lit((0, 1, 2, 0), (0, 2, 1, 0))
-    made._candidates = lambda src, dst: [lit((0, 1, 3, 0), (1, 0, 1, 1), (0, 0, 3, 1))]
-    made.epoch(0, request((0, 0, 9, -9), (0, 1, 3, -9), (1, 2, 9, -9)), granted(), [two])
-    assert violations(made)[0][3:] == (
-        "0 -> 1 on port 0", "a circuit, since its cells are free", "3 cells that wait", 2
-    )  # fmt: skip
 
 
 def test_as_many_violations_as_are_named(slots_seen):

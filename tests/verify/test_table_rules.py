@@ -9,9 +9,8 @@ import pytest
 import opticcl
 from opticcl.errors import ParameterError
 from opticcl.ir.tables import SettingRows
-from opticcl.optics.emulator import NO_DATA
 from opticcl.plans.tables import TableMaker
-from opticcl.verify.tables import DeviceStates, _Judge, check_tables
+from opticcl.verify.tables import check_tables
 
 SYSTEMS = {
     "oddl": "oddl:shape=2",
@@ -71,59 +70,6 @@ def test_progress_and_moments():
     verdict = check_tables(tables, progress=lambda *given: seen.append(given))
     assert verdict.moments == len(seen) == len(np.unique(tables.data.from_s))
     assert seen[0][0] == "follow the light"
-
-
-def test_violations_of_a_rule_are_counted():
-    """The first is kept, with the number of all."""
-    judge = _Judge(tables_of("oddl"), lambda *_: None)
-    for at, count in ((2.0, 1), (1.0, 3), (3.0, 1)):
-        judge.report("rule", at, f"place {at}", "this", "that", count)
-    judge.report("other", 0, "there", "this", "that")
-    first, other = judge.found.values()
-    assert (first.at_s, first.where, first.count) == (2.0, "place 2.0", 5)
-    assert (other.at_s, other.count) == (0.0, 1)
-
-
-@pytest.mark.parametrize("warm", [False, True])
-def test_states_over_time(warm):
-    """ODDL: switches stand from 0 on; lasers and receivers take 5 us, but where the settings of time 0 stand."""
-    tables = with_row(tables_of("oddl"), device=1, number=0, index=0, value=0, from_s=0.0)
-    tables = dataclasses.replace(with_row(tables, device=2, number=1, index=0, value=1, from_s=-0.0), warm=warm)
-    takes = 0.0 if warm else 5e-6
-    s, netlist = tables.settings, tables.fabric.netlist()
-    devices = DeviceStates(netlist, tables)
-    assert np.allclose(devices.done_s, [0] * 4 + [1.5e-5] * 4 + [takes] * 2, rtol=1e-12, atol=0)
-    assert devices.times.tolist() == sorted({0.0, float(s.from_s[4]), float(devices.done_s[4]), takes})
-    for _ in range(2):
-        version = devices.version
-        assert version == 0
-        assert devices.old.tolist() == devices.new.tolist() == devices.parked.tolist()
-        for time_s in (0.0, 0.0, 5e-6, 9e-6, 1e-5, 1.5e-5, 1.0):
-            before = devices.old.tolist(), devices.new.tolist()
-            devices.go_to(time_s)
-            for state, times in ((devices.new, s.from_s), (devices.old, devices.done_s)):
-                due = devices.parked.copy()
-                for row in np.argsort(times, kind="stable"):
-                    if times[row] <= time_s * (1 + 1e-9) + 1e-15:
-                        due[devices.row_key[row]] = s.value[row]
-                assert state.tolist() == due.tolist()
-            changes = before != (devices.old.tolist(), devices.new.tolist())
-            assert (devices.version > version) >= changes
-            if time_s in (9e-6, 1.0):  # nothing begins and nothing is done
-                assert devices.version == version
-            version = devices.version
-        devices.restart()
-
-
-def test_names_of_devices():
-    """With the place within the device, where it has several."""
-    tables = tables_of("oddl")
-    devices = DeviceStates(tables.fabric.netlist(), tables)
-    names = [devices.name(key) for key in range(len(devices.group))]
-    switch, laser = names[int(np.argmax(devices.group == 4)) + 1], names[int(np.argmax(devices.group == 1))]
-    assert switch == "wss0:0 (dimension 0 switch 0 index 1)"
-    assert laser.startswith("laser:0 (")
-    assert "index" not in laser
 
 
 @pytest.mark.parametrize(("later", "clash"), [(4e-6, True), (4.95e-6, True), (5e-6, False), (6e-6, False)])
@@ -385,44 +331,3 @@ def test_all_wavelengths_that_are_wrong_are_counted():
     rows = np.flatnonzero(~tables.data.sends)[:4]
     wrong = changed(tables, data=[("wavelength", rows, 1 - tables.data.wavelength[rows])])
     assert found(wrong)["light_wrong"].count == 4
-
-
-def with_light(monkeypatch, change):
-    """Light that arrives is changed."""
-    right = _Judge._light
-    monkeypatch.setattr(_Judge, "_light", lambda *given: change(right(*given)))
-
-
-def test_light_that_comes_back_is_counted(monkeypatch):
-    """With the number of signals that do."""
-    with_light(monkeypatch, lambda light: light._replace(circulating=3))
-    one = found(tables_of("oddl"))["light_circulating"]
-    assert (one.expected, one.count) == ("light that ends", 3)
-
-
-def test_light_of_a_laser_without_data_is_named(monkeypatch):
-    """At the only receiver, beside the one sender; and at the second of two receivers."""
-    tables = tables_of("oddl")
-    send, receive = np.flatnonzero(tables.data.sends)[0], np.flatnonzero(~tables.data.sends)
-
-    def silent(light):
-        last = np.arange(len(light.photodiode)) == len(light.photodiode) - 1
-        return light._replace(signal=np.where(last, NO_DATA, light.signal))
-
-    with_light(monkeypatch, silent)
-    alone = dataclasses.replace(tables, data=tables.data.take(np.array([send, *receive])))
-    for some in (tables, alone):
-        one = found(some)["light_wrong"]
-        assert (one.expected, one.found, one.count) == ("a signal on wavelength 0", "wavelength no data", 1)
-
-
-def test_a_row_receives_from_one_sender():
-    """At every time at which light is followed: here the rows are those of another sender than before."""
-    judge = _Judge(tables_of("oddl"), lambda *_: None)
-    judge.follow_light()
-    assert not judge.found
-    rows = np.flatnonzero(judge.sender >= 0)
-    judge.sender[rows] = judge.sender[rows[::-1]]
-    judge.devices.restart()
-    judge.follow_light()
-    assert judge.found["chunks_differ"].count == len(rows) == 2

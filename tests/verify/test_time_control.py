@@ -9,8 +9,6 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.assumptions import assumptions
 from opticcl.ir import Circuits
 from opticcl.ir.programme import ControlTimes, DeviceTable
-from opticcl.verify._time_control import rows_by_round, set_from_s
-from opticcl.verify._time_devices import Changes, DeviceFinding, Uses
 from opticcl.verify.time import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
@@ -155,36 +153,6 @@ def test_idle_circuits_are_agreed_on_between_their_ends():
     programme = replace(p, circuits=changed(first, row=row, end_s=end), devices=table)
     check_programme(watched, programme, RULES)
     assert ([2, 0], [0, 1]) in seen
-
-
-def uses_of(rows):
-    """Uses from (start, round, change found)."""
-    start, number, change = np.array(rows, float).T
-    n = len(rows)
-    uses = Uses(
-        np.zeros(n, int), start, start + 1, np.zeros(n, int), number.astype(int), np.arange(n), np.zeros(n, bool)
-    )
-    return uses, DeviceFinding(change.astype(int), np.full(n, np.inf), np.zeros(n), np.zeros(n, bool))
-
-
-def test_a_change_is_made_for_those_that_use_it_first():
-    """The earliest of a round, those that start with it, and no later ones; what stood from the start was made for none."""
-    changes = Changes(
-        np.arange(3), np.array([1.0, 2.0, -np.inf]), np.array([1.5, 3.0, -np.inf]), np.zeros(3, int), np.zeros(3, int)
-    )
-    uses, found = uses_of(
-        [(9, 1, 0), (5, 1, 0), (5, 1, 0), (5 + 1e-9, 1, 0), (5, 2, 0), (7, 3, 1), (4, 3, -1), (4, 3, 2)]
-    )
-    made = set_from_s(uses, found, changes)
-    assert made.tolist() == [np.inf, 1.0, 1.0, 1.0, np.inf, 2.0, np.inf, np.inf]
-    unset, nothing = uses_of([(4, 3, -1), (5, 3, -1)])
-    assert set_from_s(unset, nothing, changes).tolist() == [np.inf, np.inf]
-
-
-def test_uses_of_each_round():
-    """In the order of the uses; rounds without uses are left out."""
-    uses, _ = uses_of([(0, 3, 0), (1, 0, 0), (2, 3, 0), (3, 1, 0)])
-    assert [(number, rows.tolist()) for number, rows in rows_by_round(uses, 4)] == [(0, [1]), (1, [3]), (3, [0, 2])]
 
 
 def test_rules_are_those_that_the_programme_claims():

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,18 +13,17 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
-from opticcl.ir.occupied import PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_light import overlaps, too_short
-from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.time import TimeRules, check_programme
 
 END, MB = 24.0, 1_000_000
+SHOWN = 8
+"""Violations of a law that a verdict lists [count]."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Shelf(Bench):
-    """Four nodes whose circuits take several kinds of resource; what is shared or set once is never exceeded.
+    """Four nodes whose circuits take several kinds of resource; what is set once is never exceeded.
 
     Args:
         splitting: whether transmitters hand one signal to several receivers.
@@ -45,20 +43,19 @@ class Shelf(Bench):
 
     @cached_property
     def resources(self):
-        """By wavelength; several at a time; shares of a capacity; and three that are never counted."""
+        """By wavelength; several at a time; shares of a capacity; and two that are never counted."""
         return (
             Resource("laser", 4, per_wavelength=False, splits=self.splitting),
             Resource("fibre", 2),
             Resource("switch_port", 4, capacity=2, per_wavelength=False),
             Resource("waveguide", 1, capacity=5, per_wavelength=False),
-            Resource("link", 1, shared=True),
             Resource("subnet", 1, per_wavelength=False, once_per_job=True),
             Resource("photodiode", 4, per_wavelength=False),
         )
 
     def usage(self, circuits):
         """Of the last resource nothing."""
-        laser, fibre, port, waveguide, link, crossbar, _ = self.resources
+        laser, fibre, port, waveguide, crossbar, _ = self.resources
         src, dst = circuits.src.astype(np.int64), circuits.dst.astype(np.int64)
         zero = np.zeros(len(circuits), np.int64)
         yield Usage(laser, src)
@@ -67,12 +64,14 @@ class Shelf(Bench):
         yield Usage(port, np.stack([src, dst], 1).reshape(-1), both)
         if self.shares:
             yield Usage(waveguide, zero, amount=1 + dst % 3)
-        yield Usage(link, zero)
         yield Usage(crossbar, zero)
 
 
 def plan_and_times(shelf, rows):
-    """A plan of rows (step, round, transfer or -1, src, dst, first wavelength, wavelengths, chunk, op, start, left)."""
+    """A plan of rows (step, round, transfer or -1, src, dst, first wavelength, wavelengths, chunk, op, start, left).
+
+    Idle circuits, of transfer -1, stand to the end.
+    """
     rows = sorted(rows)
     steps = range(1 + max(row[0] for row in rows))
     transfers, rounds, table = {}, {}, []
@@ -102,16 +101,14 @@ def plan_and_times(shelf, rows):
     return CircuitPlan(shelf, schedule, rounds.__getitem__), programme
 
 
-def idle_until(rows):
-    """Unrolled round -> idle circuits and their ends, the first of which counts."""
-    rounds = sorted({row[:2] for row in rows})
-    steps = {step: 1 + max(number for s, number in rounds if s == step) for step, _ in rounds}
-    first = {step: sum(n for other, n in steps.items() if other < step) for step in steps}
-    found = {}
-    for step, number in rounds:
-        these = sorted(row for row in rows if row[:2] == (step, number))
-        ends = [(i, row[10] + later) for i, row in enumerate(these) for later in (1.0, 0.0) if row[2] < 0]
-        found[first[step] + number] = np.array(ends).reshape(-1, 2).T[0].astype(int), np.array(ends).reshape(-1, 2).T[1]
+def exceeding(plan, programme):
+    """(kind, step, round, instance, circuit, missing time, count) of each violation of law 6."""
+    found = []
+    for one in check_programme(plan, programme, TimeRules(compute="none", control="none")).violations:
+        if one.law == "overlap":
+            unit, circuit = one.where.split(", circuit ")
+            kind, index = unit.split()
+            found.append((kind, one.step, one.round, int(index), circuit, one.missing_s, one.count))
     return found
 
 
@@ -142,7 +139,7 @@ def stands(row, rows, light, now):
 def exceeded(shelf, rows):
     """Kinds of resource that are exceeded at some instant, by counting at every instant."""
     found = set()
-    for now in np.arange(0.5, 18.0):
+    for now in np.arange(0.5, END):
         counts, signals = Counter(), set()
         for row in (row for row in rows if row[9] <= now < row[10]):
             step, number, transfer, _, _, lo, n, chunk, _, start, left = row
@@ -173,6 +170,7 @@ def circuits_in_time(draw, idle):
                 start = draw(st.integers(0, 12))
                 left = start + draw(st.integers(1, 4))
                 transfer = -1 if idle and draw(st.booleans()) else 0
+                left = left if transfer == 0 else int(END)
                 chunk, op = draw(st.integers(0, 1)), draw(st.sampled_from([Op.COPY, Op.REDUCE]))
                 rows.append((step, number, transfer, src, dst, lo, n, chunk, op, float(start), float(left)))
     return rows
@@ -184,11 +182,11 @@ def test_capacity_is_that_of_every_instant(some, signals):
     """Of wavelengths, ports and shares; idle circuits stand beside others that do not say the same; signals count once."""
     for shelf, rows in ((Shelf(), some), (Shelf(splitting=True), signals), (Shelf(shares=False), some)):
         plan, programme = plan_and_times(shelf, rows)
-        found = list(overlaps(TimeRows(plan, programme), idle_until(rows), END))
-        assert {one.resource.kind for one in found} == exceeded(shelf, rows) - (
-            {"waveguide"} if not shelf.shares else set()
-        )
-        assert all(one.missing_s > 0 and one.count > 0 for one in found)
+        found = exceeding(plan, programme)
+        due = exceeded(shelf, rows) - ({"waveguide"} if not shelf.shares else set())
+        kinds = {one[0] for one in found}
+        assert kinds == due or (kinds < due and len(found) == SHOWN)
+        assert all(missing_s > 0 and count > 0 for *_, missing_s, count in found)
 
 
 def test_what_exceeds_a_capacity_is_named():
@@ -199,12 +197,8 @@ def test_what_exceeds_a_capacity_is_named():
         (2, 0, 0, 1, 3, 0, 1, 0, 0, 20.0, 21.0), (3, 0, 0, 1, 3, 0, 1, 0, 0, 21.0, 22.0),
     ]  # fmt: skip
     plan, programme = plan_and_times(Shelf(), rows)
-    found = [
-        (one.resource.kind, one.copy.step, one.round, one.row, one.index, round(one.missing_s, 6), one.count)
-        for one in overlaps(TimeRows(plan, programme), {}, END)
-    ]
-    assert [one for one in found if one[0] in ("laser", "fibre")] == [
-        ("laser", 1, 1, 0, 3, 1.0, 1), ("fibre", 1, 1, 0, 1, 1.0, 2),
+    assert [one for one in exceeding(plan, programme) if one[0] in ("laser", "fibre")] == [
+        ("laser", 1, 1, 3, "3 -> 2", pytest.approx(1.0), 1), ("fibre", 1, 1, 1, "3 -> 2", pytest.approx(1.0), 2),
     ]  # fmt: skip
 
 
@@ -218,9 +212,8 @@ def test_repeated_steps_meet_at_their_own_times():
     steps = [plan.schedule.step(i) for i in (0, 0, 2, 3)].__getitem__
     again = replace(again, schedule=replace(plan.schedule, step=steps, classes=(range(2), range(2, 3), range(3, 4))))
     runs = StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=[10.0, 0.0, 0.0])
-    found = list(overlaps(TimeRows(again, replace(programme, runs=runs)), {}, END))
-    assert {(one.copy.step, one.resource.kind) for one in found} == {(3, "laser")}
-    assert [one.missing_s for one in found] == [pytest.approx(1.0)]
+    ((kind, step, *_, missing_s, _),) = exceeding(again, replace(programme, runs=runs))
+    assert (kind, step, missing_s) == ("laser", 3, pytest.approx(1.0))
 
 
 def test_rounds_are_compared_in_the_order_of_time():
@@ -233,12 +226,12 @@ def test_rounds_are_compared_in_the_order_of_time():
     ]  # fmt: skip
     for rows, where in ((sooner, (2, 0)), (apart, (0, 1))):
         plan, programme = plan_and_times(Shelf(), rows)
-        assert {(one.copy.step, one.round) for one in overlaps(TimeRows(plan, programme), {}, END)} == {where}
+        assert {one[1:3] for one in exceeding(plan, programme)} == {where}
     at_once = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 5.0), (1, 0, 0, 0, 2, 1, 1, 0, 0, 2.0, 2.0)]  # in no time, no light
     plan, programme = plan_and_times(Shelf(), at_once)
-    assert list(overlaps(TimeRows(plan, programme), {}, END)) == []
+    assert exceeding(plan, programme) == []
     nothing = plan_of(Bench(), [], num_steps=0)
-    assert list(overlaps(TimeRows(nothing, schedule_times(nothing, MB, TimeRules())), {}, END)) == []
+    assert exceeding(nothing, schedule_times(nothing, MB, TimeRules())) == []
 
 
 def test_slots():
@@ -279,12 +272,9 @@ def test_one_signal_has_one_time(second, one):
         (0, 0, 0, 2, 3, 0, 1, 0, Op.COPY, 1.0, 3.0),
     ]
     plan, programme = plan_and_times(Shelf(splitting=True), rows)
-    found = {found.resource.kind for found in overlaps(TimeRows(plan, programme), {}, END)}
+    found = {kind for kind, *_ in exceeding(plan, programme)}
     assert "fibre" in found  # so that times are compared
     assert ("laser" not in found) == one
-
-
-TICKS = st.integers(0, 9)
 
 
 def test_two_wavelengths_are_two():
@@ -295,26 +285,4 @@ def test_two_wavelengths_are_two():
 
     rows = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 0, 0, 0, 2, 1, 1, 0, 0, 0.0, 1.0)]
     plan, programme = plan_and_times(Two(), rows)
-    assert [one.resource.kind for one in overlaps(TimeRows(plan, programme), {}, END)] == ["laser"]
-
-
-def test_light_at_a_weak_part_lasts_longer():
-    """A message on two circuits, of which one has half of its rate: two thirds of its bytes are on the other."""
-    laser = SimpleNamespace(kind="laser", index=0, value=0.5, mode="weak")
-    machine = SimpleNamespace(
-        conditions=[laser], parts_used=lambda circuits: [PartUse("laser", np.array([0]), np.array([0]))], slot_s=0.0,
-        rate_bits_per_s=8.0,
-    )  # fmt: skip
-    carries, start = np.ones(2, bool), np.zeros(2)
-    for end, missing in ((2.0, []), (1.9, [0, 1])):
-        one = SimpleNamespace(
-            circuits=Circuits.of([0, 0], [0, 0], [1, 1]),
-            carries=carries,
-            latency_s=start,
-            start_s=start,
-            end_s=start + end,
-        )
-        step = SimpleNamespace(transfers=Transfers.of([0], [1], 0, 1, Op.COPY), rounds=(one,))
-        ((law, _, rows, times),) = too_short(machine, step, 3.0)
-        assert (law, rows.tolist()) == ("too_short", missing)
-        assert times == pytest.approx([2.0 - end] * len(missing))
+    assert [kind for kind, *_ in exceeding(plan, programme)] == ["laser"]

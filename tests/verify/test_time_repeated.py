@@ -7,10 +7,8 @@ import pytest
 from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 
 from opticcl.collective import collective
-from opticcl.errors import UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable
-from opticcl.verify import _time_data, _time_rows
 from opticcl.verify.time import TimeRules, check_programme
 
 STEPS = 64
@@ -73,16 +71,6 @@ def test_a_memory_that_is_a_little_too_slow(share, refused):
         assert laws(plan, replace(programme, data=due, total_s=programme.total_s + 2 * work), rules) == refused
 
 
-def test_more_sums_than_can_be_followed_are_refused(monkeypatch):
-    """With what to try."""
-    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
-    programme = both(plan)[0]
-    due = changed(programme.data, summed_s=programme.data.arrived_s + 1e-5)
-    monkeypatch.setattr(_time_data, "MOST_SUMS", 10)
-    with pytest.raises(UnsupportedError, match="62 sums of repeated steps meet in time, more than 10; try a programme"):
-        check_programme(plan, replace(programme, data=due, total_s=1.0), TimeRules(control="none"))
-
-
 def relayed(i):
     """Rank 1 sends on what came in the step before, but at both ends of the pipeline chunks that it has had."""
     return [(0, 1, i, 1, Op.COPY), (1, 2, i - 1 if 15 < i < STEPS - 15 else STEPS - 1 - i, 1, Op.COPY)]
@@ -130,83 +118,6 @@ def test_buffers_for_what_arrives_during_repetitions():
 
 
 # --- with barriers, and what sums take -----------------------------------------------------------------------------------
-
-
-def ready_after_all(plan, programme):
-    """By step: when all data of the steps before it is there."""
-    whole, complete, due = programme.data, 0.0, {}
-    for step in range(plan.schedule.num_steps):
-        due[step] = complete
-        complete = max(complete, float(whole.summed_s[whole.step == step].max()))
-    return due
-
-
-@pytest.mark.parametrize("rules", [PLAIN, TimeRules(control="none")])
-def test_steps_that_wait_for_all_data(rules):
-    """Ready times without a replay, of steps that are stored once too."""
-    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
-    compact, whole = both(plan, rules)
-    due = ready_after_all(plan, whole)
-    for programme in (compact, whole):
-        rows = _time_rows.TimeRows(plan, programme)
-        found = _time_data.follow_data(rows, exact=False)
-        assert {step: one.tolist() for step, one in found.ready_s.items()} == {
-            copy.step: [pytest.approx(due[copy.step], rel=1e-9)] for copy in rows.copies
-        }
-        assert not found.late_s
-        assert not found.overwritten_s
-
-
-def test_the_largest_schedule_that_is_replayed(monkeypatch):
-    """Beyond it barriers suffice, and without them it is refused."""
-    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
-    programme = both(plan)[0]
-    rows = _time_rows.TimeRows(plan, programme)
-    for most, replayed in ((STEPS, True), (STEPS - 1, False)):
-        monkeypatch.setattr(_time_data, "MOST_REPLAYED", most)
-        ready = _time_data.follow_data(rows, exact=True).ready_s[1]
-        assert bool(np.isneginf(ready[0])) is replayed
-    tight = replace(programme, runs=changed(programme.runs, period_s=programme.runs.period_s * 0.9))
-    with pytest.raises(
-        UnsupportedError, match="times of 64 sent chunks are more than 63; try a programme with barriers"
-    ):
-        _time_data.follow_data(_time_rows.TimeRows(plan, tight), exact=False)
-
-
-def test_jobs_of_a_memory():
-    """A pass over the arrivals of each chunk, or one for each arrival: chunks moved at each rank, first and last times."""
-    draw = np.random.default_rng(5)
-    for _ in range(40):
-        n = int(draw.integers(1, 7))
-        dst, lo, many = draw.integers(1, 4, n), draw.integers(0, 5, n), draw.integers(1, 4, n)
-        if draw.integers(2):
-            many = np.ones(n, np.int64)
-        op = draw.choice([Op.COPY, Op.REDUCE], n)
-        t = Transfers.of(np.zeros(n, int), dst, lo, many, op)
-        arrived = draw.permutation(n) * 1.0
-        summed = arrived + 1 + draw.permutation(n)
-        sums = {}
-        for i in range(n):
-            for chunk in range(lo[i], lo[i] + many[i]) if op[i] == Op.REDUCE else ():
-                sums.setdefault((int(dst[i]), chunk), []).append(i)
-        if not sums:
-            continue
-        rank, row, moved, release, due = _time_data._jobs(t, arrived, summed, "fused")
-        found = {}
-        for job in range(len(rank)):
-            key = (int(rank[job]), release[job], due[job])
-            found[key] = found.get(key, 0) + moved[job]
-            assert (dst[row[job]], op[row[job]]) == (rank[job], Op.REDUCE)
-        expected = {}
-        for (at, _), mine in sums.items():
-            key = (at, arrived[mine].max(), summed[mine].min())
-            expected[key] = expected.get(key, 0) + len(mine) + 2
-        assert found == expected
-        rank, row, moved, release, due = _time_data._jobs(t, arrived, summed, "chain")
-        adds = np.flatnonzero(op == Op.REDUCE)
-        assert [list(one) for one in (rank, row, moved, release, due)] == [
-            list(one) for one in (dst[adds], adds, 3.0 * many[adds], arrived[adds], summed[adds])
-        ]
 
 
 def test_sums_of_ranks_in_any_order():

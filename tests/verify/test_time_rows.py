@@ -6,16 +6,10 @@ import numpy as np
 import pytest
 from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 
-from opticcl.assumptions import assumptions
 from opticcl.collective import collective
 from opticcl.errors import ParameterError
-from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
-from opticcl.ir.floor_plan import Passage
+from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify import _time_rows
-from opticcl.verify._time_data import _ranges_cross, _sent_before_arrivals, buffer_bytes, follow_data
-from opticcl.verify._time_rows import StoredRound, StoredStep, TimeRows, path_latency_s
 from opticcl.verify.time import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
@@ -121,8 +115,6 @@ def test_steps_may_not_happen_during_copies_that_are_not_unrolled(second_s, peri
 def test_a_period_is_positive_and_ends_with_its_class():
     """Runs may begin and end where classes do."""
     plan, programme = two_runs(128e-6)
-    rows = TimeRows(plan, programme)
-    assert [rows.turns(stored) for stored in rows.steps] == [[0, 1, 2, 61, 62, 63], [0, 1, 2]]
     with pytest.raises(ParameterError, match=r"runs row 0: period_s=0.0 of repeated steps is not positive"):
         check_programme(plan, replace(programme, runs=changed(programme.runs, period_s=np.zeros(2))), PLAIN)
     longer = StepRuns.of(first=[0, 65], repeats=[65, 2], period_s=2e-6)
@@ -141,21 +133,12 @@ def test_a_run_that_the_plan_lists_is_cut():
     plan, programme = two_runs(128e-6)
     for classes in ((), (range(5), range(5, 64), range(64, 66), range(66, 67))):
         listed = replace(plan, schedule=replace(plan.schedule, classes=classes))
-        rows = TimeRows(listed, programme)
-        assert [one.step for one in rows.steps] == [steps.start for steps in listed.schedule.step_classes()]
-        assert rows.programme.circuits.row.tolist() == [0] * len(rows.steps)
-        for one in rows.steps:
-            begin_s = 2e-6 * one.step if one.step < 64 else 128e-6 + 4e-6 * (one.step - 64)
-            assert one.span_s() == pytest.approx((begin_s, begin_s + 2e-6), rel=1e-12)
         verdicts = [check_programme(form, programme, WARM) for form in (listed, plan)]
         assert verdicts[0] == replace(verdicts[1], uses=verdicts[0].uses)
         assert verdicts[0].ok
         late = replace(programme, runs=changed(programme.runs, period_s=np.array([0.9e-6, 4e-6])))
         refused = {one.law for one in check_programme(listed, late, WARM).violations}
         assert refused == {one.law for one in check_programme(plan, late, WARM).violations} == {"overlap"}
-    slots = TimeRows(plan_on(Bench(slot=1e-6), replace(plan.schedule, classes=())), replace(
-        programme, circuits=changed(programme.circuits, slot=np.array([0, 128])))).programme.circuits  # fmt: skip
-    assert (slots.slot * 1e-6).tolist() == pytest.approx(slots.start_s.tolist())
 
 
 def test_a_run_of_steps_of_other_sizes_is_refused():
@@ -171,99 +154,10 @@ def test_a_run_of_steps_of_other_sizes_is_refused():
         check_programme(other, first_run(programme, 67), WARM)
 
 
-def test_copies_are_bounded(monkeypatch):
-    """Those of one table, before any is made."""
-    plan, programme = two_runs(128e-6)
-    listed = replace(plan, schedule=replace(plan.schedule, classes=()))
-    monkeypatch.setattr(_time_rows, "MOST_COPIED", 65)
-    assert check_programme(listed, programme, WARM).ok
-    monkeypatch.setattr(_time_rows, "MOST_COPIED", 64)
-    with pytest.raises(
-        ParameterError, match="65 rows of repeated steps that the plan lists one by one are more than 64"
-    ):
-        check_programme(listed, programme, WARM)
-
-
 # --- latencies -----------------------------------------------------------------------------------------------------------
 
 
-class Paths(Bench):
-    """Paths of hops: hop 0 has 10 m, a switch and 1 us, hop 1 has 20 m and 2 us."""
-
-    def hop_latency_s(self, hops):
-        """As printed."""
-        return np.array([1e-6, 2e-6])[hops]
-
-    def passage(self, floor):
-        """Of every path."""
-        return Passage(fibre_m=3.0, waveguide_m=0.5, receivers=2.0, switches=1.0, server_switches=4.0)
-
-    def hop_passages(self, floor):
-        """Of each hop; waveguide of all."""
-        return Passage(fibre_m=np.array([10.0, 20.0]), switches=np.array([1.0, 0.0]), waveguide_m=0.25)
-
-
-@pytest.mark.parametrize("paths", [[[0, 1], [1]], [[], [0]], [[], []]])
-@pytest.mark.parametrize("slot", [0.0, 20e-9])
-def test_latency_of_a_path(paths, slot):
-    """As printed: that of the fabric and of each hop; of parts: each part times its number, what is fixed in whole slots."""
-    where = Paths(slot=slot)
-    ends = np.cumsum([0, *map(len, paths)])
-    hops = np.array([hop for path in paths for hop in path], np.int64)
-    circuits = Circuits.of([0, 1], [0, 1], [1, 2], 0, 0, 1, (hops, ends))
-    plan = CircuitPlan(where, BASE.schedule, lambda i: (circuits,))
-    printed = [1e-6 + sum([1e-6, 2e-6][hop] for hop in path) for path in paths]
-    assert path_latency_s(plan, circuits) == pytest.approx(printed, rel=1e-12)
-    assert path_latency_s(plan, circuits, assumptions("published")) == pytest.approx(printed, rel=1e-12)
-    a = assumptions("common")
-    fixed = a.endpoint + 3.0 * a.fibre + 0.5 * a.waveguide + 2.0 * a.transceiver + a.hop + 4.0 * a.server_hop
-    fixed = np.ceil(fixed / slot) * slot if slot else fixed
-    of_hop = [10.0 * a.fibre + a.hop + 0.25 * a.waveguide, 20.0 * a.fibre + 0.25 * a.waveguide]
-    due = [fixed + sum(of_hop[hop] for hop in path) for path in paths]
-    assert path_latency_s(plan, circuits, a) == pytest.approx(due, rel=1e-12)
-
-
-def test_latency_of_whole_slots_is_not_rounded_up():
-    """Nor what rounding of numbers adds to them."""
-    where = fabric("ramp:groups=3,racks=2,wavelengths=6")
-    a = assumptions("common", endpoint="1us", transceiver="0s", fibre="0s/m", hop="0s")
-    circuits = Circuits.of([0], [0], [6], 0, 0, 1, np.array([[1, 0]]))
-    plan = CircuitPlan(where, BASE.schedule, lambda i: (circuits,))
-    assert path_latency_s(plan, circuits, a) == pytest.approx([1e-6], rel=1e-12)
-
-
 # --- data ----------------------------------------------------------------------------------------------------------------
-
-
-def test_ranges_that_cross():
-    """Of one rank, overlapping without being equal; against pairs one by one."""
-    draw = np.random.default_rng(7)
-    seen = set()
-    for _ in range(300):
-        size = int(draw.integers(1, 5))
-        rank, lo, n = draw.integers(0, 3, size), draw.integers(0, 6, size), draw.integers(1, 4, size)
-        rows = list(zip(rank.tolist(), lo.tolist(), (lo + n).tolist(), strict=True))
-        due = any(a[0] == b[0] and a != b and a[1] < b[2] and b[1] < a[2] for i, a in enumerate(rows) for b in rows[:i])
-        assert _ranges_cross(rank, lo, n) == due
-        seen.add(due)
-    assert seen == {False, True}
-
-
-def test_a_replay_in_windows_finds_the_same(monkeypatch):
-    """Whatever number of chunks is replayed at once."""
-    rows = TimeRows(BASE, TIMES)
-    whole = follow_data(rows, exact=True)
-    late = changed(TIMES.circuits, start_s=TIMES.circuits.start_s * 0.5)
-    early = TimeRows(BASE, replace(TIMES, circuits=late))
-    whole_early = follow_data(early, exact=True)
-    for window in (1, 12, 100):
-        monkeypatch.setattr("opticcl.verify._time_data.WINDOW", window)
-        for given, known in ((rows, whole), (early, whole_early)):
-            found = follow_data(given, exact=True)
-            assert {step: one.tolist() for step, one in found.ready_s.items()} == {
-                step: one.tolist() for step, one in known.ready_s.items()
-            }
-            assert found.late_s.keys() == known.late_s.keys()
 
 
 def test_buffers_of_several_ranks_are_not_added():
@@ -271,8 +165,8 @@ def test_buffers_of_several_ranks_are_not_added():
     rows = [(0, 0, 1, 0, 4, 0), (0, 2, 0, 0, 2, 0), (0, 1, 3, 4, 4, 0), (0, 3, 1, 4, 1, 0)]
     plan = plan_of(Bench(setting_time=0.0), rows)
     p = schedule_times(plan, MB, replace(PLAIN, receive_buffers="separate"))
-    kept = TimeRows(plan, p)
-    assert buffer_bytes(kept, follow_data(kept, exact=True), MB / 8) == 4 * MB / 8
+    separate = replace(PLAIN, receive_buffers="separate")
+    assert check_programme(plan, p, separate).receive_buffer_bytes == 4 * MB / 8
 
 
 def test_data_that_is_summed_before_it_arrives():
@@ -314,24 +208,3 @@ def test_a_member_of_a_pool_is_named():
     begin[row] += 1e-6
     (found,) = check_programme(plan, replace(p, devices=changed(p.devices, begin_s=begin)), PLAIN).violations
     assert found.where.startswith("change of lane 0 member 1 at ")
-
-
-@pytest.mark.parametrize(("arrived", "summed", "circuit", "span"), [
-    (1.0, 2.0, (1.0, 1.5), (1.0, 2.0)), (3.0, 2.0, (2.0, 2.5), (2.0, 3.0)), (2.0, 2.0, (1.0, 4.0), (1.0, 4.0)),
-])  # fmt: skip
-def test_the_span_of_a_step(arrived, summed, circuit, span):
-    """Arrivals, sums, and both times of circuits that carry data; an idle one has a start alone."""
-    light = Circuits.of(np.array([0, -1]), np.array([0, 1]), np.array([1, 2]))
-    start_s, end_s = np.array([circuit[0], 1.25]), np.array([circuit[1], np.nan])
-    stored = StoredRound(0, light, start_s, end_s, np.zeros(2), np.zeros(2, np.int64), np.ones(2, np.int64))
-    t = Transfers.of([0], [1], [0], 1, Op.COPY)
-    step = StoredStep(0, 1, 0.0, t, (stored,), np.array([arrived]), np.array([summed]))
-    assert step.span_s() == (min(span[0], 1.25), span[1])
-
-
-def test_sends_that_end_as_data_arrives():
-    """Rank 0 may send until the first arrival there, within the tolerance, and no longer."""
-    t = Transfers.of([0, 1], [1, 0], [0, 1], 1, Op.COPY)
-    step = StoredStep(0, 1, 0.0, t, (), np.array([9.0, 1.0]), np.array([9.0, 1.0]))
-    assert _sent_before_arrivals(step, np.array([1.0, 0.5]))
-    assert not _sent_before_arrivals(step, np.array([1.001, 0.5]))

@@ -11,7 +11,6 @@ from tests.profiles import examples
 
 from opticcl.ir.device import Device
 from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
-from opticcl.verify._time_light import busy_between
 
 TICKS = st.integers(0, 12)
 
@@ -105,17 +104,6 @@ def test_settings_of_pools(history, uses):
         return True
 
     assert any(fits(chosen) for chosen in np.ndindex(*[3] * len(accepted)))
-
-
-@examples(100)
-@given(st.lists(st.tuples(TICKS, TICKS), max_size=8), TICKS, TICKS)
-def test_busy_time(rows, a, b):
-    """The union of spans within limits, tick by tick."""
-    rows = [(min(row), max(row)) for row in rows]
-    begin, end = min(a, b), max(a, b)
-    start, stop = np.array(rows, float).reshape(-1, 2).T
-    busy = sum(any(s <= t < e for s, e in rows) for t in range(begin, end))
-    assert busy_between(start, stop, begin, end) == busy
 
 
 @examples(60)
