@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.matrix import at_scale, cases, is_deep, pairs
 
 from opticcl.collective import COLLECTIVES, Request
-from opticcl.errors import FabricError, ParameterError
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Op, Schedule
 from opticcl.ir.phases import Phase, PhaseRows, Space, Steps
@@ -26,7 +27,7 @@ MACHINES = [
     ("ramp", 8),
     ("lightpath", 8),
 ]
-MUTANTS = 300
+MUTANTS = 500
 VARIANTS = 2
 """Of an algorithm, for every machine and collective [count]."""
 
@@ -63,7 +64,8 @@ def listed(schedule):
 
 def judged(schedule):
     """Whether data are right, as every judge says it."""
-    found = {not check_data(one).violations for one in (schedule, listed(schedule))} | {right(schedule)}
+    lists = listed(schedule)
+    found = {not check_data(schedule).violations, not check_data(lists).violations, right(lists)}
     assert len(found) == 1, (schedule, schedule.parameters)
     return found.pop()
 
@@ -80,6 +82,37 @@ def test_right_plans_are_right(number):
 def test_all_right_plans_are_right():
     """All of them."""
     assert all(map(judged, schedules()))
+
+
+def schedules_of(cells):
+    """Schedules of cells of the conformance matrix, each once: (fabric, algorithm, nodes, request)."""
+    seen = set()
+    for name, algorithm, nodes, wanted in cells:
+        machine = at_scale(name, nodes)
+        if isinstance(machine, str) or reason_declined(algorithm, wanted, machine) is not None:
+            continue
+        try:
+            made = generate(algorithm, wanted, machine)
+        except UnsupportedError:
+            continue
+        key = (made.name, str(made.parameters), nodes, wanted, made.num_steps)
+        if key not in seen:
+            seen.add(key)
+            yield made
+
+
+def test_a_tenth_of_the_matrix():
+    """Of the cells that `make test` tries elsewhere, at up to 12 nodes."""
+    every = [(*pair, *case) for pair in pairs() for case in cases(pair[0]) if not is_deep(*case) and case[0] <= 12]
+    assert sum(map(judged, schedules_of(every[::10]))) > 100
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("algorithm", dict.fromkeys(algorithm for _, algorithm in pairs()))
+def test_the_whole_matrix(algorithm):
+    """Every plan of up to 64 nodes is right, as every judge says it."""
+    every = [(name, algorithm, *case) for name, mine in pairs() if mine == algorithm for case in cases(name)]
+    assert all(map(judged, schedules_of(every)))
 
 
 def changed(schedule, draw):
@@ -131,7 +164,7 @@ def changed(schedule, draw):
 def agree_on_mutants(seed, count):
     """Draw wrong and harmless changes of right plans, and let all judges judge them."""
     draw, found = np.random.default_rng(seed), Counter()
-    every = [one for one in schedules() if one.collective.num_chunks * one.num_steps < 600]
+    every = [one for one in schedules() if one.collective.num_chunks * one.num_steps < 100]
     while found.total() < count:
         try:
             kind, schedule = changed(every[int(draw.integers(len(every)))], draw)

@@ -27,6 +27,8 @@ def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int
     c = schedule.collective
     ranks = np.arange(c.num_ranks)
     for chunk, rank in wrong:
+        if len(found) == 2:  # both rules are named
+            break
         times = contributions_of(events_of(schedule, chunk), rank, c.num_ranks)
         holds = np.broadcast_to(c.before(ranks, np.full(c.num_ranks, chunk)), len(ranks))
         times, due = times * holds, holds.astype(np.int64)
