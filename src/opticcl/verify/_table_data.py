@@ -105,8 +105,8 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
     """
     d = tables.data
     rows = np.flatnonzero(~d.sends)
-    columns = (ranks[sender], ranks, d.chunk_lo, d.chunk_n, d.parts, d.op, d.shares, d.step)
-    names = tuple(np.asarray(column[rows], np.int64) for column in columns)
+    numbers = (column[rows] for column in (ranks, d.chunk_lo, d.chunk_n, d.parts, d.op, d.shares, d.step))
+    names = tuple(np.asarray(column, np.int64) for column in (ranks[sender[rows]], *numbers))
     order, new = runs_of((*names, d.share[rows]), (d.from_s[rows],))
     started = np.flatnonzero(new)
     nth = np.empty(len(rows), np.int64)  # of equal transfers, one after the other

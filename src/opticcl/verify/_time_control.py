@@ -13,7 +13,7 @@ from opticcl.ir.programme import ControlTimes
 from opticcl.verify._time_data import DataTiming
 from opticcl.verify._time_devices import Changes, DeviceFinding, Uses
 from opticcl.verify._time_rows import Copy, StoredRound
-from opticcl.verify.sweep import slack
+from opticcl.verify.sweep import runs_of, slack
 
 __all__ = ["control_late", "rows_by_round", "set_from_s"]
 
@@ -42,10 +42,9 @@ def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes) -> FloatArray
     changed = np.flatnonzero(found.change >= 0)
     if not len(changed):
         return made
-    order = changed[np.lexsort((uses.start_s[changed], found.change[changed]))]
+    by_change, new = runs_of((found.change[changed],), (uses.start_s[changed],))
+    order = changed[by_change]
     change = found.change[order]
-    new = np.ones(len(order), bool)
-    new[1:] = change[1:] != change[:-1]
     first = np.flatnonzero(new)[np.cumsum(new) - 1]
     start = uses.start_s[order]
     own = (uses.round[order] == uses.round[order[first]]) & (start - start[first] <= slack(start))

@@ -19,7 +19,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
 from opticcl.kernels import njit
 from opticcl.verify._time_rows import Copy, StoredStep, TimeRows
-from opticcl.verify.sweep import slack
+from opticcl.verify.sweep import levels, numbered, runs_of, slack
 
 __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
 
@@ -222,9 +222,8 @@ def buffer_bytes(rows: TimeRows, timing: DataTiming, chunk_bytes: float) -> floa
     if not parts:
         return 0.0
     rank, begin, end, chunks = (np.concatenate(column) for column in zip(*parts, strict=True))
-    change = np.concatenate([chunks, -chunks])
-    order = np.lexsort((change, np.concatenate([begin, end]), np.concatenate([rank, rank])))
-    return float(np.cumsum(change[order]).max() * chunk_bytes)
+    *_, held = levels(rank, begin, end, chunks)
+    return float(held.max() * chunk_bytes)
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
@@ -308,12 +307,10 @@ def _jobs(
     if compute == "chain":
         return rank, adds, 3.0 * n, arrived_s[adds], summed_s[adds]
     if _ranges_cross(rank, lo, n):  # ranges that overlap partly are summed chunk by chunk
-        owner = np.repeat(np.arange(len(adds)), n)
-        lo = lo[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(n) - n, n)
+        owner, nth = numbered(n)
+        lo = lo[owner] + nth
         rank, adds, n = rank[owner], adds[owner], np.ones(len(owner), np.int64)
-    order = np.lexsort((n, lo, rank))
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(rank[order]) != 0) | (np.diff(lo[order]) != 0)
+    order, new = runs_of((rank, lo), (n,))
     first = np.flatnonzero(new)
     arrivals = np.diff(np.append(first, len(order)))
     release = np.maximum.reduceat(arrived_s[adds[order]], first)

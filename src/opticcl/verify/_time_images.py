@@ -25,7 +25,7 @@ from opticcl.ir.floor_plan import FloorPlan
 from opticcl.ir.representatives import StepImages, SymmetricRounds
 from opticcl.verify._time_rows import StoredStep
 from opticcl.verify.images import Loads, images_of_machine
-from opticcl.verify.sweep import slack
+from opticcl.verify.sweep import numbered, runs_of, slack
 
 __all__ = ["Missed", "data_missed", "overlaps_of_images", "refuse_other_machines", "sums_missed"]
 
@@ -108,9 +108,8 @@ def sums_missed(
         return
     each, _ = received.take(adds).ranges()
     arrived = np.bincount(each.dst, each.chunk_n)
-    many = each.chunk_n.astype(np.int64)
-    row = np.repeat(np.arange(len(many)), many)
-    chunk = each.chunk_lo[row] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+    row, nth = numbered(each.chunk_n.astype(np.int64))
+    chunk = each.chunk_lo[row] + nth
     chunks = np.unique(each.dst[row] * (int(chunk.max()) + 1) + chunk) // (int(chunk.max()) + 1)
     work = 3 * arrived if compute == "chain" else arrived + 2 * np.bincount(chunks, minlength=len(arrived))
     due_s = float(stored.arrived_s.max()) + float(work.max()) * chunk_bytes / bytes_per_s
@@ -153,9 +152,8 @@ def overlaps_of_images(plan: CircuitPlan, stored: StoredStep) -> Iterator[Missed
             fabric.num_nodes // len(rounds.senders),
         )
         orbit = load.orbits(usage.index, circuits.wavelength_lo[row])
-        order = np.lexsort((start[row], orbit))
-        same = orbit[order[1:]] == orbit[order[:-1]]
-        missing = np.where(same, left[row][order[:-1]] - start[row][order[1:]], 0.0)
+        order, new = runs_of((orbit,), (start[row],))
+        missing = np.where(~new[1:], left[row][order[:-1]] - start[row][order[1:]], 0.0)
         bad = np.flatnonzero(missing > slack(left[row][order[:-1]]))
         own = np.flatnonzero(load.sizes(orbit) < load.products)
         if len(bad) or len(own):

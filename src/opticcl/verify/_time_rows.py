@@ -25,6 +25,7 @@ from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import Tables
+from opticcl.verify.sweep import numbered
 
 __all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows"]
 
@@ -340,8 +341,8 @@ def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme,
                 f"programme: {many.sum():,} rows of repeated steps that the plan lists one by one are more than "
                 f"{MOST_COPIED:,}; make it from the plan that is verified"
             )
-        row = np.repeat(np.arange(len(table)), many)
-        part = cut_off[begin[its_run[row]] + np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)]
+        row, nth = numbered(many)
+        part = cut_off[begin[its_run[row]] + nth]
         new = {name: getattr(table, name)[row] for name in table.KINDS} | {"step": first[part]}
         new |= {name: new[name] + later_s[part] for name in times}
         if "slot" in new and plan.fabric.slot_s:

@@ -45,7 +45,7 @@ from opticcl.verify.player import (
     play_events,
     rows_by_chunk,
 )
-from opticcl.verify.proof import Orbit, contributors, copied_from, free_digits, holders_move, num_orbits, orbits, played
+from opticcl.verify.proof import Orbit, contributors, copied_from, free_digits, holders_move, num_orbits, orbits
 
 __all__ = ["DataReport", "check_data", "never_too_large"]
 
@@ -221,7 +221,7 @@ def _proven(schedule: Schedule, half: _Half, progress: ProgressCallback) -> Data
     many, found = num_orbits(steps, half.phases), _Findings(schedule, half)
     for number, orbit in enumerate(orbits(steps, half.phases)):
         free = free_digits(steps, half.phases, steps.parts[orbit.part])
-        events = played(steps, orbit, half.phases, free if any(free) else None)
+        events = steps.events(orbit.part, orbit.unit, orbit.label, half.phases, free if any(free) else None)
         images = np.arange(c.num_ranks)
         if any(free):
             _check_images(schedule, half, orbit, free, events, found)
@@ -247,7 +247,9 @@ def _play_events(events: ChunkEvents, before: Any, after: Any, half: _Half, c: C
     """
     starts, rows = np.array([0, len(events)]), np.arange(len(events), dtype=np.int32)
     apart = c.keeps_apart and half.sums
-    return play_events(events, starts, rows, before, after, half.sums, c.num_ranks, apart=apart, stale=half.stale)
+    return play_events(
+        events, starts, rows, before, after, sums=half.sums, num_ranks=c.num_ranks, apart=apart, stale=half.stale
+    )
 
 
 def _of_one_chunk(holders: Any, chunk: int, steps: Steps) -> tuple[int, IntArray, np.ndarray]:

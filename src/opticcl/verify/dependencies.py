@@ -19,6 +19,7 @@ import numpy.typing as npt
 from opticcl.ir import IntArray, ProgressCallback, Verdict, Violation, no_progress
 from opticcl.ir.dependency_graph import DependencyGraph, Operations
 from opticcl.kernels import njit
+from opticcl.verify.sweep import numbered
 
 __all__ = ["topological_order", "verify_graph"]
 
@@ -125,9 +126,8 @@ def _accesses(ops: Operations) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_
         if not writes:
             used &= first != ops.target
         rows = np.flatnonzero(used)
-        counts = ops.count[rows].astype(np.int64)
-        op = np.repeat(rows, counts)
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        row, within = numbered(ops.count[rows].astype(np.int64))
+        op = rows[row]
         parts.append((first[op] + within, op, np.full(len(op), writes)))
     cells, owners, flags = zip(*parts, strict=True)
     return np.concatenate(cells), np.concatenate(owners), np.concatenate(flags)

@@ -14,7 +14,7 @@ to each result are found by following it backwards through the transfers that re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -25,7 +25,7 @@ from opticcl.ir import IntArray, Op
 from opticcl.ir.collective import Holders
 from opticcl.ir.phases import ChunkEvents, MessagePart, Phase, PhaseRows, Steps
 
-__all__ = ["Orbit", "contributors", "copied_from", "free_digits", "holders_move", "num_orbits", "orbits", "played"]
+__all__ = ["Orbit", "contributors", "copied_from", "free_digits", "holders_move", "num_orbits", "orbits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,14 +36,12 @@ class Orbit:
         part: number of their part.
         unit, label: of the chunk that is played.
         chunk: its number among all.
-        size: chunks [count].
     """
 
     part: int
     unit: int
     label: IntArray
     chunk: int
-    size: int
 
 
 def moving_digits(steps: Steps, phases: range) -> tuple[bool, ...]:
@@ -66,14 +64,12 @@ def orbits(steps: Steps, phases: range) -> Iterator[Orbit]:
     moving, first_chunk, num_digits = moving_digits(steps, phases), 0, len(steps.space.radices)
     for number, part in enumerate(steps.parts):
         still = [d for d in part.digits if not moving[d]]
-        units, counts = np.unique(units_in_classes(steps, phases, number), return_counts=True)
-        for unit, many in zip(units.tolist(), counts.tolist(), strict=True):
-            size = many * (part.size // part.units) // prod(steps.space.radices[d] for d in still)
+        for unit in np.unique(units_in_classes(steps, phases, number)).tolist():
             for values in product(*(range(steps.space.radices[d]) for d in still)):
                 label = np.zeros(num_digits, np.int64)
                 label[still] = values
                 chunk = first_chunk + int(part.numbers(label[None, :], unit)[0])
-                yield Orbit(number, unit, label, chunk, size)
+                yield Orbit(number, unit, label, chunk)
         first_chunk += part.size
 
 
@@ -228,18 +224,6 @@ def _transfers_at(
             there &= (far % rows.step[:, d] == 0) & (far // rows.step[:, d] < rows.count[:, d])
     place, row = np.nonzero(there)
     return place, src[place, row], rows.op[row]
-
-
-def played(steps: Steps, orbit: Orbit, phases: range, folded: Sequence[bool] | None = None) -> ChunkEvents:
-    """Transfers that carry the chunk of an orbit in some phases.
-
-    Args:
-        steps: of the schedule.
-        orbit: of the chunk.
-        phases: that are played.
-        folded: digits in which all ranks count as the one of digit 0; None: none.
-    """
-    return steps.events(orbit.part, orbit.unit, orbit.label, phases, folded)
 
 
 def copied_from(events: ChunkEvents, num_places: int) -> tuple[int, IntArray]:

@@ -47,7 +47,7 @@ from opticcl.units import counted, format_seconds
 from opticcl.verify._table_data import check_result, due_ready_s
 from opticcl.verify._time_rows import path_latency_s
 from opticcl.verify.budget import check_budget
-from opticcl.verify.sweep import slack
+from opticcl.verify.sweep import runs_of, slack
 from opticcl.verify.time import rules_of
 
 __all__ = ["DeviceStates", "check_tables", "match_data"]
@@ -236,9 +236,9 @@ class _Judge:
     def check_settings(self) -> None:
         """Changes of a device follow each other, each in its slot; those of a job happen once."""
         rows, devices = self.tables.settings, self.devices
-        order = np.lexsort((rows.from_s, devices.row_key))
+        order, new = runs_of((devices.row_key,), (rows.from_s,))
+        same = ~new[1:]
         key, begin, done, value = devices.row_key[order], rows.from_s[order], devices.done_s[order], rows.value[order]
-        same = key[1:] == key[:-1]
         early = same & (begin[1:] <= done[:-1] - slack(done[:-1]))
         early |= same & (begin[1:] - begin[:-1] <= slack(begin[1:]))
         for at in np.flatnonzero(early)[:1]:
@@ -266,10 +266,9 @@ class _Judge:
             self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
         transmitter = self.netlist.groups[self.netlist.position[self.netlist.transmitter]]
         wavelength = np.where(d.sends, d.wavelength if transmitter.per_wavelength else 0, 0)
-        key = np.stack([d.sends, d.number, wavelength]).astype(np.int64)
-        order = np.lexsort((d.from_s, *key))
-        same = (key[:, order[1:]] == key[:, order[:-1]]).all(axis=0)
-        over = same & (d.until_s[order[:-1]] - d.from_s[order[1:]] > slack(d.until_s[order[:-1]]))
+        key = (d.sends, d.number, wavelength)
+        order, new = runs_of(key[::-1], (d.from_s,))
+        over = ~new[1:] & (d.until_s[order[:-1]] - d.from_s[order[1:]] > slack(d.until_s[order[:-1]]))
         for at in np.flatnonzero(over)[:1]:
             first, second = int(order[at]), int(order[at + 1])
             expected = f"nothing before {format_seconds(float(d.until_s[first]))}, the end of chunk {d.chunk_lo[first]}"

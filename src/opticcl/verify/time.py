@@ -47,7 +47,7 @@ from opticcl.verify._time_devices import (
 from opticcl.verify._time_images import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
 from opticcl.verify._time_light import busy_between, overlaps, too_short
 from opticcl.verify._time_rows import StoredRound, TimeRows
-from opticcl.verify.sweep import slack
+from opticcl.verify.sweep import runs_of, slack
 
 __all__ = ["TimeRules", "check_programme", "rules_of"]
 
@@ -315,10 +315,8 @@ class _Check:
         """Law 2 for devices that never change."""
         if not len(uses):
             return
-        order = np.argsort(uses.group, kind="stable")
-        group, setting = uses.group[order], uses.setting[order]
-        first = np.ones(len(order), bool)
-        first[1:] = group[1:] != group[:-1]
+        order, first = runs_of((uses.group,))
+        setting = uses.setting[order]
         wanted = setting[np.flatnonzero(first)][np.cumsum(first) - 1]
         missing = np.zeros(len(uses))
         missing[order] = np.where(setting != wanted, np.maximum(uses.end_s - uses.start_s, 2e-15)[order], 0.0)
