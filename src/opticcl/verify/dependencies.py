@@ -5,7 +5,7 @@
 3. In one such order, every cell is written before it is read (`read_before_written`), and every output cell ends with each
    contribution to its result exactly once (`contribution_missing`, `contribution_doubled`, `contribution_foreign`).
 
-Contributions are random 128-bit labels and a sum of contributions is the sum of their labels, as in `opticcl.verify.data`;
+Contributions are random 128-bit labels and a sum of contributions is the sum of their labels;
 for the results that are wrong the counts are computed exactly, by following the operations backwards.
 """
 
