@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import opticcl
+from opticcl.ir.limits import LIMITS
 
 SOURCE = Path(opticcl.__file__).parent
 BASE = {"errors", "interrupts", "units", "ir", "files", "kernels", "pairs", "registry"}
@@ -335,3 +336,88 @@ def test_no_test_writes_into_steps():
         for line in writes_into_columns(ast.parse(path.read_text("utf-8")))
     ]
     assert not found
+
+
+BOUNDED = {"schedule", "circuits", "routing", "simulate", "verify", "plans"}
+"""Packages whose numbers that bound rows, nodes, circuits, chunks or bytes stand in `opticcl.ir.limits`."""
+
+
+def _number(node: ast.expr) -> int:
+    """Value of a whole number or a power of two as it is written, 0 of everything else."""
+    try:
+        value = eval(compile(ast.Expression(node), "number", "eval"), {"__builtins__": {}})
+    except Exception:
+        return 0
+    return value if type(value) is int else 0
+
+
+def _is_limit(node: ast.expr) -> bool:
+    """Whether a number is large enough to bound a size: 256 or more, or written as a power of two."""
+    return _number(node) >= 256 or (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.LShift) and _number(node) > 0
+    )
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Constants of a module, each with its value."""
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name):
+                yield target.id, node.value
+            elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                yield from (
+                    (ast.unparse(name), value) for name, value in zip(target.elts, node.value.elts, strict=True)
+                )
+
+
+def unlisted_limits(path: Path) -> list[str]:
+    """Numbers of a file that bound sizes and are not in the table of limits.
+
+    A number that a kernel of the same file reads is part of the kernel; one of 2^31 or more in a comparison is the range of a
+    type.
+    """
+    tree = syntax_of(path)
+    read = {node.id for kernel, _ in _kernels(path) for node in ast.walk(kernel) if isinstance(node, ast.Name)}
+    found = [
+        f"{name} = {ast.unparse(value)}" for name, value in _constants(tree) if _is_limit(value) and name not in read
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            found += [ast.unparse(node) for side in sides if _is_limit(side) and _number(side) < 1 << 31]
+    return found
+
+
+def test_limits_stand_in_one_table():
+    """No number that bounds a size is written in the packages that evaluate plans."""
+    found = {str(path.relative_to(SOURCE)): unlisted_limits(path) for path in FILES if package_of(path) in BOUNDED}
+    assert not {path: numbers for path, numbers in found.items() if numbers}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("MOST = 256", 1),
+        ("MOST, LEAST = 1 << 4, 3", 1),
+        ("PIECES = (256, 512)", 0),
+        ("MOST = 255", 0),
+        ("if rows > 10_000: pass", 1),
+        ("if rows >= 1 << 31: pass", 0),
+        ('MOST = limit("rows.MOST")', 0),
+    ],
+)
+def test_numbers_that_bound_sizes_are_found(tmp_path, text, number):
+    """Constants of a module and comparisons, not lists of values or the ranges of types."""
+    (tmp_path / "rows.py").write_text(text)
+    assert len(unlisted_limits(tmp_path / "rows.py")) == number
+
+
+def test_every_limit_is_used_where_its_name_says():
+    """By one constant of that name, in a module of that name."""
+    used = {}
+    for path in FILES:
+        for name, value in _constants(syntax_of(path)):
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "limit":
+                used[value.args[0].value] = f"{path.stem.strip('_')}.{name.strip('_')}"
+    assert used == {name: name for name in LIMITS}

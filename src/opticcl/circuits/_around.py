@@ -21,12 +21,13 @@ from opticcl.circuits import Rounds
 from opticcl.circuits._order import farthest_first
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers, concatenate_circuits
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 
 __all__ = ["around", "cells_of", "cells_start"]
 
-MOST_CELLS = 1 << 25  # of the ways that are tried in a step
-WIDEST = 1 << 30
+MOST_CELLS = limit("around.MOST_CELLS")
+WIDEST = limit("around.WIDEST")
 
 
 class _Ways(NamedTuple):

@@ -16,12 +16,12 @@ import numpy as np
 
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits
+from opticcl.ir.limits import limit
 from opticcl.pairs import Pairs, among, distinct
 
 __all__ = ["hold", "pairs_of", "standing", "union_of"]
 
-MOST_HELD = 1 << 20
-"""Circuits of all classes of steps together, idle ones included, up to which they are held [count]."""
+MOST_HELD = limit("hold.MOST_HELD")
 
 
 def hold(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:

@@ -22,12 +22,13 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.routing.assign import edge_colouring, first_fit
 
 __all__ = ["Lasers", "lasers_by_colour", "lasers_by_number", "lasers_by_offset", "only_alive", "relit", "usable_first"]
 
-MOST_COLOURS = 1 << 25  # (node, colour) pairs of an edge colouring: 0.25 GB
+MOST_COLOURS = limit("lasers.MOST_COLOURS")
 
 
 class Lasers(NamedTuple):

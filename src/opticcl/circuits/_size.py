@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from opticcl.errors import TooLargeError
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.limits import limit
 from opticcl.units import format_bytes
 
 __all__ = ["MOST_BYTES", "decline_too_many"]
 
-MOST_BYTES = 1 << 30
-"""Of the circuits of a step, and of what finds them."""
+MOST_BYTES = limit("size.MOST_BYTES")
 
 
 def decline_too_many(fabric: Fabric, schedule: Schedule, bytes_each: int) -> None:

@@ -44,6 +44,7 @@ from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
@@ -57,13 +58,13 @@ from opticcl.units import format_bytes
 
 __all__ = ["row_column_routes", "split_by_waveguides"]
 
-MOST_HOPS = 1 << 27  # of a step
+MOST_HOPS = limit("lightpath.MOST_HOPS")
 BYTES_A_HOP = 12  # of a path, and the circuit that it belongs to
 MOST_KEPT = 64  # steps whose routes are remembered
 MOST_DIVIDED = 8  # steps whose rounds are remembered, 8 bytes a circuit
-LONG_HOPS = 1 << 20  # of a step from which on its rounds are remembered
-MOST_CLASSES = 1 << 14  # classes of steps whose lasers follow from each other
-MOST_SPREAD = 1 << 14  # circuits up to which laser sets are spread
+LONG_HOPS = limit("lightpath.LONG_HOPS")
+MOST_CLASSES = limit("lightpath.MOST_CLASSES")
+MOST_SPREAD = limit("lightpath.MOST_SPREAD")
 
 STANDING = ("disjoint_trees", "de_bruijn")
 """Trees whose circuits are set once."""

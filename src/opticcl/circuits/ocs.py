@@ -18,13 +18,13 @@ from opticcl.circuits._size import decline_too_many
 from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.routing.assign import edge_colouring
 from opticcl.schedule.digit_shifts import held_shifts
 
 __all__ = ["MOST_HOPS", "links_of_shift", "ocs"]
 
-MOST_HOPS = 1 << 24
-"""Links that the circuits of one step pass at most, together [count]."""
+MOST_HOPS = limit("ocs.MOST_HOPS")
 
 BYTES_A_TRANSFER = 104
 """Pairs and their colours, 64 bytes, and a circuit of one hop."""

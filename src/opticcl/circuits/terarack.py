@@ -29,6 +29,7 @@ from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
@@ -41,7 +42,7 @@ from opticcl.schedule.wavelength_exchange import (
 from opticcl.schedule.wrht import Tree, WrhtPhase, sides, tree, wraps
 from opticcl.units import format_bytes
 
-MAX_SEGMENTS = 1 << 22  # used in one step; first fit tries each of them for each wavelength
+MAX_SEGMENTS = limit("terarack.MAX_SEGMENTS")
 BYTES_A_SEGMENT = 16  # of a path, twice as numbers of 32 bits and once as one of 64
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 
 __all__ = ["closed_order"]
 
@@ -16,8 +17,7 @@ Linked = Callable[[IntArray, IntArray], npt.NDArray[np.bool_]]
 
 MOST_GAPS = 8
 """Gaps at which the order is cut, in both directions, before the search gives up."""
-MOST_PATHS = 256
-"""Paths with other ends that are tried for each gap and direction."""
+MOST_PATHS = limit("closed_order.MOST_PATHS")
 
 
 def closed_order(order: IntArray, linked: Linked) -> IntArray | None:

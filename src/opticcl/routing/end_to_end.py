@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 
 __all__ = ["EndToEnd", "end_to_end"]
 
-MOST_MOVES = 100_000
-"""Paths that look for a colour in one search by ejection [count]."""
+MOST_MOVES = limit("end_to_end.MOST_MOVES")
 
 TENURE = 40
 """Least number of moves for which a path does not take back a colour that it lost [count]."""

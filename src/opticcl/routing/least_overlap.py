@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 from opticcl.routing._kernels import rip_up_and_reroute
 from opticcl.routing.bounds import cut_bound
 from opticcl.routing.grid import Grid, Routes, max_overlap
@@ -25,9 +26,9 @@ from opticcl.routing.paths import open_dimension_order
 __all__ = ["least_overlap"]
 
 MAX_TILE_VISITS = 1e8  # tiles that one local search may visit: about 5 s
-MAX_PASSES = 600
-PATIENCE = 300  # passes without a better result
-MAX_PROGRAMME_SIZE = 1 << 18  # circuits times tiles up to which the linear programme is solved
+MAX_PASSES = limit("least_overlap.MAX_PASSES")
+PATIENCE = limit("least_overlap.PATIENCE")
+MAX_PROGRAMME_SIZE = limit("least_overlap.MAX_PROGRAMME_SIZE")
 NUM_DRAWS = 20  # roundings of its solution
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 
 __all__ = ["balance_laser_sets"]
 
-MAX_MOVES = 20_000_000  # hops of circuits moved from set to set: about 0.2 s
+MAX_MOVES = limit("sharing.MAX_MOVES")
 
 
 def balance_laser_sets(

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from opticcl.ir import Fabric, IntArray
+from opticcl.ir.limits import limit
 
 __all__ = [
     "MOST_TRANSFERS",
@@ -24,7 +25,7 @@ __all__ = [
     "reason_not_shaped",
 ]
 
-MOST_TRANSFERS = 1 << 24  # transfers of a step: about 300 MB
+MOST_TRANSFERS = limit("grid.MOST_TRANSFERS")
 
 
 class SizeLimit(str):

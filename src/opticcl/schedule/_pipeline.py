@@ -17,9 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.ir import IntArray, Op
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 
-MOST_PIECES = 1 << 20  # of a message, on all trees together
+MOST_PIECES = limit("pipeline.MOST_PIECES")
 
 
 @dataclass(frozen=True)

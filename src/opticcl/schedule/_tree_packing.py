@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.schedule._links_left import LinksLeft
 
@@ -27,8 +28,7 @@ LEAST_COST = 0.02
 KNOWN, KNOWN_SPREAD = 256, 7919.0
 FIRST_STEEPNESS, LAST_STEEPNESS = 4.0, 60.0
 MOST_PASSES, FEWEST_PASSES = 60, 4
-WORK = 2_000_000
-"""Visits of links that a search may take, beyond the fewest passes [count]."""
+WORK = limit("tree_packing.WORK")
 
 Floats = npt.NDArray[np.float64]
 

@@ -36,6 +36,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import IntArray, Op
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps, join
 
 __all__ = ["Visit", "levels", "visits", "walk"]
@@ -103,8 +104,7 @@ Listed = Literal["part", "digit", "row"]
 Pieces = Callable[[int, int], int]
 """(part, stage) -> pieces that its blocks are cut into [count]."""
 
-KEPT_RANKS = 4096
-"""Up to which steps are kept; those of more, and what follows from them, take megabytes."""
+KEPT_RANKS = limit("walk.KEPT_RANKS")
 
 
 def walk(

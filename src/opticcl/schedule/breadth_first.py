@@ -36,6 +36,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
@@ -45,8 +46,8 @@ from opticcl.units import Shape
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
 MOST_DIMENSIONS = 6
 MOST_SLICES = 24  # of a block
-MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
-MOST_TRIED = 1 << 22  # transfers of all distinct steps that a search evaluates
+MOST_CHUNKS = limit("breadth_first.MOST_CHUNKS")
+MOST_TRIED = limit("breadth_first.MOST_TRIED")
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:

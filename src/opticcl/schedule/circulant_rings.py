@@ -38,6 +38,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps, join
 from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
@@ -48,8 +49,8 @@ __all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
-MOST_TRIED = 1 << 20  # transfers of all distinct steps that a search evaluates
-MOST_TRIED_MOVES = 1 << 21  # the same of an all-to-all, which has no other algorithm as fast
+MOST_TRIED = limit("circulant_rings.MOST_TRIED")
+MOST_TRIED_MOVES = limit("circulant_rings.MOST_TRIED_MOVES")
 
 
 def accepts(

@@ -28,6 +28,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
@@ -37,7 +38,7 @@ from opticcl.units import Shape
 __all__ = ["COLLECTIVES", "digit_shifts", "held_shifts", "prime_factors", "shift_steps"]
 
 COLLECTIVES = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce")
-MOST_STEPS = 1 << 14
+MOST_STEPS = limit("digit_shifts.MOST_STEPS")
 
 
 def prime_factors(number: int) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, grid_of, reason_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
@@ -38,7 +39,7 @@ from opticcl.units import Shape
 __all__ = ["disjoint_trees", "spanning_trees"]
 
 PIECES = (1, 2, 4, 8, 12, 16, 24, 36, 48, 64, 96, 128)  # at most 3 % from the best number up to 128
-MOST_ROWS_TRIED = 1 << 22  # transfers of the steps that a search evaluates
+MOST_ROWS_TRIED = limit("disjoint_trees.MOST_ROWS_TRIED")
 
 
 def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple[int, ...] | None = None) -> str | None:

@@ -23,6 +23,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
@@ -32,9 +33,9 @@ __all__ = ["chains", "hub_chains"]
 
 PIECES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048)
 DEEPEST = 128  # chains that a search evaluates: each stage of the beginning and of the end is a class of steps
-MOST_TRIED = 1 << 20  # transfers of all distinct steps of a candidate
-MOST_LONG_PIECES = 4096  # of one chain of all nodes each way, which pays for gigabytes
-MOST_TRIED_LONG = 1 << 22
+MOST_TRIED = limit("hub_chains.MOST_TRIED")
+MOST_LONG_PIECES = limit("hub_chains.MOST_LONG_PIECES")
+MOST_TRIED_LONG = limit("hub_chains.MOST_TRIED_LONG")
 
 
 def accepts(

@@ -26,12 +26,13 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, Op, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import MessagePart, Phase, PhaseRows, Space, Steps, join, part
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
-MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
+MOST_CHUNKS = limit("loop_back_rings.MOST_CHUNKS")
 
 
 def accepts(collective: Request, fabric: Fabric, rings: int | None = None) -> str | None:

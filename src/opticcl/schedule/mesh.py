@@ -22,6 +22,7 @@ import numpy as np
 
 from opticcl.collective import ROOTED, Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, reason_any_not_linked
@@ -29,7 +30,7 @@ from opticcl.schedule._walk import visits, walk
 
 __all__ = ["mesh"]
 
-SEARCHED_TRANSFERS = 1 << 18  # transfers of a step: 512 nodes, all to all
+SEARCHED_TRANSFERS = limit("mesh.SEARCHED_TRANSFERS")
 OF_ALL = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce", "barrier")
 WHOLE = ("broadcast", "reduce", "barrier")  # every transfer carries the whole message
 

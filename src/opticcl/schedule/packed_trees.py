@@ -27,6 +27,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule._links_left import LinksLeft, joins_all, links_left
@@ -35,6 +36,7 @@ from opticcl.schedule._tree_packing import Forest, below, busiest, in_turns, pac
 
 __all__ = ["forwarding_variants", "packed_trees"]
 
+MOST_PIECES = limit("packed_trees.MOST_PIECES")
 MOST_NODES = 128
 MOST_NODES_OF_TURNS = 36
 """With turns every step is different: there are many to plan."""
@@ -70,8 +72,8 @@ def accepts(
     n = fabric.num_nodes
     if not 1 < n <= MOST_NODES:
         return SizeLimit(f"{n:,} nodes are not 2 to {MOST_NODES}")
-    if not 1 <= pipeline <= 1 << 12:
-        return f"pipeline={pipeline} is not 1 to 4,096"
+    if not 1 <= pipeline <= MOST_PIECES:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
     if stagger and (n > MOST_NODES_OF_TURNS or collective.name == "all_to_all"):
         return f"stagger=true is for up to {MOST_NODES_OF_TURNS} nodes, and not for all_to_all"
     if trees and not (stagger and collective.name == "all_reduce" and 0 < trees <= MOST_TREES):

@@ -30,6 +30,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit
@@ -40,7 +41,7 @@ from opticcl.units import Shape
 __all__ = ["Rails", "rails", "rails_of"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
-MOST_NODES = 1 << 16
+MOST_NODES = limit("rails.MOST_NODES")
 WAYS = (1, -1)  # to the nodes ahead, and to those back
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Phase, Space, Steps
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._walk import Visit, walk
@@ -45,7 +46,7 @@ _SPREAD = {
 _COLLECT = ("all_reduce", "all_gather", "gather", "reduce", "broadcast")
 _WALKED = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 _FROM_ROOT, _TO_ROOT = ("scatter", "broadcast"), ("gather", "reduce")
-_MOST_STAGES = 4096
+_MOST_STAGES = limit("ramp.MOST_STAGES")
 
 
 def phases(maps: Geometry, collective: str, whole: bool = False) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Op, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit, reason_not_linked
@@ -28,8 +29,8 @@ from opticcl.schedule._walk import visits, walk
 ROUND = ("all_reduce", "barrier", "reduce_scatter", "all_gather", "all_to_all")  # all nodes do the same
 CHAIN = ("broadcast", "reduce", "scatter", "gather")  # from the root, or to it
 TWO_CLASSES = ("all_reduce", "barrier", "reduce_scatter", "all_gather")  # at most two classes of steps
-MOST_ROWS = 1 << 26  # transfers of a schedule of distinct steps: some seconds to evaluate
-MOST_NODES_TRIED = 512  # nodes of such a schedule in a search for the fastest plan
+MOST_ROWS = limit("ring.MOST_ROWS")
+MOST_NODES_TRIED = limit("ring.MOST_NODES_TRIED")
 
 
 def accepts(collective: Request, fabric: Fabric, pipeline: int | None = None) -> str | None:

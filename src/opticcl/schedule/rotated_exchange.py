@@ -32,13 +32,14 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked
 from opticcl.schedule._walk import Style, Visit, walk
 from opticcl.units import Shape
 
-MOST_ROWS_TRIED = 1 << 21  # transfers of all steps of a candidate of a search
+MOST_ROWS_TRIED = limit("rotated_exchange.MOST_ROWS_TRIED")
 
 
 def accepts(

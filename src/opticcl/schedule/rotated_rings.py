@@ -34,6 +34,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
@@ -41,8 +42,8 @@ from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "barrier")
-MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
-MOST_ROWS = 1 << 20  # transfers of an all-reduce with cut blocks, whose steps are listed one by one
+MOST_CHUNKS = limit("rotated_rings.MOST_CHUNKS")
+MOST_ROWS = limit("rotated_rings.MOST_ROWS")
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:

@@ -45,7 +45,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.limits import MOST_LISTED, limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
@@ -80,8 +80,7 @@ _PHASES = {
 _SEARCHED_CLASSES = (2, 4, 8)
 """Classes of places that a search tries: on 65,536 nodes they gain up to 28, 12 and 5 %, more classes 3 % at most."""
 
-MOST_CHUNKS = 1 << 24
-"""Of a message, all nodes and parts of their blocks together: 256 parts on 65,536 nodes [count]."""
+MOST_CHUNKS = limit("skewed_exchange.MOST_CHUNKS")
 
 
 class SkewedExchange(NamedTuple):

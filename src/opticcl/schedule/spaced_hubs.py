@@ -29,6 +29,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
@@ -40,7 +41,7 @@ HALVES = (2, 3, 4, 5)
 BOTH_WAYS = (3, 4, 6, 9)
 MANY_PIECES = (1024, 2048)  # of two levels, whose share of gigabytes they are for
 DEEPEST = 128  # steps of a piece of a schedule that a search evaluates
-MOST_TRIED = 1 << 21  # transfers of all distinct steps of a candidate
+MOST_TRIED = limit("spaced_hubs.MOST_TRIED")
 
 HubLinks = tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]
 """Child, parent, tree, depth of the child, level and direction of each link (0: ahead, 1: back), int64 (links,) each."""

@@ -31,6 +31,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
@@ -43,7 +44,7 @@ COLLECTIVES = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gathe
 ROOTED = ("broadcast", "reduce")
 BLOCKS = ("reduce_scatter", "all_gather")
 PIECES = (1, 2, 3, 4, 6, 8)
-MOST_EXCHANGING = 512  # nodes of the last level: their exchange has the square of it in transfers
+MOST_EXCHANGING = limit("standing_tree.MOST_EXCHANGING")
 
 
 def accepts(

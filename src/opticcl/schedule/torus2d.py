@@ -22,6 +22,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit, grid_of, reason_not_linked
@@ -29,7 +30,7 @@ from opticcl.schedule._walk import visits, walk
 from opticcl.units import Shape
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all")
-MOST_ROWS = 1 << 26  # transfers of an all-to-all, whose steps are all distinct
+MOST_ROWS = limit("torus2d.MOST_ROWS")
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None) -> str | None:

@@ -26,14 +26,15 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, both_ways, num_chunks, variants_in_pieces
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.units import Shape
 
-MOST_CHUNKS = 1 << 24  # of a schedule: 128 MB for each permutation of them
-MOST_TRIED = 1 << 16  # transfers of a dimension in a step that a search evaluates
+MOST_CHUNKS = limit("torus_all_ports.MOST_CHUNKS")
+MOST_TRIED = limit("torus_all_ports.MOST_TRIED")
 
 
 def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None = None, pieces: int = 1) -> str | None:

@@ -35,6 +35,7 @@ from opticcl.fabrics.oddl import Oddl
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.fabrics.torus import Torus
 from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, long_sides, reason_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
@@ -43,7 +44,7 @@ from opticcl.units import Shape
 __all__ = ["torus_spanning_trees", "torus_trees"]
 
 PIECES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)  # at most 3 % from the best number in between
-MOST_ROWS_TRIED = 1 << 19  # transfers of the steps that differ, of one number of pieces
+MOST_ROWS_TRIED = limit("torus_trees.MOST_ROWS_TRIED")
 
 
 def accepts(

@@ -37,6 +37,7 @@ import numpy.typing as npt
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir.limits import limit
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked
 from opticcl.schedule._pipeline import Pipeline
@@ -48,7 +49,7 @@ DOWN = ("broadcast", "scatter", "all_reduce", "barrier", "reduce_scatter", "all_
 BLOCKS_UP, BLOCKS_DOWN = ("gather", "all_gather"), ("scatter", "reduce_scatter")
 PIECES = (1, 2, 4, 8, 16, 32)
 NUM_ORDERS = 16  # of which the best is taken
-MOST_NODES = 1 << 17
+MOST_NODES = limit("twisted_grid.MOST_NODES")
 
 
 class TwistedTree(NamedTuple):

@@ -24,12 +24,13 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, Schedule
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
 from opticcl.schedule import NotTried, register_algorithm
 from opticcl.schedule._both_ways import COLLECTIVES, both_ways, variants_in_pieces
 from opticcl.schedule._grid import MOST_TRANSFERS, reason_not_linked
 
-MOST_TRIED = 1 << 18  # transfers of a step that a search evaluates
+MOST_TRIED = limit("two_sided_ring.MOST_TRIED")
 
 
 def accepts(collective: Request, fabric: Fabric, pieces: int = 1) -> str | None:

@@ -24,12 +24,13 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.limits import limit
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "arcs", "channels", "exchange_wavelengths", "lap_of"]
 
 CLOCKWISE, COUNTER_CLOCKWISE = 0, 1
-MAX_STEPS = 1 << 16
+MAX_STEPS = limit("wavelength_exchange.MAX_STEPS")
 
 HALVES = {  # operations on a block that its receiver, or its sender, owns
     "all_to_all": (Op.MOVE,),

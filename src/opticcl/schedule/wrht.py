@@ -46,6 +46,7 @@ from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.light import Limit
+from opticcl.ir.limits import limit
 from opticcl.optics.limits import counted
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, channels, exchange_wavelengths, lap_of
@@ -64,8 +65,7 @@ __all__ = [
     "wrht",
 ]
 
-ALL_SIZES_UP_TO = 4096
-"""Nodes of a ring up to which every group size is evaluated for the limits of a light budget."""
+ALL_SIZES_UP_TO = limit("wrht.ALL_SIZES_UP_TO")
 
 Variant = Literal["optimal", "published"]
 

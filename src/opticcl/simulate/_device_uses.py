@@ -11,11 +11,11 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.limits import limit
 
 __all__ = ["MOST_MEMBERS", "DeviceUses", "Devices"]
 
-MOST_MEMBERS = 1 << 27
-"""Devices of a machine whose settings are followed one by one [count]."""
+MOST_MEMBERS = limit("device_uses.MOST_MEMBERS")
 
 
 @dataclass(frozen=True, slots=True)

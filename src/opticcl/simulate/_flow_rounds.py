@@ -8,6 +8,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Timeline, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.programme import Programme
 from opticcl.simulate._flow_classes import quotient
 from opticcl.simulate.barrier_programme import programme_with_barriers
@@ -24,7 +25,7 @@ from opticcl.simulate.traffic import Recorder
 
 __all__ = ["flow_programme", "simulate_flows"]
 
-QUOTIENT_FLOWS = 4096  # smaller steps are simulated flow by flow
+QUOTIENT_FLOWS = limit("flow_rounds.QUOTIENT_FLOWS")
 
 
 def simulate_flows(

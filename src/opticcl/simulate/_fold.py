@@ -20,6 +20,7 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
+from opticcl.ir.limits import limit
 
 __all__ = ["Folded", "FoldedStep", "StepToFold", "device_settings", "fold", "numbered"]
 
@@ -27,8 +28,7 @@ __all__ = ["Folded", "FoldedStep", "StepToFold", "device_settings", "fold", "num
 Touched = tuple[IntArray, IntArray | None]
 """Of each circuit of a round: a resource or a device, and how it is set (None: not)."""
 
-MOST_KINDS = 1 << 12
-"""Kinds of transfers of a step [count]."""
+MOST_KINDS = limit("fold.MOST_KINDS")
 
 
 class StepToFold(NamedTuple):

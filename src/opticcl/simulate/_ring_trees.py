@@ -7,13 +7,14 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 
 __all__ = ["MOST_POSITIONS", "ring_tree_lengths"]
 
-MOST_POSITIONS = 1 << 16
+MOST_POSITIONS = limit("ring_trees.MOST_POSITIONS")
 FAR = 1 << 40  # segments, more than any tree has
-MOST_WORK = 1 << 23  # with more levels than this allows, the least length is taken
+MOST_WORK = limit("ring_trees.MOST_WORK")
 
 
 @lru_cache(maxsize=16)

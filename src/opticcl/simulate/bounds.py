@@ -14,6 +14,7 @@ import numpy.typing as npt
 from opticcl.assumptions import Assumptions
 from opticcl.ir import Collective, Fabric, IntArray, Schedule
 from opticcl.ir.capacity import Axis, Cut
+from opticcl.ir.limits import limit
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
 from opticcl.simulate.facts import ScheduleFacts, StepEnds, circuits_at_once
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
@@ -243,7 +244,7 @@ REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 ON_RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """Trees join all ranks."""
 PATH = "latency of the longest path"
-MOST_STEPS = 4096
+MOST_STEPS = limit("bounds.MOST_STEPS")
 ROUNDING = 1e-9
 
 Starts = Literal["steps", "data", "devices"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray, ProgressCallback
+from opticcl.ir.limits import limit
 from opticcl.simulate import _packet_kernels as kernels
 from opticcl.simulate.dependencies import Dependencies
 from opticcl.simulate.guards import EventLimit
@@ -15,8 +16,8 @@ from opticcl.simulate.options import PacketOptions
 
 __all__ = ["CellFlows", "CellLinks", "CellResult", "run_cells"]
 
-SLICE = 1 << 20  # events between two checks for an interrupt
-FIRST_CELLS = 1 << 12
+SLICE = limit("cells.SLICE")
+FIRST_CELLS = limit("cells.FIRST_CELLS")
 TICKS_S = (1e-15, 1e-12, 1e-9)  # the finest in which all times are below 2**62
 
 

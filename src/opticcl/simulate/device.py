@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback, Timeline
+from opticcl.ir.limits import limit
 from opticcl.ir.programme import Programme
 from opticcl.simulate.bounds import moved_share
 from opticcl.simulate.engines import SimulationResult, register_engine
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run_device", "timeline_of_long_run"]
 
-LARGE_CHUNKS, LARGE_RANKS = 1 << 20, 1 << 14
-"""(rank, chunk) pairs, ranks: from either on, long runs of steps are not followed step by step [count]."""
+LARGE_CHUNKS = limit("device.LARGE_CHUNKS")
+LARGE_RANKS = limit("device.LARGE_RANKS")
 
 
 def make_programme(

@@ -18,7 +18,7 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.limits import MOST_LISTED
+from opticcl.ir.limits import MOST_LISTED, limit
 from opticcl.ir.phase_rows import Space, StepFunction
 from opticcl.ir.phases import Steps
 from opticcl.pairs import Pairs
@@ -40,8 +40,7 @@ __all__ = [
 ]
 
 
-RANKS_TO_LIST = 1 << 10
-"""Whose transfers are listed in the time in which those of one rank are found [count]."""
+RANKS_TO_LIST = limit("facts.RANKS_TO_LIST")
 
 
 @dataclass(frozen=True, slots=True)

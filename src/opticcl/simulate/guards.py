@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Timeline
+from opticcl.ir.limits import limit
 
 __all__ = [
     "MOST_CIRCUITS",
@@ -14,8 +15,7 @@ __all__ = [
     "refuse_links",
 ]
 
-MOST_CIRCUITS = 1 << 24
-"""Circuits that the tables of a programme hold [count]."""
+MOST_CIRCUITS = limit("guards.MOST_CIRCUITS")
 
 _ROUNDING = 1e-9  # relative; a sum of many steps may end this far below the bound
 

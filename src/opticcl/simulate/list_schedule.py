@@ -18,6 +18,7 @@ import numpy.typing as npt
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, ProgressCallback, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.programme import ControlTimes, DeviceTable
 from opticcl.ir.signals import signals_of
 from opticcl.simulate import _list_kernels as kernels
@@ -37,8 +38,7 @@ _READ: Any = kernels.read_chunks
 _PLACE: Any = kernels.place_items
 _WRITE: Any = kernels.write_chunks
 
-MOST_CHUNKS = 1 << 24
-"""(rank, chunk) pairs whose data is followed [count]."""
+MOST_CHUNKS = limit("list_schedule.MOST_CHUNKS")
 
 
 class ClassOfSteps(NamedTuple):

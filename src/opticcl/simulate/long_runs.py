@@ -26,6 +26,7 @@ import numpy as np
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, Timeline, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable
 from opticcl.simulate._device_uses import DeviceUses
 from opticcl.simulate._fold import Folded, FoldedStep, StepToFold, device_settings, fold
@@ -44,12 +45,10 @@ LEAST_RUN = 8
 MOST_OTHERS = 64
 """Steps outside of the run [count]."""
 
-MOST_TRIED = 256
-"""Steps of the run that are scheduled before it is given up [count]."""
+MOST_TRIED = limit("long_runs.MOST_TRIED")
 
 
-MOST_HELD = 1 << 20
-"""(kind of rank, chunk) pairs whose data is followed [count]."""
+MOST_HELD = limit("long_runs.MOST_HELD")
 
 
 class _Run(NamedTuple):

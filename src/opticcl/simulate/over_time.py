@@ -11,12 +11,13 @@ from dataclasses import fields
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, IntArray, Transfers
+from opticcl.ir.limits import limit
 from opticcl.simulate.bottleneck import full_rate, uses
 from opticcl.simulate.traffic import TransferTimes
 
 __all__ = ["busy_over_time"]
 
-MAX_TIMES = 1 << 21  # transfers of repeated steps that are placed one by one
+MAX_TIMES = limit("over_time.MAX_TIMES")
 
 
 def busy_over_time(

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray
+from opticcl.ir.limits import limit
 from opticcl.simulate._leg_kernels import longest_rows, sum_of_legs
 from opticcl.simulate.latency import PathLatency
 
 __all__ = ["RouteLegs"]
 
-LONGEST = 1 << 8  # routes that are evaluated link by link, of those that take longest
+LONGEST = limit("pieces.LONGEST")
 ROUNDING = 1e-9  # relative; sums in another order differ by less
 
 

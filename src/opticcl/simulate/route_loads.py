@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray, Transfers
+from opticcl.ir.limits import limit
 from opticcl.simulate.latency import PathLatency
 
 __all__ = ["RouteLoads", "StepLoads"]
 
-AT_ONCE = 1 << 16
+AT_ONCE = limit("route_loads.AT_ONCE")
 
 
 @dataclass(slots=True)

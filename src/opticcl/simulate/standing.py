@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.limits import limit
 
 __all__ = ["Standing", "all_within", "circuit_numbers"]
 
 LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
 SPARSE = 8  # a table of all devices may have this many entries for each that is set
 KEPT = 4  # rounds whose circuits are known to stand
-MOST_SETTINGS = 1 << 20  # of a round that are kept
+MOST_SETTINGS = limit("standing.MOST_SETTINGS")
 ENDS = ("src", "dst", "port")
 CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
 

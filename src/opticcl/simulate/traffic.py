@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.ir.limits import limit
 from opticcl.simulate.links import Links
 
 __all__ = ["Recorder", "Traffic", "TransferTimes"]
 
-MAX_ROWS = 1 << 20
-"""Transfers that are recorded one by one [count]."""
+MAX_ROWS = limit("traffic.MAX_ROWS")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray, Op
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import ChunkEvents
 from opticcl.ir.tables import Tables
 from opticcl.verify.explain import contributions_of
@@ -22,10 +23,8 @@ __all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s"]
 FloatArray = npt.NDArray[np.float64]
 Report = Callable[..., None]
 
-MOST_CHUNKS = 1 << 24
-"""(rank, chunk) pairs whose data is followed [count]."""
-MOST_CHUNK_ROWS = 1 << 26
-"""Chunks that all transfers carry [count]."""
+MOST_CHUNKS = limit("table_data.MOST_CHUNKS")
+MOST_CHUNK_ROWS = limit("table_data.MOST_CHUNK_ROWS")
 
 
 class Arrived(NamedTuple):
@@ -240,7 +239,9 @@ def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Repo
     starts, rows = rows_by_chunk(lo, n, np.ones(len(n), np.int32), 0, c.num_chunks)
     before, after = (columns_of(who, np.arange(c.num_chunks), c.num_ranks) for who in (c.before, c.after))
     sums, places = c.reduces or c.keeps_apart, c.num_ranks + len(t.src)
-    _, wrong, results, _ = play_events(events, starts, rows, before, after, sums, c.num_ranks, num_places=places)
+    _, wrong, results, _ = play_events(
+        events, starts, rows, before, after, sums=sums, num_ranks=c.num_ranks, num_places=places
+    )
     if results:
         rank = int(wrong[wrong >= 0].min())
         chunk = int(np.flatnonzero(wrong == rank)[0])

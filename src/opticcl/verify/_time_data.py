@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import IntArray, Op, Transfers
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.verify._time_rows import Copy, StoredStep, TimeRows
 from opticcl.verify.sweep import levels, numbered, runs_of, slack
@@ -25,14 +26,11 @@ __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
-WINDOW = 1 << 22
-"""(rank, chunk) pairs that are replayed together [count]."""
+WINDOW = limit("time_data.WINDOW")
 
-MOST_REPLAYED = 1 << 31
-"""(transfer, chunk) pairs of the largest schedule that is replayed [count]."""
+MOST_REPLAYED = limit("time_data.MOST_REPLAYED")
 
-MOST_SUMS = 1 << 25
-"""Sums of a repeated step that are followed one by one [count]."""
+MOST_SUMS = limit("time_data.MOST_SUMS")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
+from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import Tables
 from opticcl.verify.sweep import numbered
@@ -31,8 +32,7 @@ __all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
-MOST_COPIED = 1 << 24
-"""Rows of a table of a programme that are copied for steps that the plan does not repeat [count]."""
+MOST_COPIED = limit("time_rows.MOST_COPIED")
 
 
 @dataclass(frozen=True, slots=True)

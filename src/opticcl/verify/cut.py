@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from opticcl.ir import Fabric, IntArray, Violation
+from opticcl.ir.limits import limit
 
 __all__ = ["check_cut"]
 
-PAIRS_AT_ONCE = 1 << 12
+PAIRS_AT_ONCE = limit("cut.PAIRS_AT_ONCE")
 
 
 def check_cut(fabric: Fabric, inside: IntArray) -> tuple[Violation, ...]:

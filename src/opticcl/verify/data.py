@@ -29,7 +29,7 @@ from opticcl.ir import (
     no_progress,
 )
 from opticcl.ir.collective import Holders
-from opticcl.ir.limits import CHUNKS_CARRIED, EVENTS_TOGETHER
+from opticcl.ir.limits import CHUNKS_CARRIED, EVENTS_TOGETHER, limit
 from opticcl.ir.phases import ChunkEvents, PhaseRows, Steps
 from opticcl.verify.explain import explained
 from opticcl.verify.malformed import first_malformed, first_malformed_row, parts_of
@@ -52,8 +52,7 @@ __all__ = ["DataReport", "check_data", "never_too_large"]
 SHOWN = 8
 """Wrong chunks that are explained one by one."""
 
-CHUNKS_AS_A_PHASE = 5000
-"""That are listed and played in about the time in which the transfers of one chunk are found in one phase [count]."""
+CHUNKS_AS_A_PHASE = limit("data.CHUNKS_AS_A_PHASE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +320,9 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
         block = np.arange(first, last)
         before, after = (columns_of(who, block, c.num_ranks) for who in (half.before, half.after))
         apart = c.keeps_apart and half.sums
-        result = play_events(events, starts, rows, before, after, half.sums, c.num_ranks, apart=apart, stale=half.stale)
+        result = play_events(
+            events, starts, rows, before, after, sums=half.sums, num_ranks=c.num_ranks, apart=apart, stale=half.stale
+        )
         found.add_played(result, events, rows, block, None)
         progress("follow the data", last, c.num_chunks)
     return DataReport(found.violations(), len(every), len(wanted), True, "every chunk played", found.notes())

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from opticcl.ir import IntArray, ProgressCallback, Verdict, Violation, no_progress
 from opticcl.ir.dependency_graph import DependencyGraph, Operations
+from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.verify.sweep import numbered
 
@@ -26,7 +27,7 @@ __all__ = ["topological_order", "verify_graph"]
 SHOWN = 4  # names in a message, and results that are explained
 DEEP = 2  # messages that wait on a connection, above which a note says so [count]
 
-_MANY = 1 << 40  # contributions above which a count is not distinguished [count]
+_MANY = limit("dependencies.MANY")
 
 
 def verify_graph(graph: DependencyGraph, *, seed: int = 0, progress: ProgressCallback = no_progress) -> Verdict:

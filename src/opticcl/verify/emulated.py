@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opticcl.ir import CircuitPlan, ProgressCallback, Violation, no_progress
+from opticcl.ir.limits import limit
 from opticcl.ir.netlist import Netlist
 from opticcl.optics.decibels import db_of_ratio
 from opticcl.optics.plan_light import PlanLight, PlanRound
@@ -24,8 +25,8 @@ NEEDED = frozenset(
 """Rules of `verify.light` without which a circuit has no ends or no path, so that there is no light to follow."""
 
 
-FEW_SIGNALS, FEW_INPUTS = 20_000, 1 << 20
-"""Of a plan that is followed in passing, and input ports of the elements of its machine [count]."""
+FEW_SIGNALS = limit("emulated.FEW_SIGNALS")
+FEW_INPUTS = limit("emulated.FEW_INPUTS")
 
 
 def few_signals(plan: CircuitPlan) -> bool:

@@ -29,13 +29,13 @@ from opticcl.ir import (
     concatenate_transfers,
 )
 from opticcl.ir.epochs import EpochGrants, EpochRequest
+from opticcl.ir.limits import limit
 from opticcl.verify.light import check_slot
 from opticcl.verify.sweep import Cells, cells_of
 
 __all__ = ["EpochJudge"]
 
-MOST_CANDIDATES = 1 << 20
-"""Circuits that are tried at a time [count]."""
+MOST_CANDIDATES = limit("epochs.MOST_CANDIDATES")
 
 MOST_REPORTED = 20
 """Violations that a verdict names [count]."""

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from opticcl.ir import IntArray, Op, Schedule, Violation
+from opticcl.ir.limits import limit
 from opticcl.ir.phases import ChunkEvents, PhaseRows
 
 __all__ = ["contributions_of", "events_of", "explained"]
 
-MOST_TIMES = 1 << 40
-"""Multiplicities above it are not distinguished; sums of those of all ranks fit in 64 bits."""
+MOST_TIMES = limit("explain.MOST_TIMES")
 
 
 def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int) -> list[Violation]:

@@ -37,6 +37,7 @@ from opticcl.ir import (
     no_progress,
 )
 from opticcl.ir.light import Optics
+from opticcl.ir.limits import limit
 from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.ir.tables import DataRows, SettingRows, Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of, states_of
@@ -55,8 +56,7 @@ __all__ = ["DeviceStates", "check_tables", "match_data"]
 APART = {"light_does_not_close", "off_slot", "op_differs", "ready_wrong", "total_too_small"}
 """Rules that say nothing against the light, so that what arrives can be added up."""
 
-MOST_STEP = 1 << 31
-"""Largest number of a step."""
+MOST_STEP = limit("tables.MOST_STEP")
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
