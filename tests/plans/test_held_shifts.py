@@ -12,7 +12,7 @@ from tests.profiles import examples
 import opticcl
 from opticcl.circuits.ocs import links_of_shift
 from opticcl.errors import ParameterError
-from opticcl.plans.held_shifts import ShiftLaw, bound_s, factorisations, fastest_held, held_time_s
+from opticcl.plans.held_shifts import ShiftLaw, bound_s, factorisations, fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 
 PORT = 8 / 800e9  # s/byte
@@ -93,14 +93,13 @@ def test_as_fast_as_exhaustive_search(collective, n, size, change, cold):
     more=st.floats(1, 100),
 )  # fmt: skip
 def test_monotone_in_the_change_and_cold_is_one_change_more_at_most(collective, n, size, change, more):
-    """And never below the bound; a plan has the time that it is said to have."""
+    """And never below the bound."""
     slow = fastest_held(collective, n, size, law(change * more)).seconds
     warm = fastest_held(collective, n, size, law(change))
     cold = fastest_held(collective, n, size, law(change, first_free=False)).seconds
     assert warm.seconds <= slow * (1 + 1e-12)
     assert warm.seconds <= cold <= (warm.seconds + change) * (1 + 1e-12)
     assert warm.seconds >= bound_s(collective, n, size, law(change))[0] * (1 - 1e-12)
-    assert held_time_s(warm, size, law(change), collective) == pytest.approx(warm.seconds, rel=1e-9)
 
 
 @pytest.mark.parametrize("change", ["0s", "1us", "100us"])
@@ -136,7 +135,6 @@ def test_what_stands_is_not_charged():
     one, other = (fastest_held("all_to_all", 16, 10**5, of) for of in (cold, stands))
     assert one.seconds - other.seconds == pytest.approx(1e-3)
     assert other.shifts[0] == 1
-    assert held_time_s(other, 10**5, stands, "all_to_all") == pytest.approx(other.seconds)
 
 
 def test_a_delay_without_end():

@@ -69,31 +69,29 @@ class Equal:
         return "USD" if self.kind == "cost" else "W"
 
 
-def parse_equal(text: str, what: str = "--equal") -> Equal:
+def parse_equal(text: str) -> Equal:
     """What is equal, from "rate=800Gb/s", "cost=9000" or "power=100".
 
     >>> parse_equal("rate=800Gb/s")
     Equal(kind='rate', value=800000000000.0)
 
-    Args:
-        text: of the user.
-        what: name of the option, for messages.
+    Args: text: of the user.
     Raises: ParameterError, UnitError: neither form, or a value that is not positive.
     """
     kind, equals, value = (part.strip() for part in text.partition("="))
     if not equals or kind not in ("rate", "cost", "power"):
-        raise ParameterError(f"{what}: {text!r} is not rate=..., cost=... or power=...; write {what} rate=800Gb/s")
+        raise ParameterError(f"--equal: {text!r} is not rate=..., cost=... or power=...; write --equal rate=800Gb/s")
     if kind == "rate":
-        number = quantity(value, "bit/s", what, bare=False)
+        number = quantity(value, "bit/s", "--equal", bare=False)
     else:
         bare = value.removesuffix("USD" if kind == "cost" else "W").strip()
         try:
             number = float(bare)
         except ValueError:
-            raise ParameterError(f"{what}: {value!r} is not a number; write {what} {kind}=9000") from None
+            raise ParameterError(f"--equal: {value!r} is not a number; write --equal {kind}=9000") from None
     if not 0 < number < float("inf"):
         raise ParameterError(
-            f"{what}: {text!r} is not positive; write {what} {kind}={'800Gb/s' if kind == 'rate' else 9000}"
+            f"--equal: {text!r} is not positive; write --equal {kind}={'800Gb/s' if kind == 'rate' else 9000}"
         )
     return Equal(kind, number)  # type: ignore[arg-type]
 

@@ -35,7 +35,7 @@ from opticcl.kernels import njit
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 from opticcl.units import Seconds
 
-__all__ = ["HeldShifts", "ShiftLaw", "bound_s", "factorisations", "fastest_held", "held_time_s", "links_needed"]
+__all__ = ["HeldShifts", "ShiftLaw", "bound_s", "factorisations", "fastest_held", "links_needed"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -402,24 +402,6 @@ def _first_fastest(  # type: ignore[no-untyped-def]
             best, best_s = number, seconds
             held[: end - start], begun[: end - start] = now[0][: end - start], now[1][: end - start]
     return best, best_s
-
-
-def held_time_s(plan: HeldShifts, size_bytes: int, law: ShiftLaw, collective: str) -> float:
-    """Time of a plan under another law, or for another message [s].
-
-    Args:
-        plan: radices, cuts and shifts.
-        size_bytes: message of every rank [bytes].
-        law: of steps and changes.
-        collective: that it computes.
-    """
-    family = _family(collective, plan.radices)
-    if not plan.steps:
-        return 0.0
-    changes = plan.changes + (not law.first_free and plan.shifts[0] != law.stands)
-    sums = family.added * size_bytes * law.sums_s_per_byte
-    fixed = changes * law.change_s if changes else 0.0
-    return fixed + plan.steps * law.alpha_s + plan.links * law.delta_s + plan.moved * size_bytes * law.s_per_byte + sums
 
 
 def bound_s(

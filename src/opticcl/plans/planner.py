@@ -9,7 +9,7 @@ and from where on another plan is faster, come from the same search.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 from time import perf_counter
@@ -43,6 +43,7 @@ from opticcl.units import Seconds, counted, message_size
 __all__ = [
     "PART_NAMES",
     "BreakEven",
+    "PlanTask",
     "Planned",
     "Regret",
     "Segment",
@@ -127,11 +128,11 @@ class Planned:
         bound_s: no plan is faster [s].
         bound_by: what binds that, in words.
         segments: of its steps.
-        regrets: if a change takes half or twice as long; empty where nothing changes, or the time limit was reached.
-        sizes, delays: break-even sizes and times of a change, ascending.
         finished: whether the search ended by itself, and not by the time limit.
         seconds: that the search took [s].
         notes: what cannot be changed, what was left out.
+        regrets: if a change takes half or twice as long; empty where nothing changes, or the time limit was reached.
+        sizes, delays: break-even sizes and times of a change, ascending.
     """
 
     plan: Plan
@@ -140,12 +141,12 @@ class Planned:
     bound_s: Seconds
     bound_by: str
     segments: tuple[Segment, ...]
-    regrets: tuple[Regret, ...]
-    sizes: tuple[BreakEven, ...]
-    delays: tuple[BreakEven, ...]
     finished: bool
     seconds: float
     notes: tuple[str, ...] = ()
+    regrets: tuple[Regret, ...] = ()
+    sizes: tuple[BreakEven, ...] = ()
+    delays: tuple[BreakEven, ...] = ()
 
     @property
     def total_s(self) -> float:
@@ -189,6 +190,89 @@ class Planned:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """Request for a plan, with a deadline.
+
+    Args:
+        fabric: that runs it.
+        wanted: collective and root.
+        size_bytes: message of every rank, 0 of a barrier [bytes].
+        assumed: time assumptions.
+        begin_s: `time.perf_counter` at the start [s].
+        deadline_s: the same after which the best plan so far is the answer [s].
+    """
+
+    fabric: Fabric
+    wanted: Request
+    size_bytes: int
+    assumed: Assumptions
+    begin_s: float
+    deadline_s: float
+
+    @classmethod
+    def of(
+        cls,
+        fabric: Fabric | str,
+        collective: str | Request,
+        size: str | float,
+        *,
+        root: int = 0,
+        nodes: list[int] | None = None,
+        assumptions: str | Assumptions = DEFAULT_SET,
+        time_limit_s: float = inf,
+    ) -> PlanTask:
+        """The task as a caller writes it.
+
+        Args: fabric, collective, size, root, nodes, assumptions, time_limit_s: as of `plan_collective`.
+        Raises: UnknownNameError, FabricError; ParameterError: a negative limit of time.
+        """
+        begin_s = perf_counter()
+        if not time_limit_s >= 0:
+            raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
+        where = as_fabric(fabric)
+        where = where if nodes is None else job(where, nodes)
+        wanted = (
+            collective
+            if isinstance(collective, Request)
+            else Request(collective_name(collective), whole_number(root, "root"))
+        )
+        size_bytes = message_size(size)
+        size_bytes = 0 if wanted.name == "barrier" else size_bytes
+        return cls(where, wanted, size_bytes, assumptions_of(assumptions), begin_s, begin_s + time_limit_s)
+
+    @property
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return perf_counter() > self.deadline_s
+
+    def answer(
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        bound: tuple[float, str],
+        notes: Sequence[str],
+        finished: bool,
+        segments: tuple[Segment, ...] | None = None,
+        **further: Any,
+    ) -> Planned:
+        """A plan as the answer.
+
+        Args:
+            plan: with its circuits.
+            timeline: of it.
+            bound: no plan is faster [s], and what binds that.
+            notes: what cannot be changed, what was left out.
+            finished: whether the search ended by itself.
+            segments: of its steps; None: cut where circuits are charged a change.
+            further: regrets and break-evens, as of `Planned`.
+        """
+        late = [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
+        segments = segments_of(plan, timeline) if segments is None else segments
+        seconds = perf_counter() - self.begin_s
+        return Planned(plan, self.assumed, timeline, *bound, segments, finished, seconds, (*notes, *late), **further)
+
+
 def with_change(fabric: Fabric, change_s: float) -> Fabric:
     """The same fabric where a change of circuits takes that long [s]."""
     if change_s == fabric.reconfiguration_s:
@@ -201,24 +285,17 @@ class _Times:
     """Time of the fastest plan of a collective for any size and any time of a change; results are kept.
 
     Args:
-        fabric: that runs it.
-        wanted: collective and root.
-        searches: of all times of a change.
-        deadline_s: `time.perf_counter` after which searches return the best so far [s].
+        asked: fabric, collective, assumptions and deadline.
+        rule: the light that plans must have.
 
     Attributes:
         finished: whether all searches ended before the deadline.
     """
 
-    def __init__(self, fabric: Fabric, wanted: Request, searches: Searches, deadline_s: float) -> None:
-        self._fabric, self._wanted, self._searches, self.deadline_s = fabric, wanted, searches, deadline_s
+    def __init__(self, asked: PlanTask, rule: LightRule) -> None:
+        self._asked, self.searches = asked, Searches(assumptions=asked.assumed, rule=rule)
         self.finished = True
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
-
-    @property
-    def late(self) -> bool:
-        """Whether the deadline has passed."""
-        return perf_counter() > self.deadline_s
 
     def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
         """Time of the fastest plan [s], and its algorithm; links to hold have the time of their law, without circuits.
@@ -228,18 +305,19 @@ class _Times:
             change_s: of a change, in place of the fabric's [s].
         Raises: UnsupportedError: the fabric can carry no algorithm.
         """
-        change_s = self._fabric.reconfiguration_s if change_s is None else change_s
+        fabric = self._asked.fabric
+        change_s = fabric.reconfiguration_s if change_s is None else change_s
         if (size_bytes, change_s) not in self._known:
-            self._known[size_bytes, change_s] = self._fastest(size_bytes, with_change(self._fabric, change_s))
+            self._known[size_bytes, change_s] = self._fastest(size_bytes, with_change(fabric, change_s))
         return self._known[size_bytes, change_s]
 
     def _fastest(self, size_bytes: int, where: Fabric) -> tuple[float, str]:
-        left_s = max(0.0, self.deadline_s - perf_counter())
-        held = held_shifts(where, self._wanted, size_bytes, self._searches.assumed, time_limit_s=left_s)
-        search = self._searches.of(where, self._wanted)
+        asked, search = self._asked, self.searches.of(where, self._asked.wanted)
+        left_s = max(0.0, asked.deadline_s - perf_counter())
+        held = held_shifts(where, asked.wanted, size_bytes, asked.assumed, time_limit_s=left_s)
         below_s = inf if held is None else held.seconds * (1 - TIE)
         without = () if held is None else ("digit_shifts",)
-        found = search.fastest([size_bytes], below_s=below_s, deadline_s=self.deadline_s, without=without)
+        found = search.fastest([size_bytes], below_s=below_s, deadline_s=asked.deadline_s, without=without)
         self.finished = self.finished and search.finished and (held is None or held.proven)
         if found is not None:
             return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
@@ -265,7 +343,7 @@ class _Times:
             around: only within a decade, coarsely.
         """
         factors = np.array([0.1, 1, 10]) if around else np.geomspace(1e-3, 1e3, 13)
-        delays = (self._fabric.reconfiguration_s * factors).tolist()
+        delays = (self._asked.fabric.reconfiguration_s * factors).tolist()
         finest = COARSE if around else FINEST
         return self._break_evens(delays, lambda change: self.fastest(size_bytes, change)[1], finest)
 
@@ -283,7 +361,7 @@ class _Times:
         def between(low: float, below: str, high: float, above: str) -> list[BreakEven]:
             if below == above:
                 return []
-            if high / low <= finest or self.late:
+            if high / low <= finest or self._asked.late:
                 return [BreakEven(sqrt(low * high), below, above)]
             middle = sqrt(low * high)
             name = name_at(middle)
@@ -292,7 +370,7 @@ class _Times:
         found: list[BreakEven] = []
         last: tuple[float, str] | None = None
         for value in values:
-            if self.late:
+            if self._asked.late:
                 break
             name = name_at(value)
             found += between(*last, value, name) if last else []
@@ -331,18 +409,10 @@ def plan_collective(
     Returns: the plan with circuits, its bound, its segments, and when another would be faster.
     Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric can carry no algorithm.
     """
-    begin = perf_counter()
-    if not time_limit_s >= 0:
-        raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
-    where = as_fabric(fabric)
-    where = where if nodes is None else job(where, nodes)
-    size_bytes, assumed = message_size(size), assumptions_of(assumptions)
-    wanted = (
-        collective
-        if isinstance(collective, Request)
-        else Request(collective_name(collective), whole_number(root, "root"))
+    asked = PlanTask.of(
+        fabric, collective, size, root=root, nodes=nodes, assumptions=assumptions, time_limit_s=time_limit_s
     )
-    size_bytes = 0 if wanted.name == "barrier" else size_bytes
+    where, wanted, size_bytes, assumed = asked.fabric, asked.wanted, asked.size_bytes, asked.assumed
     if not isfinite(where.reconfiguration_s):
         raise ParameterError(
             f"plan: reconfiguration={where.reconfiguration_s:g} on {where.name} never ends; give a finite time"
@@ -355,8 +425,8 @@ def plan_collective(
             notes.append("the first circuits are set before the start anyway (initial=warm)")
         else:
             assumed = assumptions_of(assumed, initial=initial)
-    searches = Searches(assumptions=assumed, rule=rule)
-    times = _Times(where, wanted, searches, begin + time_limit_s)
+            asked = replace(asked, assumed=assumed)
+    times = _Times(asked, rule)
     progress(f"plan {wanted.name} on {where.name}")
     _, algorithm = times.fastest(size_bytes)
     long = where.num_nodes > MANY
@@ -383,7 +453,7 @@ def plan_collective(
         progress("regret and break-evens")
         changes_s = float(timeline.reconfiguration_s.sum())
         for factor in (0.5, 2.0):
-            if not times.late:
+            if not asked.late:
                 best = times.fastest(size_bytes, factor * where.reconfiguration_s)
                 kept_s = timeline.total_s + (factor - 1) * changes_s
                 regrets.append(Regret(factor, max(kept_s, best[0]), best[0], best[1]))
@@ -395,14 +465,11 @@ def plan_collective(
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
-    notes += [f"not tried: {line}" for line in searches.not_tried]
-    done = times.finished and not times.late
-    if not done:
-        notes.append("the time limit was reached: another plan may be faster, by no more than the gap")
-    return Planned(
-        found, assumed, timeline, bound, bound_by, segments_of(found, timeline), tuple(regrets), sizes, delays, done,
-        perf_counter() - begin, tuple(notes),
-    )  # fmt: skip
+    notes += [f"not tried: {line}" for line in times.searches.not_tried]
+    done = times.finished and not asked.late
+    return asked.answer(
+        found, timeline, (bound, bound_by), notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays
+    )
 
 
 def _on_start(plan: Plan, initial: DeviceSettings) -> str:

@@ -15,20 +15,19 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import inf
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits.ocs import MOST_HOPS
-from opticcl.collective import Request, collective_name
+from opticcl.collective import Request
 from opticcl.errors import ParameterError, PlanFileError, UnsupportedError, printable
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ocs import SHARES, Ocs
@@ -38,10 +37,10 @@ from opticcl.ir.limits import limit
 from opticcl.plans.held_shifts import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, settings_of
 from opticcl.plans.plan import Plan
-from opticcl.plans.planner import Planned, plan_collective, segments_of
+from opticcl.plans.planner import Planned, PlanTask, plan_collective
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate.closed_form import profile
-from opticcl.units import format_seconds, message_size, toml_number
+from opticcl.units import format_seconds, toml_number
 
 __all__ = ["StepLinks", "SwitchCase", "as_ocs", "carried", "cases", "links_of", "plan_published", "solved"]
 
@@ -90,22 +89,23 @@ def links_of(path: Path | str, machine: Ocs) -> tuple[StepLinks, ...]:
     Raises: PlanFileError: no such JSON, nodes that the machine does not have, loads above its ports, or nodes with links to
         several others in a step.
     """
-    content = _json(Path(path))
+    content = _read(Path(path), "JSON", json.loads)
     steps = content.get("steps") if isinstance(content, dict) else None
     if not isinstance(steps, list) or not 0 < len(steps) <= MOST_STEPS:
         raise PlanFileError(f"{path}: `steps` is no list of 1 to {MOST_STEPS:,} steps with their links")
     return tuple(_links(f"{path}: step {number}", step, machine) for number, step in enumerate(steps, start=1))
 
 
-def _json(path: Path) -> Any:
+def _read(path: Path, kind: str, read: Callable[[str], Any]) -> Any:
+    """Content of a file of a kind of text."""
     try:
         if path.stat().st_size > MOST_BYTES:
             raise PlanFileError(f"{path}: is larger than {MOST_BYTES >> 20} MiB")
-        return json.loads(path.read_text("utf-8"))
+        return read(path.read_text("utf-8"))
     except OSError as error:
         raise PlanFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{path}: no JSON: {error}") from None
+        raise PlanFileError(f"{path}: no {kind}: {error}") from None
 
 
 def _links(where: str, step: Any, machine: Ocs) -> StepLinks:
@@ -241,18 +241,16 @@ def plan_published(
         time_limit_s: of the search for our own plan [s].
     Raises: PlanFileError, UnsupportedError: as `links_of` and `carried`.
     """
-    begin, size_bytes, assumed = perf_counter(), message_size(size), assumptions_of(assumptions)
-    name = collective_name(collective)
+    asked = PlanTask.of(machine, collective, size, assumptions=assumptions)
+    name, size_bytes, assumed = asked.wanted.name, asked.size_bytes, asked.assumed
     plans = carried(machine, name, links_of(path, machine))
     timelines = [profile(plan, assumed).timeline(size_bytes) for plan in plans]
     timeline, circuits = min(zip(timelines, plans, strict=True), key=lambda one: one[0].total_s)
     plan = Plan(circuits, size_bytes)
     own = plan_collective(machine, name, size_bytes, assumptions=assumed, time_limit_s=time_limit_s, break_evens=False)
     note = f"the fastest plan found here takes {format_seconds(own.total_s)}, by {own.plan.algorithm}"
-    return Planned(
-        plan, assumed, timeline, own.bound_s, own.bound_by, segments_of(plan, timeline), (), (), (), own.finished,
-        perf_counter() - begin, (f"links of {printable(Path(path).name)}", note),
-    )  # fmt: skip
+    notes = (f"links of {printable(Path(path).name)}", note)
+    return asked.answer(plan, timeline, (own.bound_s, own.bound_by), notes, own.finished)
 
 
 class SwitchCase(NamedTuple):
@@ -279,7 +277,7 @@ def cases(path: Path | str) -> tuple[SwitchCase, ...]:
     Raises: PlanFileError: no such TOML, a key that is missing or of another kind, or too many combinations.
     """
     path = Path(path)
-    content = _toml(path)
+    content = _read(path, "TOML", partial(tomllib.loads, parse_float=toml_number))
     topology = content.get("topology", content)
     names = [_listed(path, content, "algorithms"), _listed(path, content, "message_sizes_mib")]
     keys = ("k", "p", "B", "T_reconf", "T_lat")
@@ -288,17 +286,6 @@ def cases(path: Path | str) -> tuple[SwitchCase, ...]:
     if not 0 < count <= MOST_CASES:
         raise PlanFileError(f"{path}: {count:,} cases; 1 to {MOST_CASES:,} are solved")
     return tuple(_case(path, *values) for values in product(*axes))
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise PlanFileError(f"{path}: is larger than {MOST_BYTES >> 20} MiB")
-        return tomllib.loads(path.read_text("utf-8"), parse_float=toml_number)
-    except OSError as error:
-        raise PlanFileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise PlanFileError(f"{path}: no TOML: {error}") from None
 
 
 def _listed(path: Path, table: Any, key: str) -> list[Any]:

@@ -16,25 +16,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from math import ceil, inf, sqrt
-from time import perf_counter
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
-from opticcl.collective import Request, collective_name
-from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.fabrics import as_fabric
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.limits import limit
 from opticcl.plans.plan import Plan, compile
-from opticcl.plans.planner import Planned, segments_of
-from opticcl.registry import parse_call, whole_number, write_call
+from opticcl.plans.planner import Planned, PlanTask
+from opticcl.registry import parse_call, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.device import timeline_of_long_run
 from opticcl.simulate.long_runs import FOLLOWED, has_long_run
-from opticcl.units import format_seconds, message_size
+from opticcl.units import format_seconds
 
 __all__ = ["PIECES", "plan_streamed"]
 
@@ -75,13 +72,10 @@ def plan_streamed(
         progress: called with a line of text before each algorithm.
     Raises: UnsupportedError: packets, too many devices, or no algorithm that cuts the message. ParameterError: a limit below 0.
     """
-    begin = perf_counter()
-    if not time_limit_s >= 0:
-        raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
-    where, size_bytes, assumed = as_fabric(fabric), message_size(size), assumptions_of(assumptions)
+    asked = PlanTask.of(fabric, collective, size, root=root, assumptions=assumptions, time_limit_s=time_limit_s)
+    where, wanted, size_bytes, assumed = asked.fabric, asked.wanted, asked.size_bytes, asked.assumed
     if where.is_packet_switched:
         raise UnsupportedError(f"plan: {where.name} has packets, no circuits; use simulate --engine packet")
-    wanted = Request(collective_name(collective), whole_number(root, "root"))
     families = _families(wanted, where)
     if not families:
         raise UnsupportedError(f"plan: no algorithm cuts {wanted.name} on {where.name} into a number of pieces")
@@ -95,13 +89,13 @@ def plan_streamed(
 
     best = started(whole) or with_barriers, whole
     large = where.num_nodes > LARGE_NODES
-    finished, deadline = True, begin + time_limit_s
+    finished = True
     for name, given, key in families:
         progress(f"pieces of {name} on {where.name}")
 
         def time_s(pieces: int, name: str = name, given: dict[str, str] = given, key: str = key) -> float:
             nonlocal best, finished
-            if perf_counter() > deadline:
+            if asked.late:
                 finished = False
                 return inf
             try:
@@ -131,11 +125,7 @@ def plan_streamed(
     ]
     if followed := timeline.assumptions.get(FOLLOWED):
         notes.append(f"followed are {followed}; all others have equal times, later by one period a step")
-    notes += [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
-    return Planned(
-        plan, assumed, timeline, bound.seconds, bound.name, segments_of(plan, timeline), (), (), (), finished,
-        perf_counter() - begin, tuple(notes),
-    )  # fmt: skip
+    return asked.answer(plan, timeline, (bound.seconds, bound.name), notes, finished)
 
 
 def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str], str]]:

@@ -10,22 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.assumptions import assumptions as assumptions_of
-from opticcl.collective import Request, collective_name
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import CircuitPlan, Fabric, Timeline
 from opticcl.ir.limits import limit
 from opticcl.plans.held_shifts import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
-from opticcl.plans.planner import Planned, Regret, Segment
+from opticcl.plans.planner import Planned, PlanTask, Regret, Segment
 from opticcl.plans.shift_laws import shift_law
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
-from opticcl.units import message_size
 
 __all__ = ["plan_overlapped"]
 
@@ -65,43 +61,42 @@ def plan_overlapped(
         time_limit_s: after which no further schedule is tried [s].
     Raises: UnsupportedError: another fabric, or no algorithm in which every node has one partner a step.
     """
-    begin = perf_counter()
-    where = as_fabric(fabric)
+    asked = PlanTask.of(fabric, collective, size, assumptions=assumptions, time_limit_s=time_limit_s)
+    where, size_bytes, assumed = asked.fabric, asked.size_bytes, asked.assumed
     if not isinstance(where, Ocs):
         raise UnsupportedError(
             f"plan: {where.name} has no switches that change one by one; --overlap is for a whole ocs"
         )
-    size_bytes, assumed = message_size(size), assumptions_of(assumptions)
-    wanted, deadline = Request(collective_name(collective)), begin + time_limit_s
-    found = _fastest(where, wanted, size_bytes, assumed, deadline)
+    found = _fastest(asked, where)
     regrets = []
     for factor in (0.5, 2.0):
-        if where.reconfiguration and perf_counter() < deadline:
+        if where.reconfiguration and not asked.late:
             other = replace(where, reconfiguration=factor * where.reconfiguration)
             kept_s = _device(replace(found.plan, fabric=other), size_bytes, assumed).total_s
-            best = _fastest(other, wanted, size_bytes, assumed, deadline)
+            best = _fastest(asked, other)
             regrets.append(Regret(factor, kept_s, min(kept_s, best.timeline.total_s), best.algorithm))
-    done = perf_counter() <= deadline
     notes = [f"steps of {found.algorithm}, divided among {where.planes} switches; timed by the device engine"]
-    notes += [] if done else ["the time limit was reached: another plan may be faster, by no more than the gap"]
     bound = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
-    return Planned(
-        Plan(found.plan, size_bytes), assumed, found.timeline, bound.seconds, bound.name, _segments(found), tuple(regrets),
-        (), (), done, perf_counter() - begin, tuple(notes),
-    )  # fmt: skip
+    return asked.answer(
+        Plan(found.plan, size_bytes),
+        found.timeline,
+        (bound.seconds, bound.name),
+        notes,
+        not asked.late,
+        _segments(found),
+        regrets=tuple(regrets),
+    )
 
 
-def _fastest(where: Ocs, wanted: Request, size_bytes: int, assumed: Assumptions, deadline_s: float) -> _Found:
+def _fastest(asked: PlanTask, where: Ocs) -> _Found:
     """The fastest of the schedules in which every node has one partner a step.
 
     Args:
+        asked: collective, size, assumptions and deadline.
         where: with its switches.
-        wanted: collective.
-        size_bytes: message of every rank [bytes].
-        assumed: time assumptions.
-        deadline_s: `time.perf_counter` after which no further schedule is tried [s].
     Raises: UnsupportedError: there is none.
     """
+    wanted, size_bytes, assumed = asked.wanted, asked.size_bytes, asked.assumed
     one = shift_law(where, assumed)
     law = SwitchLaw(where.planes, where.rate / 8, one.change_s, one.alpha_s + one.delta_s, one.first_free)
     radices = factorisations(where.nodes)[:MOST_RADICES]
@@ -109,7 +104,7 @@ def _fastest(where: Ocs, wanted: Request, size_bytes: int, assumed: Assumptions,
     best: tuple[float, str, Overlapped] | None = None
     steps: tuple[list[int], list[float]] = ([], [])
     for name in names:
-        if reason_declined(name, wanted, where) is not None or (best and perf_counter() > deadline_s):
+        if reason_declined(name, wanted, where) is not None or (best and asked.late):
             continue
         schedule = generate(name, wanted, where)
         if schedule.num_steps > MOST_STEPS:
@@ -127,7 +122,7 @@ def _fastest(where: Ocs, wanted: Request, size_bytes: int, assumed: Assumptions,
             f"plan: no algorithm does {wanted.name} on this ocs with one partner a node and step, at most {MOST_STEPS} steps"
         )
     _, name, divided = best
-    divided = overlap(*steps, law, time_limit_s=max(0.1, min(EXACT_S, deadline_s - perf_counter())))
+    divided = overlap(*steps, law, time_limit_s=max(0.1, min(EXACT_S, asked.deadline_s - perf_counter())))
     plan = plan_on_switches(where, generate(name, wanted, where), divided)
     return _Found(name, divided, plan, _device(plan, size_bytes, assumed))
 
