@@ -16,7 +16,6 @@ def test_the_switch_of_oddl():
     assert (switch.ports, switch.modules) == (64, 32)
     assert switch.strict_sense_non_blocking
     assert not ThreeStage(8, 8, 14).strict_sense_non_blocking
-    assert ThreeStage(8, 8, 8).rearrangeable
 
 
 def blocks(n, r, m):

@@ -65,10 +65,6 @@ class Damage:
         """Whether lasers or photodiodes are dead."""
         return bool(len(self.laser) or len(self.photodiode))
 
-    def dead_at(self, tile: int) -> tuple[IntArray, IntArray]:
-        """Dead lasers of a tile, and its dead photodiodes."""
-        return self.laser[self.laser_tile == tile], self.photodiode[self.photodiode_tile == tile]
-
     def waveguides(self, num_tiles: int, waveguides: int) -> IntArray:
         """Waveguides that work on each edge, int64 (4 num_tiles,)."""
         alive = np.full(4 * num_tiles, waveguides)

@@ -57,11 +57,6 @@ class ThreeStage:
         """Whether a free pair can always be joined, whatever stands: m >= 2n - 1."""
         return self.middles >= 2 * self.ports_per_edge - 1
 
-    @property
-    def rearrangeable(self) -> bool:
-        """Whether any permutation can be set up if others may be moved: m >= n."""
-        return self.middles >= self.ports_per_edge
-
 
 def clos_stages(ports: int, module_ports: int) -> int:
     """Modules that light passes in the smallest folded-out Clos of that many ports: 1, 3, 5, ...

@@ -14,42 +14,9 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 
-__all__ = ["ber_of_q", "ber_of_snr", "crosstalk_ratio", "q_for_ber", "signal_to_noise", "snr_for_ber"]
+__all__ = ["ber_of_q", "ber_of_snr", "q_for_ber", "snr_for_ber"]
 
 _erfc = np.frompyfunc(math.erfc, 1, 1)
-
-
-def signal_to_noise(signal_w: Any, crosstalk_w: Any, other_w: Any = 0.0) -> Any:
-    """Signal over crosstalk and other noise, linear.
-
-    Args:
-        signal_w: power of the signal [W].
-        crosstalk_w: power of the crosstalk [W].
-        other_w: power of other noise [W].
-    Source: WRHT equation 11 without its logarithm.
-    Raises: ParameterError: a negative power, or no noise at all.
-    """
-    noise = np.asarray(crosstalk_w, np.float64) + other_w
-    if np.min(signal_w) < 0 or np.min(crosstalk_w) < 0 or np.min(other_w) < 0:
-        raise ParameterError("signal to noise: a power is negative; all are 0 or more")
-    if not (noise > 0).all():
-        raise ParameterError("signal to noise: there is no noise; crosstalk or other noise must be above 0")
-    return signal_w / noise
-
-
-def crosstalk_ratio(passed: Any, receiver_ratio: float, transmitter_ratio: float) -> Any:
-    """Crosstalk over signal at the receiver after a number of interfaces.
-
-    Args:
-        passed: interfaces on the way, each of which leaks as much [count].
-        receiver_ratio: what the filters of one interface leak, as a share of the signal.
-        transmitter_ratio: what the modulators of the sender leak, as a share of the signal.
-    Source: WRHT equation 12, P_N = L P_Rx + P_Tx.
-    Raises: ParameterError: a negative share or number.
-    """
-    if receiver_ratio < 0 or transmitter_ratio < 0 or np.min(passed) < 0:
-        raise ParameterError("crosstalk: shares and interfaces passed are 0 or more")
-    return np.asarray(passed) * receiver_ratio + transmitter_ratio
 
 
 def ber_of_snr(snr: Any) -> Any:

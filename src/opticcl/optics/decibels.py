@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 
-__all__ = ["db_of_ratio", "dbm_of_watts", "ratio_of_db", "splitting_loss_db", "sum_dbm", "watts_of_dbm"]
+__all__ = ["db_of_ratio", "dbm_of_watts", "ratio_of_db", "splitting_loss_db", "sum_dbm"]
 
 Number = float | npt.NDArray[np.float64]
 
@@ -52,11 +52,6 @@ def dbm_of_watts(watts: Any) -> Any:
     Raises: ParameterError: a power that is not above 0.
     """
     return db_of_ratio(np.asarray(watts, np.float64) / MILLIWATT)
-
-
-def watts_of_dbm(dbm: Any) -> Any:
-    """Power of a level [W]."""
-    return ratio_of_db(dbm) * MILLIWATT
 
 
 def sum_dbm(levels_dbm: Any) -> Any:

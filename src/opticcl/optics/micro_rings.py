@@ -16,7 +16,6 @@ from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 
 __all__ = [
-    "check_band",
     "dropped_lines",
     "frequency_hz",
     "in_band",
@@ -138,20 +137,3 @@ def in_band(wavelengths_m: npt.ArrayLike, low_m: float, high_m: float) -> npt.ND
     values = np.asarray(wavelengths_m, np.float64)
     within: npt.NDArray[np.bool_] = (values >= low_m) & (values <= high_m)
     return within
-
-
-def check_band(wavelengths_m: npt.ArrayLike, low_m: float, high_m: float) -> None:
-    """Refuse wavelengths outside the band.
-
-    Args:
-        wavelengths_m: [m].
-        low_m: lower end [m].
-        high_m: upper end [m].
-    Raises: ParameterError: which one, and the band.
-    """
-    values = np.atleast_1d(np.asarray(wavelengths_m, np.float64))
-    outside = values[~in_band(values, low_m, high_m)]
-    if len(outside):
-        raise ParameterError(
-            f"wavelength: {outside[0] * 1e9:.4f} nm is outside the band of {low_m * 1e9:g} to {high_m * 1e9:g} nm"
-        )
