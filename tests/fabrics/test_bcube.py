@@ -16,11 +16,8 @@ from tests.fabrics.walks import (
     routed,
 )
 
-from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.schedule import generate
-from opticcl.verify import verify
 
 
 def test_numbers_of_sipac() -> None:
@@ -118,12 +115,6 @@ def test_shape_at_scale(nodes: int, shape: tuple[int, int]) -> None:
     made = fabric_at_scale("bcube", nodes, 1e12)
     assert (made.parameters["radix"], made.parameters["levels"]) == shape
     assert made.node_rate_bits_per_s == pytest.approx(1e12)
-
-
-def test_a_ring_verifies() -> None:
-    """Data and paths."""
-    made = fabric("bcube:radix=3,levels=2")
-    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
 def test_broken_paths() -> None:

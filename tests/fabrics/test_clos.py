@@ -11,7 +11,6 @@ import pytest
 from tests.fabrics.walks import pairs, routed
 
 from opticcl.fabrics import fabric
-from opticcl.fabrics._clos import Clos
 from opticcl.fabrics._packet import PacketFabric, hash_of
 
 
@@ -124,20 +123,3 @@ def test_switches_and_cables(specification: str, links: tuple[int, ...], switche
     assert [part.count for part in parts[::2]] == [2 * cables for cables in links]
     assert [(part.count, part.ports) for part in parts[1::2]] == list(switches)
     assert [part.kind for part in parts[1::2]] == ["electrical_switch"] * len(links)
-
-
-@pytest.mark.parametrize(
-    ("children", "parents"), [((3, 4), (1, 2)), ((2, 3, 4), (1, 3, 2)), ((2, 2, 2, 4), (1, 2, 2, 2)), ((1,), (1,))]
-)
-def test_links_are_counted_before_they_are_made(children: tuple[int, ...], parents: tuple[int, ...]) -> None:
-    """As many as there are of every partly filled tree; a rate and a latency for each layer, or none at all."""
-    for hosts in range(1, int(np.prod(children)) + 1):
-        tree = Clos(children, parents, np.arange(hosts))
-        layers = len(children)
-        kinds = tree.links(hosts, [1.0] * layers, [0.0] * layers, 0.0)
-        assert tree.num_links() == sum(len(kind.tail) for kind in kinds)
-        vertices = np.concatenate([kind.tail for kind in kinds])
-        assert sorted({*vertices.tolist()}) == list(range(hosts + sum(tree.switches())))
-        for rates, latencies in ((layers + 1, layers), (layers, layers + 1)):
-            with pytest.raises(ValueError, match="longer"):
-                tree.links(hosts, [1.0] * rates, [0.0] * latencies, 0.0)

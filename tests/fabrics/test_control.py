@@ -5,7 +5,6 @@ import pytest
 import opticcl
 from opticcl.errors import FabricError
 from opticcl.fabrics import FABRICS, fabric
-from opticcl.fabrics._control import exposed_share
 
 
 @pytest.mark.parametrize(
@@ -67,12 +66,6 @@ def test_the_overlap_with_computing_is_one_parameter_everywhere(spec):
     assert times[0] > 0
     assert times[1:] == [pytest.approx(0.75 * times[0]), 0]
     assert fabric(spec).parameters["control_hidden"] == 0  # literal: no paper gives a share
-
-
-@pytest.mark.parametrize(("hidden", "waited_for"), [(0, 1), (0.25, 0.75), (1, 0)])
-def test_what_is_not_hidden_is_waited_for(hidden, waited_for):
-    """All of the time, a part of it or none."""
-    assert exposed_share("x", hidden) == waited_for
 
 
 def test_bad_parameters_are_refused():

@@ -16,12 +16,9 @@ from tests.fabrics.walks import (
     routed,
 )
 
-from opticcl.circuits import lower
 from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.fat_tree import num_switches, shape_of
-from opticcl.schedule import generate
-from opticcl.verify import verify
 
 
 def test_the_tree_of_wrht() -> None:
@@ -93,14 +90,6 @@ def test_ecmp_is_seeded() -> None:
     assert not np.array_equal(one, other)
     load = np.bincount(one)
     assert load.max() < 2 * load[load > 0].mean()
-
-
-@pytest.mark.parametrize("nodes", [1, 2, 3, 7, 13, 33])
-def test_any_number_of_nodes(nodes: int) -> None:
-    """The last leaf may be partly filled."""
-    made = fabric_at_scale("fat_tree:radix=4", nodes) if nodes <= 16 else fabric_at_scale("fat_tree", nodes)
-    assert made.num_nodes == nodes
-    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
 def test_broken_paths() -> None:

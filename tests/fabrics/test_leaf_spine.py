@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
 
-from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.schedule import generate
-from opticcl.verify import verify
 
 
 def test_two_rates_and_one_to_one() -> None:
@@ -42,11 +39,10 @@ def test_all_routes_arrive(spec: str) -> None:
 
 @pytest.mark.parametrize("nodes", [1, 2, 13, 33])
 def test_any_number_of_nodes(nodes: int) -> None:
-    """Both rates scale with the node's; a ring verifies."""
+    """Both rates scale with the node's."""
     made = fabric_at_scale("leaf_spine", nodes, 100e9)
     assert (made.num_nodes, made.node_rate_bits_per_s) == (nodes, pytest.approx(100e9))
     assert made.resources[-1].capacity == pytest.approx(400e9)
-    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
 def test_broken_paths() -> None:

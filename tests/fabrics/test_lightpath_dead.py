@@ -296,3 +296,26 @@ def test_the_judge_refuses_more_than_is_alive() -> None:
     )
     assert judged("dead_waveguides=0-1:1", down) == {"part_failed"}
     assert judged("dead_waveguides=3-0:1", down) == set()
+
+
+def test_the_netlist_of_a_fabric_has_its_failures() -> None:
+    """Boards of 4 x 8 tiles; tile 4, laser 1 of tile 2 and a waveguide between tiles 0 and 1 are dead."""
+    for unit, guide in (("wavelength", 1), ("waveguide", 0)):
+        where = fabric(
+            f"lightpath:shape=5x3,lasers=2,waveguides=2,numbering=random,switch_unit={unit},dead_tiles=4,"
+            "dead_lasers=2:1,dead_waveguides=0-1:1"
+        )
+        net = where.netlist()
+        broken = {
+            group.place(e)
+            for group in net.groups
+            if group.name in ("transmitter", "tile", "waveguide_x", "waveguide_x_board", "waveguide_y_board")
+            for e in np.flatnonzero(~group.parameters["works"](np.arange(group.count))).tolist()
+        }
+        around = {
+            f"waveguide {m} {name} of tile (row={row}, column={column})"
+            for name, row, column in (("east", 1, 0), ("west", 1, 1), ("east", 1, 1), ("west", 1, 2))
+            for m in range(2)
+        }
+        lost = {f"waveguide {guide} east of tile (row=0, column=0)", "laser 1 of tile (row=0, column=2)"}
+        assert broken - around - {"tile (row=1, column=1)"} == lost

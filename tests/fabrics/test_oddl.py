@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from opticcl.assumptions import assumptions
-from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import _failures, fabric, fabric_at_scale
 from opticcl.fabrics.oddl import Oddl, dimension_between, modules_passed, ring_order, switches_per_dimension
-from opticcl.ir import CircuitPlan, Circuits, concatenate_circuits
+from opticcl.ir import CircuitPlan, Circuits
 from opticcl.optics.values import optics
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -126,56 +123,7 @@ def test_control_waits_for_the_farthest_pair() -> None:
     assert made.control_s(np.zeros(0, np.int32), np.zeros(0, np.int32)) == 0
 
 
-# --- mutants: the judge refuses each by its own rule ------------------------------------------------------------------
-
-
-def _mutated(change: Callable[[Circuits], Circuits], step: int = 1) -> set[str]:
-    """Rules that a halving-doubling job on 2 x 4 nodes breaks once the circuits of a step are changed."""
-    where = fabric("oddl:shape=2x4,wavelengths=4")
-    right = lower(where, generate("halving_doubling", "all_reduce", where))
-
-    def rounds(i: int) -> tuple[Circuits, ...]:
-        return tuple(change(c) for c in right.rounds(i)) if i == step else right.rounds(i)
-
-    return {v.rule for v in verify(CircuitPlan(where, right.schedule, rounds)).violations}
-
-
-def _with(circuits: Circuits, column: str, row: int, value: int) -> Circuits:
-    values = getattr(circuits, column).copy()
-    values[row] = value
-    return dataclasses.replace(circuits, **{column: values})
-
-
-def test_the_plan_that_is_mutated_is_right() -> None:
-    """Nothing is wrong before a change."""
-    assert _mutated(lambda c: c) == set()
-
-
-@pytest.mark.parametrize(
-    ("change", "rules"),
-    [
-        (lambda c: _with(c, "wavelength_lo", 0, 0), {"switch_reset"}),  # that wavelength leads to another output
-        (lambda c: _with(c, "wavelength_n", 0, 1), set()),  # half of a bonded pair is no clash
-        (lambda c: _with(c, "wavelength_lo", 0, 3), {"wavelength_unknown"}),  # the pair would end at wavelength 4
-        (lambda c: _with(c, "wavelength_n", 0, 0), {"wavelength_unknown"}),
-        (lambda c: _with(c, "port", 0, 0), {"path_broken"}),  # the NIC of the other dimension
-        (lambda c: _with(c, "port", 0, 2), {"port_unknown"}),
-        (lambda c: _with(c, "hops", 0, 0), {"path_broken"}),  # the switch of the other dimension
-        (lambda c: _with(c, "hops", 0, 9), {"path_broken"}),
-        (lambda c: _with(c, "hops", 0, -1), {"path_broken"}),
-        (lambda c: dataclasses.replace(c, hops=c.hops[:0], hop_offsets=c.hop_offsets * 0), {"path_broken"}),
-        (
-            lambda c: dataclasses.replace(c, wavelength_step=2, wavelength_lo=c.wavelength_lo * 0),
-            {"wavelength_unheard"},
-        ),
-        (lambda c: _with(c, "dst", 0, 6), {"circuit_astray", "path_broken"}),  # 0 -> 6 differs in both coordinates
-        (lambda c: concatenate_circuits([c, c.take([0])]), {"transmitter_shared", "receiver_shared"}),
-        (lambda c: c.take(np.arange(1, len(c))), {"transfer_not_carried"}),
-    ],
-)
-def test_mutants_are_refused(change: Callable[[Circuits], Circuits], rules: set[str]) -> None:
-    """A wrong wavelength, port, path, a doubled or a missing circuit."""
-    assert _mutated(change) == rules
+# --- circuits of one switch -------------------------------------------------------------------------------------------
 
 
 def _alone(*circuits: tuple[int, int, int, int]) -> set[str]:
@@ -502,3 +450,17 @@ def test_light_of_a_mean_path() -> None:
     assert path.typical == pytest.approx((15 * path.extremes[0] + path.extremes[1]) / 16)
     assert [element.kind for element in path.elements if element.amplifies] == ["edfa"]
     assert fabric("oddl:shape=1").light_path.typical.tolist() == fabric("oddl:shape=1").light_path.extremes[0].tolist()
+
+
+def test_states_of_a_circuit_by_hand() -> None:
+    """From node 5 to node 7 of 2 x 4 nodes on wavelength 1: the second switch of dimension 1, from input 1 to output 3."""
+    where = fabric("oddl", shape=(2, 4), wavelengths=4)
+    one = Circuits.of([0], [5], [7], 1, 1, 1, [[1]])
+    laser, receiver, into, out = (use for use in where.states(one) if len(use.index))
+    assert (laser.kind, laser.index.tolist()) == ("laser", [2 * 5 + 1])
+    assert (receiver.kind, receiver.index.tolist(), receiver.setting.tolist()) == ("receiver", [2 * 7 + 1], [5])
+    assert (into.kind, into.index.tolist(), into.setting.tolist()) == ("wss1", [1], [3])
+    assert (out.kind, out.index.tolist(), out.setting.tolist()) == ("wss1", [1], [1])
+    assert into.within is not None
+    assert out.within is not None
+    assert (into.within.tolist(), out.within.tolist()) == ([1 * 4 + 1], [(4 + 3) * 4 + 1])

@@ -11,7 +11,7 @@ from tests.fabrics.walks import pairs, routed
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError
 from opticcl.fabrics import _packet, fabric
-from opticcl.fabrics._packet import LinkGroup, Network, PacketFabric, hash_of, paths_of_columns
+from opticcl.fabrics._packet import PacketFabric
 from opticcl.ir.capacity import thresholds
 
 ODD = (
@@ -169,39 +169,6 @@ def test_shortest_paths_are_the_least_sums_over_links(specification):
         for found, backwards in ((there, False), (back, True)):
             due = relaxed(made, node, backwards=backwards, steps=10)
             assert found.tolist() == pytest.approx(due[: made.num_nodes])
-
-
-@pytest.mark.parametrize("specification", SMALL)
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_paths_that_are_not_searched_take_that_many_of_the_quickest_links(specification, steps, monkeypatch):
-    """What more than `steps` links reach is at least one more of the quickest link away, and never more than the true time."""
-    made = fabric(specification)
-    monkeypatch.setattr(_packet, "MOST_LINKS_PASSED", steps * made.network.num_links - 1)
-    there, back = made.shortest_paths_s(0, made.hop_latency_s)
-    least = (steps + 1) * made.network.latency_s.min()
-    for found, backwards in ((there, False), (back, True)):
-        due = relaxed(made, 0, backwards=backwards, steps=steps)
-        if due != relaxed(made, 0, backwards=backwards, steps=10):
-            assert found.tolist() == pytest.approx([min(one, least) for one in due[: made.num_nodes]])
-            assert np.all(
-                found <= np.array(relaxed(made, 0, backwards=backwards, steps=10))[: made.num_nodes] * (1 + 1e-12)
-            )
-
-
-def test_a_limit_of_the_search_counts_links_times_links(monkeypatch):
-    """A path of two links is found where that many are allowed, and not where one fewer is."""
-    made = fabric("torus:shape=2x3")
-    slow = made.network.latency_s + np.arange(made.network.num_links) * 1e-6
-    for most, steps in ((made.network.num_links, 2), (made.network.num_links - 1, 1), (0, 1)):
-        monkeypatch.setattr(_packet, "MOST_LINKS_PASSED", most)
-        found, _ = made.shortest_paths_s(0, lambda hops: slow[hops])
-        due = [inf] * made.num_nodes
-        due[0] = 0.0
-        for _ in range(steps):
-            before = list(due)
-            for (tail, head, _), late in zip(ends_of_links(made), slow.tolist(), strict=True):
-                due[head] = min(due[head], before[tail] + late)
-        assert found.tolist() == pytest.approx([min(one, (steps + 1) * slow.min()) for one in due])
 
 
 def leaving_by_hand(made, nodes):
@@ -364,79 +331,6 @@ def test_a_path_of_h_links_has_h_minus_1_that_forward(specification):
     assert forwards.tolist() == (np.diff(ends) - 1).tolist()
 
 
-def test_nodes_that_forward_nothing_are_no_switches(monkeypatch):
-    """Links of nodes to nodes end at no switch; where nodes forward packets, each counts as one, but not the receiver."""
-    floor = assumptions("common").floor
-    for relays in (False, True):
-        made = fabric("torus:shape=2x3")
-        monkeypatch.setitem(made.__dict__, "network", replace(made.network, relays=relays))
-        assert made.hop_passages(floor).switches.tolist() == [relays] * made.network.num_links
-        assert made.passage(floor).switches == -relays
-
-
-def test_a_network_numbers_links_kind_by_kind():
-    """Neighbouring kinds of one rate are one resource, kinds without links none; one node alone has one without links."""
-    sizes = ((2, 5.0), (3, 5.0), (0, 7.0), (1, 5.0))
-    link = [LinkGroup(np.arange(k), np.arange(k) + 1, rate, 1e-6 * (k + 1)) for k, rate in sizes]
-    made = Network.of(3, [*link, LinkGroup(np.array([0]), np.array([2]), 9.0, 4.0)])
-    assert [(r.kind, r.count, r.capacity, r.per_wavelength, r.shared) for r in made.resources] == [
-        ("link", 6, 5.0, False, True),
-        ("link", 1, 9.0, False, True),
-    ]
-    assert made.tail.tolist() == [0, 1, 0, 1, 2, 0, 0]
-    assert made.head.tolist() == [1, 2, 1, 2, 3, 1, 2]
-    assert made.latency_s.tolist() == [3e-6] * 2 + [4e-6] * 3 + [2e-6, 4.0]
-    assert (made.num_links, made.num_vertices, made.relays) == (7, 4, False)
-    nothing = np.zeros(0, np.int64)
-    alone = Network.of(1, [LinkGroup(nothing, nothing, 5.0, 1.0)], relays=True)
-    assert [(r.kind, r.count, r.capacity, r.per_wavelength, r.shared) for r in alone.resources] == [
-        ("link", 0, 5.0, False, True)
-    ]
-    assert (alone.num_links, alone.num_vertices, alone.relays) == (0, 1, True)
-
-
-def test_hashes_are_two_rounds_of_splitmix64():
-    """The finaliser of Steele et al. with its increment, once for the seed and once for the salt, in Python's integers."""
-
-    def by_hand(src, dst, words):
-        mixed = src << 32 ^ dst
-        for word in words:
-            mixed = (mixed + 0x9E3779B97F4A7C15 * (2 * word + 1)) % 2**64
-            mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
-            mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
-            mixed ^= mixed >> 31
-        return mixed >> 1
-
-    src, dst = np.array([0, 1, 7, 2**20]), np.array([0, 5, 7, 3])
-    for seed, salt in ((0, 0), (0, 2), (3, 2), (10**6, 4)):
-        due = [by_hand(a, b, (seed, salt)) for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
-        assert hash_of(src, dst, seed, salt).tolist() == due
-    assert hash_of(np.int64(1), np.int64(5), 3, 2).tolist() == [by_hand(1, 5, (3, 2))]
-
-
-def test_paths_of_columns_leave_out_hops_below_zero():
-    """Hop 0 is one; a path may be empty, and there may be none."""
-    hops, offsets = paths_of_columns([np.array([0, -1, 3]), np.array([-1, -1, 0])])
-    assert (hops.tolist(), offsets.tolist(), hops.dtype) == ([0, 3, 0], [0, 1, 1, 3], np.int32)
-    hops, offsets = paths_of_columns([np.array([], int)] * 2)
-    assert (hops.tolist(), offsets.tolist()) == ([], [0])
-
-
-@pytest.mark.parametrize("specification", ["leaf_spine", "fat_tree", "superpod", "dragonfly"])
-def test_the_largest_machine_is_accepted(specification):
-    """`not_too_large` and `at_least` accept the number itself."""
-    made = fabric(f"{specification}:nodes=2")
-    _packet.not_too_large(made.name, _packet.MAX_NODES, _packet.MAX_LINKS)
-    for numbers in ((_packet.MAX_NODES + 1, 0), (1, _packet.MAX_LINKS + 1)):
-        with pytest.raises(
-            FabricError, match=rf"{made.name}: {max(numbers):,} .*; at most {max(numbers) - 1:,}, try fewer"
-        ):
-            _packet.not_too_large(made.name, *numbers)
-    _packet.at_least("x", 2, a=2)
-    with pytest.raises(FabricError, match=r"^x: b=1.5; at least 2$"):
-        _packet.at_least("x", 2, a=2, b=1.5, c=1)
-
-
 @pytest.mark.parametrize(
     "specification",
     [
@@ -457,18 +351,6 @@ def test_links_are_counted_before_they_are_made(specification, monkeypatch):
     monkeypatch.setattr(_packet, "MAX_LINKS", links - 1)
     with pytest.raises(FabricError, match=rf": {links:,} links; at most {links - 1:,}, try fewer nodes or switches$"):
         fabric(specification)
-
-
-def test_rates_are_positive():
-    """One bit a second is; neither a rate nor a factor of 0 is, nor one that is no number."""
-    _packet.positive_rates("x", 0.5, rate=1.0)
-    for factor, rate, text in (
-        (1.0, 0.0, "rate=0 bit/s"),
-        (0.0, 1.0, "rate_factor=0"),
-        (1.0, float("nan"), "rate=nan"),
-    ):
-        with pytest.raises(FabricError, match=f"^x: {text}"):
-            _packet.positive_rates("x", factor, rate=rate)
 
 
 def test_one_node_alone_has_no_way_to_go():

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
 
-from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.superpod import SuperPod, _layers
-from opticcl.schedule import generate
-from opticcl.verify import verify
+from opticcl.fabrics.superpod import SuperPod
 
 
 def test_numbers_of_ramp() -> None:
@@ -59,10 +56,9 @@ def test_all_routes_arrive(spec: str) -> None:
 
 @pytest.mark.parametrize("nodes", [1, 2, 7, 13, 24])
 def test_any_number_of_nodes(nodes: int) -> None:
-    """Both rates scale with the node's; a ring verifies."""
+    """Both rates scale with the node's."""
     made = fabric_at_scale("superpod", nodes, 1e12)
     assert made.node_rate_bits_per_s == pytest.approx(1e12)
-    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
 def test_broken_paths() -> None:
@@ -154,12 +150,3 @@ def test_kinds_of_switches_without_nvlink() -> None:
     assert isinstance(made, SuperPod)
     assert made.vertex_kinds()[1] == ("node", "leaf", "spine", "NVSwitch")
     assert set(made.kind_names(0, np.arange(10))[0]) == {"node -> leaf", "leaf -> node"}
-
-
-def test_layers_of_infiniband() -> None:
-    """Radix 4: 4 leaves below two layers, 8 below three, 16 below four."""
-    assert [_layers(leaves, 2) for leaves in (1, 4, 5, 8, 9, 16)] == [2, 2, 3, 3, 4, 4]
-    with pytest.raises(FabricError, match=r"17 leaves are more than 4 layers of radix=4 connect; at most 16$"):
-        _layers(17, 2)
-    with pytest.raises(FabricError, match=r"radix=0; .* try radix=2$"):
-        fabric("superpod:radix=0")

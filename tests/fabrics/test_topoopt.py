@@ -21,7 +21,6 @@ from opticcl.fabrics import topoopt as topoopt_module
 from opticcl.fabrics.topoopt import fewest_circuits, strides_of
 from opticcl.optics.values import optics
 from opticcl.schedule import generate
-from opticcl.verify import verify
 
 SPECS = [
     "nodes=1",
@@ -111,12 +110,10 @@ def test_no_node_is_far(degree: int, most: int) -> None:
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_routes_arrive(spec: str) -> None:
-    """Every pair has a path; schedules verify."""
+    """Every pair has a path."""
     made = fabric(f"topoopt:{spec}")
     assert_routes_arrive(made)
     assert sorted(made.ring_order()) == list(range(made.num_nodes))
-    assert verify(lower(made, generate("ring", "all_reduce", made))).ok
-    assert verify(lower(made, generate("mesh", "all_to_all", made))).ok
 
 
 @pytest.mark.parametrize("spec", ["nodes=9", "nodes=16,degree=2", "nodes=25,strides=7x3x7"])

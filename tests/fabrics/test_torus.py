@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, pairs, routed
 
-from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.torus import Torus
-from opticcl.schedule import generate
-from opticcl.verify import verify
 
 SHAPES = ["1", "2", "3", "7", "8", "2x2", "1x5", "5x1", "3x4", "4x4", "2x3x4", "3x3x3", "2x2x2x2", "1x1"]
 
@@ -66,7 +63,6 @@ def test_ring_order_follows_links(shape: str) -> None:
     assert sorted(order) == list(range(made.num_nodes))
     if made.num_nodes > 1:
         assert (routed(made, order[:-1], order[1:]).num_hops() == 1).all()
-        assert verify(lower(made, generate("ring", "all_reduce", made))).ok
 
 
 @pytest.mark.parametrize(
