@@ -13,8 +13,8 @@ from tests.fabrics.walks import pairs
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError, ParameterError
-from opticcl.fabrics import fabric, fabric_at_scale
-from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, near_square, sides_of_hops, tile_of_node
+from opticcl.fabrics import fabric, fabric_at_scale, near_square
+from opticcl.fabrics.lightpath import EAST, NORTH, SOUTH, WEST, Lightpath, sides_of_hops, tile_of_node
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Transfers, concatenate_circuits
 from opticcl.ir.occupied import parse_conditions
 from opticcl.optics.values import optics

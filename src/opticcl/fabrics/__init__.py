@@ -7,6 +7,7 @@ put its default values with their sources into a TOML file of the same name; not
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isqrt
 from typing import Any, TypeVar
 
 from opticcl.errors import FabricError
@@ -24,6 +25,7 @@ __all__ = [
     "fabric_at_scale",
     "job",
     "light_table",
+    "near_square",
     "nearest_sizes",
     "register_fabric",
 ]
@@ -109,6 +111,16 @@ def light_table(name: str) -> OpticsTable:
     from opticcl.optics.values import light_path_of
 
     return light_path_of(FABRICS.get(name)()).table
+
+
+def near_square(num_nodes: int) -> tuple[int, int]:
+    """Rows and columns of the squarest grid of exactly that many tiles.
+
+    >>> near_square(256), near_square(32), near_square(7)
+    ((16, 16), (4, 8), (1, 7))
+    """
+    rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
+    return rows, num_nodes // rows
 
 
 def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096) -> str:

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isqrt, prod
+from math import prod
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -46,7 +46,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
-from opticcl.fabrics import register_fabric
+from opticcl.fabrics import near_square, register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import options_of_pairs
@@ -92,7 +92,7 @@ from opticcl.routing.paths import open_dimension_order
 from opticcl.routing.reach import components
 from opticcl.units import Rate, Seconds, Shape
 
-__all__ = ["EAST", "NORTH", "SOUTH", "WEST", "Lightpath", "near_square", "tile_of_node"]
+__all__ = ["EAST", "NORTH", "SOUTH", "WEST", "Lightpath", "tile_of_node"]
 
 SHEET = datasheet("lightpath")
 MOST_TILES = 1 << 24  # edges are numbered with 32 bits
@@ -100,16 +100,6 @@ MOST_TILES = 1 << 24  # edges are numbered with 32 bits
 Numbering = Literal["row", "squares", "random"]
 SwitchUnit = Literal["wavelength", "waveguide"]
 Routing = Literal["dimension_order", "random", "least_overlap"]
-
-
-def near_square(num_nodes: int) -> tuple[int, int]:
-    """Rows and columns of the squarest grid of exactly that many tiles.
-
-    >>> near_square(256), near_square(32), near_square(7)
-    ((16, 16), (4, 8), (1, 7))
-    """
-    rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
-    return rows, num_nodes // rows
 
 
 def tile_of_node(shape: tuple[int, int], numbering: str, seed: int = 0) -> IntArray:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt, prod
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
-from opticcl.fabrics import register_fabric
+from opticcl.fabrics import near_square, register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import lanes_at_ends, ring_settings
@@ -96,8 +96,7 @@ class TerarackTorus(Fabric):
         >>> TerarackTorus.parameters_at_scale(12), TerarackTorus.parameters_at_scale(7)
         ({'shape': (3, 4)}, {'shape': (1, 7)})
         """
-        rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
-        return {"shape": (rows, num_nodes // rows)}
+        return {"shape": near_square(num_nodes)}
 
     @classmethod
     def example(cls) -> tuple[Fabric, str]:

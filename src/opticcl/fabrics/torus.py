@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from opticcl.errors import FabricError
-from opticcl.fabrics import register_fabric
+from opticcl.fabrics import near_square, register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
 from opticcl.fabrics._walks import slices
@@ -67,8 +67,8 @@ class Torus(PacketFabric):
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
         """Two dimensions with the least difference (SiPAC VI-A), or a ring."""
-        rows = next(r for r in range(isqrt(num_nodes), 0, -1) if num_nodes % r == 0)
-        return {"shape": (rows, num_nodes // rows) if rows > 1 else (num_nodes,)}
+        rows, columns = near_square(num_nodes)
+        return {"shape": (rows, columns) if rows > 1 else (num_nodes,)}
 
     @cached_property
     def numbers(self) -> FabricNumbers:

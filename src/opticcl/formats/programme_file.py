@@ -19,6 +19,7 @@ from opticcl.errors import OutputError, PlanFileError, printable
 from opticcl.files import write_whole
 from opticcl.formats import Format, register_format
 from opticcl.formats._json_columns import cells_as_series
+from opticcl.formats._number_columns import numbers_of
 from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import header_of
@@ -269,35 +270,11 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
 
 
 def _table(frame: polars.DataFrame, kind: Any, name: str, path: Path) -> Any:
-    """A table from its columns."""
-    columns = {}
-    for column, dtype in kind.KINDS.items():
-        cells = frame[column]
-        endless = name == "circuits" and column == "end_s"  # idle circuits have no end
-        right = cells.dtype.is_numeric() if dtype is np.float64 else cells.dtype.is_integer()
-        if not right and len(cells):
-            raise PlanFileError(
-                f"{path}: {name}: column {column!r} holds {str(cells.dtype)[:80]}, not {np.dtype(dtype).name}"
-            )
-        empty = cells.is_null().arg_true()
-        if len(empty) and not endless:
-            raise PlanFileError(f"{path}: {name} row {empty[0]}: {column} is empty")
-        if dtype is np.float64:
-            columns[column] = cells.cast(_float()).fill_null(float("nan")).to_numpy()
-            continue
-        limits = np.iinfo(dtype)
-        values = cells.to_numpy()
-        bad = np.flatnonzero((values < limits.min) | (values > limits.max)) if len(values) else values
-        if len(bad):
-            raise PlanFileError(f"{path}: {name} row {bad[0]}: {column}={values[bad[0]]} is out of range")
-        columns[column] = values
-    return kind.of(**columns)
-
-
-def _float() -> polars.DataType:
-    import polars as pl
-
-    return pl.Float64()
+    """A table from its columns; idle circuits have no end."""
+    return kind.of(**{
+        column: numbers_of(frame[column], dtype, path, name, endless=(name, column) == ("circuits", "end_s"))
+        for column, dtype in kind.KINDS.items()
+    })  # fmt: skip
 
 
 register_format(

@@ -16,6 +16,7 @@ import numpy as np
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.files import write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
+from opticcl.formats._number_columns import numbers_of
 from opticcl.formats._polars_errors import first_line, panics_unprinted
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.nic_table import NicTable, write_nic_table
@@ -393,17 +394,7 @@ class _Cells:
 
     def numbers(self, name: str, kind: type) -> np.ndarray:
         """Times or whole numbers."""
-        cells = self._column(name)
-        right = cells.dtype.is_numeric() if kind is np.float64 else cells.dtype.is_integer()
-        if not right and len(cells):
-            raise PlanFileError(f"{self.path}: column {name!r} holds {cells.dtype}, not {np.dtype(kind).name}")
-        values = cells.to_numpy()
-        if kind is not np.float64 and len(values):
-            limits = np.iinfo(kind)
-            odd = np.flatnonzero((values < limits.min) | (values > limits.max))
-            if len(odd):
-                raise PlanFileError(f"{self.path}: row {odd[0]}: {name}={values[odd[0]]} is out of range")
-        return values.astype(kind)
+        return numbers_of(self._column(name), kind, self.path)
 
 
 register_format(

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from opticcl.fabrics.lightpath import near_square
+from opticcl.fabrics import near_square
 from opticcl.optics.modulation import line_rate_bits_per_s
 from opticcl.papers import Found, claim, found, printed_claims
 from opticcl.plans.plan import Plan, compile
