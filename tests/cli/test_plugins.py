@@ -88,7 +88,7 @@ def test_what_is_wrong_in_it_is_told_with_its_line(opticcl, tmp_path, text, word
 @pytest.mark.parametrize(
     ("right", "wrong", "words"),
     [
-        ("return self.nodes", "return 1 / 0", "plugin mine.py, line 58: ZeroDivisionError: division by zero"),
+        ("w = self.wavelengths", "w = 1 / 0", "plugin mine.py, line 58: ZeroDivisionError: division by zero"),
         ("return (COUPLER,)", "return COUPLER", ": TypeError: 'Resource' object is not iterable (fabric.py, line "),
         ("return Schedule(", "return None and Schedule(", "algorithm wave: generate returned NoneType, not a Schedule"),
     ],
