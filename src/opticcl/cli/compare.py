@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
 from opticcl.cli._request import LARGE, PlanRequest, option, out_option
 from opticcl.errors import ParameterError
@@ -69,7 +68,6 @@ def run(request: CompareRequest) -> int:
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
         notes = (*first, *division.notes(), *division.workload.notes, *remarks)
-    keep_freed_memory()
     with ProgressLine() as progress:
         found = compare_plans(
             fabrics,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.cli._generated import OptionSource
-from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE, Outputs, ProgressLine, print_json, print_table
 from opticcl.cli._request import LARGE, PlanRequest, check_nodes, make_fabrics, option, out_option
 from opticcl.errors import ParameterError
@@ -189,7 +188,6 @@ def run(request: TrainRequest) -> int:
     machines = [machine for _, machine in built]
     processes = number_of_jobs(request.jobs, large=max(machine.num_nodes for machine in machines) >= LARGE)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
-    keep_freed_memory()
     with ProgressLine() as progress:
         found = _trained(request, job, machines, runtime, processes, progress)
         found = replace(found, left_out=(*found.left_out, *excluded))
