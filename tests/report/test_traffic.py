@@ -12,7 +12,8 @@ import pytest
 import opticcl
 from opticcl.errors import OutputError, UnsupportedError
 from opticcl.report import transfer_trace
-from opticcl.report.load_pictures import load_view, write_load_picture
+from opticcl.report.kit.svg import save_picture
+from opticcl.report.load_pictures import load_picture, load_view
 from opticcl.report.simulation import Simulation
 from opticcl.report.traffic import critical_path_lines, critical_path_rows, write_links
 from opticcl.report.transfer_trace import write_transfer_trace
@@ -81,7 +82,7 @@ def test_other_suffixes_leave_nothing(tree, tmp_path):
     for write, name in (
         (lambda path: write_links(path, tree.plan.fabric, tree.loads, 1.0), "links.txt"),
         (lambda path: write_transfer_trace(path, tree.plan, tree.result), "trace.csv"),
-        (lambda path: write_load_picture(path, tree), "load.pdf"),
+        (lambda path: save_picture(path, *load_picture(tree)), "load.pdf"),
     ):
         with pytest.raises(OutputError, match=name):
             write(tmp_path / name)
@@ -214,7 +215,7 @@ def test_pictures_are_written_whole(tree, tmp_path):
     still = simulated("sipac:radix=4,levels=4", "all_reduce", "auto", engine="closed_form")
     drawn = {}
     for name, found in (("tree.svg", tree), ("still.svg", still), ("alone.svg", alone), ("tree.png", tree)):
-        write_load_picture(tmp_path / name, found)
+        save_picture(tmp_path / name, *load_picture(found))
         drawn[name] = (tmp_path / name).read_bytes()
     assert drawn["tree.png"].startswith(b"\x89PNG")
     assert all(drawn[name].startswith(b"<svg") for name in ("tree.svg", "still.svg", "alone.svg"))

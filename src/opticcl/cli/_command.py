@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from opticcl.cli._parameters import Argument
 from opticcl.cli._request import VerbRequest, parameters_of
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 __all__ = ["PANELS", "Verb", "Verbs"]
 
@@ -50,11 +51,11 @@ class Verb(click.Command):
 
     Args:
         name: of the verb.
-        run: executes it and returns the exit code. Its docstring is the help, and the annotation of its parameter `request`
-            the class whose fields are the options.
+        run: executes it and returns the answer, or the exit code of a process that prints none. Its docstring is the help, and
+            the annotation of its parameter `request` the class whose fields are the options.
     """
 
-    def __init__(self, name: str, run: Callable[[Any], int]) -> None:
+    def __init__(self, name: str, run: Callable[[Any], Result | int]) -> None:
         self._run = run
         self._request: type[VerbRequest] = inspect.signature(run, eval_str=True).parameters["request"].annotation
         text = inspect.getdoc(run) or ""
@@ -130,10 +131,21 @@ class Verb(click.Command):
 
         with all_or_none():
             try:
-                return self._run(self.request(ctx))
+                return self._answer(self.request(ctx))
             except BrokenPipeError as error:  # its reader has left, and its files are complete
                 left = error
         raise left
+
+    def _answer(self, request: VerbRequest) -> int:
+        """Write and print the answer of a call; returns the exit code."""
+        with request.progress as progress:
+            outputs = request.outputs
+            result = self._run(request)
+            if isinstance(result, int):
+                return result
+            outputs.write_result(result, progress)
+        outputs.print_result(result, json=request.json)
+        return 0 if result.ok else 1
 
 
 def _with_values(words: list[str], known: set[str]) -> list[str]:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticcl.errors import OutputError, printable
+from opticcl.report.kit.result import Result, Verbatim
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from opticcl.ir import ProgressCallback
 
 __all__ = [
     "ARRAYS",
@@ -92,12 +93,13 @@ class Outputs:
         for flag, (other, kind) in (named or {}).items():
             if other is not None:
                 _check(other, flag, kind.suffixes, taken, kind.folder)
-        self._paths = tuple(out)
+        self._paths, self._kinds = tuple(out), kinds
         self.lines: list[str] = []
 
     def of(self, kind: FileKind) -> list[Path]:
-        """Files of `-o` that are of that kind."""
-        return [path for path in self._paths if path.suffix.lower() in kind.suffixes]
+        """Files of `-o` that are of that kind, if the call writes it."""
+        found = [path for path in self._paths if path.suffix.lower() in kind.suffixes]
+        return found if kind in self._kinds else []
 
     def write(self, kind: FileKind, write: Callable[[Path], object]) -> None:
         """Write the files of a kind.
@@ -124,31 +126,44 @@ class Outputs:
         """
         self.lines.append(f"{kind.name}: {path}" + (f", {about}" if isinstance(about, str) else ""))
 
-    def write_pictures(self, draw: Callable[[], Figure], label: str) -> None:
-        """Write the `.svg` and `.png` files.
+    def write_result(self, result: Result, progress: ProgressCallback, *only: FileKind) -> None:
+        """Write the pages, pictures, records and rows of an answer.
 
         Args:
-            draw: returns the figure.
-            label: what the picture shows, in words.
+            result: the answer.
+            progress: called before each part of a page.
+            only: kinds that are written; default: all.
         """
+        if not self._paths:
+            return
+        from opticcl.report.kit.records import write_record, write_rows
         from opticcl.report.kit.svg import save_picture
 
-        self.write(PICTURE, lambda path: save_picture(path, draw, label))
+        writers: dict[FileKind, Callable[[Path], object]] = {
+            PAGE: lambda path: result.write_page(path, progress),
+            PICTURE: lambda path: save_picture(path, result.figure, result.label),
+            RECORD: lambda path: write_record(path, result.record()),
+            TABLE: lambda path: f"{write_rows(path, result.table_rows()):,} rows",
+        }
+        for kind in only or writers:
+            self.write(kind, writers[kind])
 
-    def write_record(
-        self, record: Callable[[], Any], rows: Callable[[], Sequence[Mapping[str, Any]]] | None = None
-    ) -> None:
-        """Write the `.json` files, and the `.csv` and `.parquet` files of a verb that has rows.
+    def print_result(self, result: Result, *, json: bool) -> None:
+        """Print an answer and the lines on the files that were written.
 
         Args:
-            record: returns what `--json` prints.
-            rows: returns the rows of a table, plain values by column.
+            result: the answer.
+            json: whether its record is printed, and nothing else.
         """
-        from opticcl.report.kit.records import write_record, write_rows
-
-        self.write(RECORD, lambda path: write_record(path, record()))
-        if rows is not None:
-            self.write(TABLE, lambda path: f"{write_rows(path, rows()):,} rows")
+        if json:
+            print_json(result.record())
+            return
+        for block in result.blocks():
+            if isinstance(block, Verbatim):
+                print(block)
+            else:
+                print_table(block)
+        self.print_lines()
 
 
 def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str], folder: str = "") -> None:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticcl.cli._output import Outputs, ProgressLine, print_json, print_table
 from opticcl.errors import ParameterError
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
-    from opticcl.ir import Fabric
+    from opticcl.ir import Fabric, ProgressCallback
     from opticcl.operations.fault_replay.replay import RecoveryTimes
+    from opticcl.report.fault_replay import ReplayReport
 
-__all__ = ["ReplayJob", "print_replay", "split_assumed"]
+__all__ = ["ReplayJob", "replayed", "split_assumed"]
 
 LONG_UNITS = {"min": 60.0, "h": 3600.0, "d": 86_400.0}
 """Units of times of recovery [s]."""
@@ -88,16 +88,10 @@ def _seconds(text: str, what: str) -> float:
     return quantity(text, "s", what)
 
 
-def print_replay(
-    machine: Fabric,
-    path: Path,
-    job: ReplayJob,
-    assumed: Assumptions,
-    times: RecoveryTimes,
-    outputs: Outputs,
-    json: bool,
-) -> None:
-    """Replay a trace, write the files and print the report.
+def replayed(
+    machine: Fabric, path: Path, job: ReplayJob, assumed: Assumptions, times: RecoveryTimes, progress: ProgressCallback
+) -> ReplayReport:
+    """A job while the faults of a trace come and go.
 
     Args:
         machine: the whole fabric.
@@ -105,12 +99,11 @@ def print_replay(
         job: that meets the faults.
         assumed: time assumptions.
         times: of recovery.
-        outputs: files of the call.
-        json: whether JSON is printed.
+        progress: called with (what, done, total).
     """
     from opticcl.operations.fault_replay.fault_trace import read_fault_trace
     from opticcl.operations.fault_replay.replay import ReplaySetup, replay
-    from opticcl.report.fault_replay import ReplayReport, replay_figure, replay_label, replay_table
+    from opticcl.report.fault_replay import ReplayReport
     from opticcl.units import message_size
 
     nodes, ranks, spares = machine.num_nodes, job.ranks, job.spares
@@ -122,12 +115,4 @@ def print_replay(
     setup = ReplaySetup(
         machine, trace, ranks, spares, job.collective, job.size, job.algorithm, assumed, times, job.seed
     )
-    with ProgressLine() as progress:
-        report = ReplayReport(setup, replay(setup, progress=progress))
-    outputs.write_pictures(lambda: replay_figure(report), replay_label(report))
-    outputs.write_record(report.record, lambda: report.record()["rows"])
-    if json:
-        print_json(report.record())
-    else:
-        print_table(replay_table(report), *report.lines())
-        outputs.print_lines()
+    return ReplayReport(setup, replay(setup, progress=progress))

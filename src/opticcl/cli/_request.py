@@ -17,9 +17,11 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
+from opticcl.cli._output import FileKind, Outputs, ProgressLine
 from opticcl.cli._parameters import Described, make_parameter
 from opticcl.errors import FabricError, ParameterError
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from opticcl.assumptions import Assumptions
     from opticcl.cli._generated import OptionSource
-    from opticcl.cli._output import FileKind
     from opticcl.ir import Fabric
     from opticcl.ir.device_settings import DeviceSettings
     from opticcl.plans.machines import ExcludedFabric
@@ -62,17 +63,18 @@ LARGE = 256
 DEFAULT_SET = "common"
 """`opticcl.assumptions.DEFAULT_SET`, without the import of NumPy that `--help` would wait for."""
 
-_DESCRIBED = "described"
+_DESCRIBED, _WRITES = "described", "writes"
 
 
-def option(*flags: str, help: str, metavar: str = "", default: Any = MISSING) -> Any:
+def option(*flags: str, help: str, metavar: str = "", default: Any = MISSING, writes: FileKind | None = None) -> Any:
     """A field of a request that is an option.
 
     Args:
         flags, help, metavar: of `Described`.
         default: of the field; without it the option must be given.
+        writes: kind of the file that is its value, if the verb writes it.
     """
-    return field(default=default, metadata={_DESCRIBED: Described(flags, help, metavar)})
+    return field(default=default, metadata={_DESCRIBED: Described(flags, help, metavar), _WRITES: writes})
 
 
 def argument(*, help: str, metavar: str = "", default: Any = MISSING) -> Any:
@@ -107,7 +109,9 @@ def out_option(*kinds: FileKind | str) -> Any:
     """
     known = ", ".join(map(str, kinds))
     text = f"Write this file; its suffix selects what is written: {known}. Repeat for several."
-    return option("--out", "-o", metavar="FILE", default=(), help=text)
+    shown = Described(("--out", "-o"), text, "FILE")
+    written = tuple(kind for kind in kinds if not isinstance(kind, str))
+    return field(default=(), metadata={_DESCRIBED: shown, _WRITES: written})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,15 +122,20 @@ class VerbRequest:
         verb: its name, for messages.
         given: names of the fields that are on the command line.
         generated: values of the options of `sources` that are on the command line, by the names of their fields.
+        progress: called with (what, done, total).
         out, seed, jobs, json: of the options of those names.
     """
 
     OPTIONS: ClassVar[str] = "* json"
     """Fields that are options and arguments, in the order of the help. `*`: those of the class itself that are not named."""
 
+    READ: ClassVar[str] = "file"
+    """Field with the file that the verb reads, which no output may replace."""
+
     verb: str
     given: frozenset[str] = frozenset()
     generated: Mapping[str, Any] = field(default_factory=dict)
+    progress: ProgressLine = field(default_factory=ProgressLine)
     out: tuple[Path, ...] = ()
     seed: int = option("--seed", default=0, help="Seed of every random choice.")
     jobs: int | None = option(
@@ -138,6 +147,27 @@ class VerbRequest:
     def sources(cls) -> Sequence[OptionSource]:
         """Classes whose fields are options of the verb too."""
         return ()
+
+    def kinds(self) -> tuple[FileKind, ...]:
+        """Kinds of the files of `--out` that this call can write."""
+        return next(one.metadata.get(_WRITES, ()) for one in fields(self) if one.name == "out")
+
+    @cached_property
+    def outputs(self) -> Outputs:
+        """The files that the call writes, which are checked before any work is done for them.
+
+        Raises: OutputError: the option, the file, and what is wrong with it.
+        """
+        named = {
+            self.flag(one.name): (getattr(self, one.name), one.metadata[_WRITES])
+            for one in fields(self)
+            if one.name != "out" and one.metadata.get(_WRITES)
+        }
+        return Outputs(self.files(), *self.kinds(), named=named, read=getattr(self, self.READ, None))
+
+    def files(self) -> Sequence[Path]:
+        """Values of `--out` that are files, as opposed to folders."""
+        return self.out
 
     def flag(self, name: str) -> str:
         """The option of a field, as in `--node-rate`."""

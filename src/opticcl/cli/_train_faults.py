@@ -9,7 +9,7 @@ from opticcl.errors import OpticclError, ParameterError
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
-    from opticcl.cli._output import ProgressLine
+    from opticcl.ir import ProgressCallback
     from opticcl.operations.fault_replay.fault_trace import FaultTrace
     from opticcl.report.training_faults import TrainingFaults, TrainingFaultsRow
     from opticcl.training.train import TrainingResult, TrainingRow
@@ -26,7 +26,7 @@ def check_spares(spares: int, devices: int) -> None:
 
 
 def training_faults(
-    trace: FaultTrace, spares: int, found: TrainingResult, assumed: Assumptions, progress: ProgressLine
+    trace: FaultTrace, spares: int, found: TrainingResult, assumed: Assumptions, progress: ProgressCallback
 ) -> TrainingFaults:
     """Replay the faults on every machine of a comparison.
 
@@ -43,7 +43,7 @@ def training_faults(
 
 
 def _row(
-    row: TrainingRow, trace: FaultTrace, spares: int, assumed: Assumptions, progress: ProgressLine
+    row: TrainingRow, trace: FaultTrace, spares: int, assumed: Assumptions, progress: ProgressCallback
 ) -> TrainingFaultsRow:
     from opticcl.operations.fault_replay.replay import ReplayRun, ReplaySetup, recovery_times, replay
     from opticcl.report.training_faults import TrainingFaultsRow

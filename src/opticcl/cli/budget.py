@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from opticcl.cli._output import PICTURE, RECORD, Outputs, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD
 from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
     from opticcl.estimate.budget import Budget
@@ -57,37 +58,23 @@ class BudgetRequest(FabricRequest):
     out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
 
-def run(request: BudgetRequest) -> int:
+def run(request: BudgetRequest) -> Result:
     """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
     from opticcl.estimate.budget import best_budget
     from opticcl.estimate.limits import limits
-    from opticcl.report.budget import (
-        budget_table,
-        budget_title,
-        legend,
-        verdict_line,
-        waterfall_figure,
-        waterfall_label,
-    )
+    from opticcl.report.budget import budget_blocks, waterfall_figure, waterfall_label
 
-    outputs = Outputs(request.out, PICTURE, RECORD)
     machine = request.machine()
     find = _budget(request, machine)
     values, found, note = best_budget(machine, find, request.preset, parse_settings(request.change))
     limited = limits(machine, values)
-    record = {**found.record(), "limits": {limit.name: limit.value for limit in limited}}
-    outputs.write_pictures(lambda: waterfall_figure(found), waterfall_label(found))
-    outputs.write_record(lambda: record)
-    if request.json:
-        print_json(record)
-    else:
-        print_table(budget_title(found), *filter(None, [note]))
-        print_table(budget_table(found), *filter(None, [legend(found)]))
-        print(verdict_line(found))
-        for limit in limited:
-            print(f"  {limit.text}")
-        outputs.print_lines()
-    return 0 if found.closes else 1
+    return ComposedResult(
+        lambda: {**found.record(), "limits": {limit.name: limit.value for limit in limited}},
+        lambda: budget_blocks(found, note, [limit.text for limit in limited]),
+        found.closes,
+        draw=lambda: waterfall_figure(found),
+        label=waterfall_label(found),
+    )
 
 
 def _budget(request: BudgetRequest, machine: Fabric) -> Callable[[Optics], Budget]:

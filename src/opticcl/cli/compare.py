@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE
 from opticcl.cli._request import LARGE, PlanRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
     from opticcl.traces.division import Division
@@ -42,7 +43,7 @@ class CompareRequest(PlanRequest):
     out: tuple[Path, ...] = out_option(PAGE, PICTURE, TABLE, RECORD)
 
 
-def run(request: CompareRequest) -> int:
+def run(request: CompareRequest) -> Result:
     """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong or not judged."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
@@ -52,7 +53,6 @@ def run(request: CompareRequest) -> int:
     from opticcl.report.beside import sensitivity_table
     from opticcl.units import message_size
 
-    outputs = Outputs(request.out, PAGE, PICTURE, TABLE, RECORD)
     number_of_jobs(request.jobs)
     assumed = request.assumed()
     division = _division(request)
@@ -68,32 +68,31 @@ def run(request: CompareRequest) -> int:
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
         notes = (*first, *division.notes(), *division.workload.notes, *remarks)
-    with ProgressLine() as progress:
-        found = compare_plans(
-            fabrics,
-            Request(name, request.root),
-            sizes,
-            algorithm=request.algorithm,
-            assumptions=assumed,
-            engine=request.engine,
-            explain=True,
-            vary=request.sensitivity,
-            rule=light_rule(fabrics, request.optics, request.ignore_light),
-            jobs=processes,
-            progress=progress,
-        )
-        found = replace(found, excluded=tuple(excluded), notes=notes, division=division)
-        title = f"{found.collective} on {at_scale} nodes" if at_scale else found.collective
-        outputs.write(PAGE, lambda path: write_page(path, found, title=title, progress=progress))
-        outputs.write_pictures(lambda: breakdown_figure(found), breakdown_label(found))
-        outputs.write_record(found.record, found.rows)
-    if request.json:
-        print_json(found.record())
-    else:
-        swaps = [sensitivity_table(found)] if request.sensitivity else []
-        print_table(*found.notes, comparison_table(found), *map(str, found.left_out), *swaps)
-        outputs.print_lines()
-    return 0 if found.ok else 1
+    found = compare_plans(
+        fabrics,
+        Request(name, request.root),
+        sizes,
+        algorithm=request.algorithm,
+        assumptions=assumed,
+        engine=request.engine,
+        explain=True,
+        vary=request.sensitivity,
+        rule=light_rule(fabrics, request.optics, request.ignore_light),
+        jobs=processes,
+        progress=request.progress,
+    )
+    found = replace(found, excluded=tuple(excluded), notes=notes, division=division)
+    title = f"{found.collective} on {at_scale} nodes" if at_scale else found.collective
+    swaps = [sensitivity_table(found)] if request.sensitivity else []
+    return ComposedResult(
+        found.record,
+        lambda: [*found.notes, comparison_table(found), *map(str, found.left_out), *swaps],
+        found.ok,
+        found.rows,
+        lambda: breakdown_figure(found),
+        breakdown_label(found),
+        lambda path, progress: write_page(path, found, title, progress),
+    )
 
 
 def _division(request: CompareRequest) -> Division | None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from opticcl.cli._output import PICTURE, FileKind, Outputs, ProgressLine, check_folder, print_json, print_table
+from opticcl.cli._output import PICTURE, FileKind, check_folder
 from opticcl.cli._request import FabricRequest, option, out_option, parse_nodes
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from opticcl.assumptions import Assumptions
     from opticcl.plans.plan import Plan
-    from opticcl.plans.tables import TableMaker
+
+TRACE = FileKind("trace", (".json",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +47,7 @@ class CompileRequest(FabricRequest):
         help="With --out DIR/: write the tables of these devices alone, such as tx_gate.",
     )
     trace: Path | None = option(
-        "--trace", metavar="FILE", default=None, help="Write the devices over time for Perfetto: .json."
+        "--trace", metavar="FILE", default=None, help="Write the devices over time for Perfetto: .json.", writes=TRACE
     )
     listed: bool = option(
         "--listed",
@@ -49,79 +55,81 @@ class CompileRequest(FabricRequest):
         help="List every step in a plan file, for programs that know no phases, or to edit it.",
     )
 
+    def files(self) -> list[Path]:
+        """Values of `--out` with a suffix; the others are folders of tables."""
+        return [path for path in self.out if path.suffix]
 
-def run(request: CompileRequest) -> int:
+    def kinds(self) -> tuple[FileKind, ...]:
+        """Formats of plans, and pictures."""
+        from opticcl.formats import plan_suffixes
+
+        return FileKind("plan file", plan_suffixes() if self.out else ()), PICTURE
+
+
+def run(request: CompileRequest) -> Result:
     """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
-    from opticcl.formats import plan_suffixes
+    from opticcl.report.plan import instructions_table
 
+    outputs, progress = request.outputs, request.progress
     folders = [path for path in request.out if not path.suffix]
-    plan_file = FileKind("plan file", plan_suffixes() if request.out else ())
-    named = {"--trace": (request.trace, FileKind("trace", (".json",)))}
-    outputs = Outputs([path for path in request.out if path.suffix], plan_file, PICTURE, named=named)
-    times = bool(outputs.of(PICTURE) or request.trace)
-    if request.device and not (folders or times):
+    drawn = bool(outputs.of(PICTURE) or request.trace)
+    if request.device and not (folders or drawn):
         raise ParameterError("compile: --device is for tables, pictures and traces of devices; give --out DIR/ too")
     for folder in folders:
         check_folder(folder)
     of_nodes = None if request.node is None else parse_nodes(request.node, "--node")
     assumed = request.assumed()
     plan = request.compiled(assumed)
-    with ProgressLine() as progress:
-        outputs.lines += [plan.export(path, listed=request.listed, progress=progress) for path in outputs.of(plan_file)]
-        if folders or times:
-            from opticcl.plans.tables import TableMaker, wanted_part
+    for path in outputs.of(request.kinds()[0]):
+        outputs.lines.append(plan.export(path, listed=request.listed, progress=progress))
+    if not (folders or drawn):
+        if of_nodes is None:
+            return _steps(plan)
+        rows = _instructions(plan, of_nodes, assumed)
+        return ComposedResult(lambda: rows, lambda: [str(plan), instructions_table(rows)])
+    from opticcl.plans.tables import TableMaker, wanted_part
+    from opticcl.report.device_times import device_times, device_times_figure, write_device_trace
 
-            maker = TableMaker(plan, assumed, wanted_part(of_nodes, request.device))
-            for folder in folders:
-                settings, data = maker.write(folder, progress)
-                outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")
-            if times:
-                _write_times(maker, request.trace, outputs)
-    if of_nodes is not None and not (folders or times):
-        _print_instructions(plan, of_nodes, assumed, request.json)
-    else:
-        from opticcl.plans.summary import summarize
-        from opticcl.report.plan import summary_table
-
-        summary = summarize(plan)
-        print_json(summary.record()) if request.json else print_table(str(plan), summary_table(summary))
-    if not request.json:
-        outputs.print_lines()
-    return 0
+    maker = TableMaker(plan, assumed, wanted_part(of_nodes, request.device))
+    for folder in folders:
+        settings, data = maker.write(folder, progress)
+        outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")
+    if not drawn:
+        return _steps(plan)
+    times = device_times(maker)
+    if request.trace is not None:
+        outputs.report(TRACE, request.trace, write_device_trace(request.trace, times))
+    return _steps(plan, partial(device_times_figure, times), times.label)
 
 
-def _print_instructions(plan: Plan, nodes: list[int], assumed: Assumptions, json: bool) -> None:
-    """Print what some nodes do in each step.
+def _steps(plan: Plan, draw: Callable[[], Figure] | None = None, label: str = "") -> Result:
+    """The steps of a plan.
+
+    Args:
+        plan: that was compiled.
+        draw: returns the picture.
+        label: of it.
+    """
+    from opticcl.plans.summary import summarize
+    from opticcl.report.plan import summary_table
+
+    summary = summarize(plan)
+    return ComposedResult(summary.record, lambda: [str(plan), summary_table(summary)], draw=draw, label=label)
+
+
+def _instructions(plan: Plan, nodes: list[int], assumed: Assumptions) -> list[dict[str, Any]]:
+    """What some nodes do in each step.
 
     Args:
         plan: that they execute.
         nodes: their numbers.
         assumed: time assumptions.
-        json: whether to print JSON.
     """
     from opticcl.formats.device_tables import instructions_of_node
-    from opticcl.report.plan import instructions_table
 
     times_of = None if plan.fabric.is_packet_switched else plan.programme("closed_form", assumptions=assumed)
-    rows = [
+    return [
         ({"node": one} if len(nodes) > 1 else {}) | row
         for one in nodes
         for row in instructions_of_node(plan.circuits, plan.size_bytes, one, programme=times_of)
     ]
-    print_json(rows) if json else print_table(str(plan), instructions_table(rows))
-
-
-def _write_times(maker: TableMaker, trace: Path | None, outputs: Outputs) -> None:
-    """Write pictures and the trace of devices over time.
-
-    Args:
-        maker: of the rows that are shown.
-        trace: value of `--trace`.
-        outputs: values of `--out`.
-    """
-    from opticcl.report.device_times import device_times, device_times_figure, write_device_trace
-
-    times = device_times(maker)
-    outputs.write_pictures(lambda: device_times_figure(times), times.label)
-    if trace is not None:
-        outputs.lines.append(f"trace: {trace}, {write_device_trace(trace, times)}")

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD
 from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 if TYPE_CHECKING:
     from opticcl.operations.oddl_control.simulation import Channel
@@ -80,24 +81,12 @@ class ControlRequest(FabricRequest):
         return Channel(loss=self.loss, duplicate=self.duplicate, jitter=jitter_s, seed=self.seed)
 
 
-def run(request: ControlRequest) -> int:
+def run(request: ControlRequest) -> Result:
     """Control plane of a plan: messages and time. Exit code 1 if the protocol or a process fails."""
-    from opticcl.report.control import control_figure, control_label
-
-    outputs = Outputs(request.out, PICTURE, RECORD)
-    if request.exchange is not None and not outputs.of(PICTURE):
+    drawn = bool(request.outputs.of(PICTURE))
+    if request.exchange is not None and not drawn:
         raise ParameterError("control: --exchange selects what the picture shows; give --out FILE.svg too")
-    plan, number = request.compiled(), request.exchange or 0
-    channel = request.channel()
-    report = _report(request, plan, channel, draws=bool(outputs.of(PICTURE)))
-    outputs.write_pictures(lambda: control_figure(plan, number, channel), control_label(plan, number))
-    outputs.write_record(report.record)
-    if request.json:
-        print_json(report.record())
-    else:
-        print_table(*report.blocks())
-        outputs.print_lines()
-    return 0 if report.ok else 1
+    return _report(request, request.compiled(), request.channel(), draws=drawn)
 
 
 def _report(request: ControlRequest, plan: Plan, channel: Channel, *, draws: bool) -> ControlReport:
@@ -115,13 +104,19 @@ def _report(request: ControlRequest, plan: Plan, channel: Channel, *, draws: boo
 
     rate = None if request.memory is None else quantity(request.memory, "byte/s", "--memory")
     timeout_s = quantity(request.timeout, "s", "--timeout")
-    report = ControlReport(plan, plan.fabric.control_plane(), plan.simulate().totals()["control_s"])
+    report = ControlReport(
+        plan,
+        plan.fabric.control_plane(),
+        plan.simulate().totals()["control_s"],
+        channel=channel,
+        exchange=request.exchange or 0,
+    )
     if isinstance(plan.fabric.machine, Oddl):
         if request.explore and plan.fabric.num_nodes > MOST_EXPLORED:
             raise ParameterError(
                 f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
             )
-        simulated = _simulate(plan, channel, not request.from_rest, rate, request.overlap)
+        simulated = _simulate(request, plan, channel, rate)
         report = replace(report, simulated=simulated)
     elif any((draws, request.explore, request.processes, request.memory, request.from_rest)) or any(
         (channel.loss, channel.duplicate, channel.jitter)
@@ -130,37 +125,35 @@ def _report(request: ControlRequest, plan: Plan, channel: Channel, *, draws: boo
     if request.explore:
         report = replace(report, explored=_explore(plan))
     if request.processes:
-        report = replace(report, processes=_run_processes(plan, channel, timeout_s))
+        report = replace(report, processes=_run_processes(request, plan, channel, timeout_s))
     return report
 
 
 def _simulate(
-    plan: Plan, channel: Channel, follows: bool, memory_bytes_per_s: float | None, overlap: float
+    request: ControlRequest, plan: Plan, channel: Channel, memory_bytes_per_s: float | None
 ) -> SimulatedControl:
     """The protocol in simulated time, exchange by exchange, beside equation 1 of the paper.
 
     Args:
+        request: of the call.
         plan: on ODDL.
         channel: faults of the control network.
-        follows: whether a collective ran before.
         memory_bytes_per_s: memory rate of the device that sums; None: summing is free.
-        overlap: share of summing that overlaps control.
     """
     from opticcl.fabrics.oddl import Oddl
     from opticcl.operations.oddl_control.script import exchanges_of
     from opticcl.operations.oddl_control.simulation import simulate
     from opticcl.report.control_plane import SimulatedControl
 
-    with ProgressLine() as progress:
-        progress(f"simulate the control units of {plan.fabric.num_nodes:,} nodes")
-        run = simulate(
-            plan.circuits,
-            plan.size_bytes,
-            channel,
-            follows=follows,
-            memory_bytes_per_s=memory_bytes_per_s,
-            overlap=overlap,
-        )
+    request.progress(f"simulate the control units of {plan.fabric.num_nodes:,} nodes")
+    run = simulate(
+        plan.circuits,
+        plan.size_bytes,
+        channel,
+        follows=not request.from_rest,
+        memory_bytes_per_s=memory_bytes_per_s,
+        overlap=request.overlap,
+    )
     equation_s = tuple(plan.fabric.control_s(src, dst) for src, dst in exchanges_of(plan.circuits))
     return SimulatedControl(run, equation_s, plan.fabric.machine_as(Oddl).control_hidden)
 
@@ -173,10 +166,11 @@ def _explore(plan: Plan) -> Exploration:
     return explore(scripts(plan.circuits), "any")
 
 
-def _run_processes(plan: Plan, channel: Channel, timeout_s: float) -> ProcessesReport:
+def _run_processes(request: ControlRequest, plan: Plan, channel: Channel, timeout_s: float) -> ProcessesReport:
     """Real processes on random integers, compared with NumPy's sum.
 
     Args:
+        request: of the call.
         plan: on ODDL.
         channel: faults of the control network.
         timeout_s: time until a process gives up [s].
@@ -190,9 +184,8 @@ def _run_processes(plan: Plan, channel: Channel, timeout_s: float) -> ProcessesR
     arrays = np.random.default_rng(channel.seed).integers(-(10**9), 10**9, (plan.fabric.num_nodes, elements))
     delay_s = min(channel.jitter * PROCESS_SLOWDOWN, MAX_PROCESS_DELAY_S)
     faults = Faults(loss=channel.loss, duplicate=channel.duplicate, delay_s=delay_s, seed=channel.seed)
-    with ProgressLine() as progress:
-        progress(f"run {plan.fabric.num_nodes} processes")
-        found = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
+    request.progress(f"run {plan.fabric.num_nodes} processes")
+    found = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
     exact = all(np.array_equal(result, arrays.sum(axis=0)) for result in found.results)
     return ProcessesReport(
         nodes=len(found.results),

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
-from opticcl.cli._output import FileKind, Outputs, ProgressLine
+from opticcl.cli._output import FileKind
 from opticcl.cli._request import PlanRequest, argument, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,22 +21,22 @@ class ConvertRequest(PlanRequest):
     file: Path = argument(help="A plan file, MSCCL XML or TE-CCL JSON.")
     out: tuple[Path, ...] = out_option("the same in another format; see opticcl list formats")
 
+    def kinds(self) -> tuple[FileKind, ...]:
+        """Every format of plans that is known."""
+        from opticcl.formats import plan_suffixes
 
-def run(request: ConvertRequest) -> int:
+        return (FileKind("plan", plan_suffixes()),)
+
+
+def run(request: ConvertRequest) -> Result:
     """Write a plan in another format. A schedule without a fabric, such as MSCCL XML, needs --fabric."""
-    from opticcl.formats import plan_suffixes
-
     if not request.out:
         raise ParameterError("convert: no file to write is given; write --out plan.parquet")
-    plans = FileKind("plan", plan_suffixes())
-    outputs = Outputs(request.out, plans, read=request.file)
     if is_graph_file(request.file):
         plan = graph_on_fabric(request)
     else:
         request.refuse_of_file("fabric", "nodes", "node_rate", "size", "job")
         plan = request.plan()
-    with ProgressLine() as progress:
-        outputs.lines += [plan.export(path, progress=progress) for path in outputs.of(plans)]
-    print(plan)
-    outputs.print_lines()
-    return 0
+    outputs = request.outputs
+    outputs.lines += [plan.export(path, progress=request.progress) for path in outputs.of(*request.kinds())]
+    return ComposedResult(lambda: None, lambda: [Verbatim(plan)])

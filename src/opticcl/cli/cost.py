@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PICTURE, RECORD, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD
 from opticcl.cli._request import PlanRequest, make_fabric, make_fabrics, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.report.kit.result import Result
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from opticcl.estimate.cost import Bill
     from opticcl.ir import Fabric
     from opticcl.plans.machines import ExcludedFabric
@@ -51,12 +50,11 @@ class CostRequest(PlanRequest):
     out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
 
-def run(request: CostRequest) -> int:
+def run(request: CostRequest) -> Result:
     """Cost and power of the parts of a fabric, or of several fabrics."""
     from opticcl.estimate.cost import bill_of
-    from opticcl.report.cost import Billed, Bills, bill_table, bills_table
+    from opticcl.report.cost import Billed, Bills
 
-    outputs = Outputs(request.out, PICTURE, RECORD)
     changes = {name: _number(name, text) for name, text in parse_settings(request.change, "wss.usd=300").items()}
     built, left_out = _fabrics(request)
 
@@ -73,22 +71,9 @@ def run(request: CostRequest) -> int:
         raise UnsupportedError(left_out[0].reason)
     if request.of_collective is not None:
         rows = _with_energy(request, rows, request.of_collective)
-    found = Bills(tuple(rows), tuple(left_out))
-    if outputs.of(PICTURE):
-        lines = _at_scales(request, bill)
-        outputs.write_pictures(
-            lambda: _figure(lines), f"Price per Gb/s and energy per bit at scale: {', '.join(lines)}"
-        )
-    outputs.write_record(found.record)
-    if request.json:
-        print_json(found.record())
-        return 0
     what = f"{request.of_collective} of {request.size}"
-    table = bill_table(rows[0], what) if len(rows) == 1 else bills_table(rows, what)
-    declined = [f"no energy: {row.name}: {row.declined}" for row in rows if row.declined]
-    print_table(table, *declined, *map(str, found.left_out))
-    outputs.print_lines()
-    return 0
+    at_scales = _at_scales(request, bill) if request.outputs.of(PICTURE) else {}
+    return Bills(tuple(rows), tuple(left_out), what, at_scales)
 
 
 def _number(name: str, text: str) -> float:
@@ -131,25 +116,24 @@ def _with_energy(request: CostRequest, rows: Sequence[Billed], collective: str) 
 
     assumed = request.assumed()
     found, other = [], beside(assumed)
-    with ProgressLine() as progress:
-        for row in rows:
-            progress(f"compile {collective} on {row.name}")
-            try:
-                plan = compile(
-                    row.bill.fabric,
-                    collective,
-                    request.size,
-                    assumptions=assumed,
-                    optics=request.optics,
-                    ignore_light=request.ignore_light,
-                )
-            except UnsupportedError as error:
-                found.append(Billed(row.name, row.bill, declined=str(error)))
-                continue
-            plan.verify().raise_if_bad()
-            also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
-            time = CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed), also)
-            found.append(Billed(row.name, row.bill, time))
+    for row in rows:
+        request.progress(f"compile {collective} on {row.name}")
+        try:
+            plan = compile(
+                row.bill.fabric,
+                collective,
+                request.size,
+                assumptions=assumed,
+                optics=request.optics,
+                ignore_light=request.ignore_light,
+            )
+        except UnsupportedError as error:
+            found.append(Billed(row.name, row.bill, declined=str(error)))
+            continue
+        plan.verify().raise_if_bad()
+        also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
+        time = CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed), also)
+        found.append(Billed(row.name, row.bill, time))
     if all(row.declined for row in found):
         raise UnsupportedError(found[0].declined)
     return found
@@ -176,9 +160,3 @@ def _at_scales(request: CostRequest, bill: Callable[[Fabric], Bill]) -> dict[str
             except (FabricError, UnsupportedError):
                 continue  # the fabric does not exist at this scale, so the picture has no point there
     return {kept: list(at_scales.values()) for kept, at_scales in bills.items() if at_scales}
-
-
-def _figure(lines: dict[str, list[Bill]]) -> Figure:
-    from opticcl.report.cost import cost_figure
-
-    return cost_figure(lines)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from opticcl.cli._output import ARRAYS, RECORD, Outputs, ProgressLine, print_json
+from opticcl.cli._output import ARRAYS, RECORD
 from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class ExecuteRequest(PlanRequest):
     out: tuple[Path, ...] = out_option(ARRAYS, RECORD)
 
 
-def run(request: ExecuteRequest) -> int:
+def run(request: ExecuteRequest) -> Result:
     """Execute a plan on real data and compare with NumPy. Exit code 1 if they differ, or light does not arrive.
 
     A plan file runs on a message of any size, so it may be combined with --size. A message is rounded up until every chunk
@@ -50,28 +51,28 @@ def run(request: ExecuteRequest) -> int:
     from opticcl.units import message_size
 
     request.refuse_beside_file(any_size=True)
-    outputs = Outputs(request.out, ARRAYS, RECORD, read=request.file)
     if request.set_device and request.transport != "light":
         raise ParameterError("execute: --set-device changes optical elements; give --transport light too")
     plan = request.plan()
     wanted = plan.schedule.collective
     asked_bytes = 0 if wanted.name == "barrier" else message_size(request.size)
-    with ProgressLine() as progress:
-        if request.input is None:
-            arrays = reference.random_arrays(wanted, asked_bytes, request.dtype, request.seed, progress)
-        else:
-            arrays = reference.load_arrays(request.input)
-        light = None
-        if request.transport == "light":
-            from opticcl.execute.light import execute_by_light
+    progress = request.progress
+    if request.input is None:
+        arrays = reference.random_arrays(wanted, asked_bytes, request.dtype, request.seed, progress)
+    else:
+        arrays = reference.load_arrays(request.input)
+    light = None
+    if request.transport == "light":
+        from opticcl.execute.light import execute_by_light
 
-            results, light = execute_by_light(plan.circuits, arrays, changes=request.set_device, progress=progress)
-        else:
-            results = execute(plan.schedule, arrays, progress=progress)
-        expected = reference.expected_results(wanted, arrays, progress)
-        wrong = reference.wrong_ranks(results, expected, arrays, progress)
+        results, light = execute_by_light(plan.circuits, arrays, changes=request.set_device, progress=progress)
+    else:
+        results = execute(plan.schedule, arrays, progress=progress)
+    expected = reference.expected_results(wanted, arrays, progress)
+    wrong = reference.wrong_ranks(results, expected, arrays, progress)
     holders = [result for result in results if result is not None]
-    report = ExecutionReport(
+    request.outputs.write(ARRAYS, lambda path: reference.save_arrays(path, results))
+    return ExecutionReport(
         plan=plan,
         num_results=len(holders),
         wrong_ranks=tuple(wrong),
@@ -81,11 +82,3 @@ def run(request: ExecuteRequest) -> int:
         asked_bytes=asked_bytes if request.input is None else None,
         light=light,
     )
-    outputs.write(ARRAYS, lambda path: reference.save_arrays(path, results))
-    outputs.write_record(report.record)
-    if request.json:
-        print_json(report.record())
-    else:
-        print("\n".join(report.lines()))
-        outputs.print_lines()
-    return 0 if report.ok else 1

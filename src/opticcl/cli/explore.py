@@ -14,6 +14,8 @@ from opticcl.errors import ParameterError
 class ExploreRequest(VerbRequest):
     """What `opticcl explore` is asked: values of its options."""
 
+    READ = ""
+
     file: tuple[Path, ...] = argument(
         default=(), help="Plan files (.parquet, .csv, .json) and studies (.toml) to open."
     )

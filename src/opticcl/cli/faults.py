@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, output_width, print_json, print_table
-from opticcl.cli._replay import ReplayJob, print_replay, split_assumed
+from opticcl.cli._output import PICTURE, RECORD, TABLE, output_width, print_json
+from opticcl.cli._replay import ReplayJob, replayed, split_assumed
 from opticcl.cli._request import FabricRequest, make_assumptions, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.files import as_written
+from opticcl.report.kit.result import Result
 
 if TYPE_CHECKING:
     from opticcl.ir import Condition, Fabric
     from opticcl.operations.faults.answers import Healthy
+    from opticcl.report.fault_replay import ReplayReport
     from opticcl.report.faults import FaultsReport
 
 KEPT_AFTER_S = 10.0
@@ -60,17 +62,15 @@ class FaultsRequest(FabricRequest):
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 
 
-def run(request: FaultsRequest) -> int:
+def run(request: FaultsRequest) -> Result:
     """What a collective costs where parts have failed, beside a restart. Exit code 1 if a part has no plan."""
     from opticcl.collective import collective_name
 
-    outputs = Outputs(request.out, PICTURE, TABLE, RECORD)
     name = collective_name(request.collective)
     if name not in COLLECTIVES:
         raise ParameterError(f"faults: collective={request.collective}; it does {', '.join(COLLECTIVES)}")
     if request.replay is not None:
-        _replay(request, request.replay, name, outputs)
-        return 0
+        return _replay(request, request.replay, name)
     if request.servers is not None or request.spares is not None:
         raise ParameterError("faults: --ranks and --spares belong to a replay; give --replay trace.json too")
     if not request.fail and not request.sweep and request.pairs is None:
@@ -79,20 +79,16 @@ def run(request: FaultsRequest) -> int:
         )
     if request.pairs is not None and not 0 < request.pairs <= 1_000_000:
         raise ParameterError(f"--pairs: {request.pairs} is not 1 to 1,000,000; try 100")
-    report = _report(request, name, outputs)
-    if request.json:
-        print_json(report.record())
-    return 0 if report.ok else 1
+    return _report(request, name)
 
 
-def _replay(request: FaultsRequest, path: Path, name: str, outputs: Outputs) -> None:
+def _replay(request: FaultsRequest, path: Path, name: str) -> ReplayReport:
     """Replay a trace of faults.
 
     Args:
         request: of the call.
         path: of the trace.
         name: of the collective.
-        outputs: files to write.
     """
     if request.fail or request.sweep or request.pairs is not None or request.root or request.streamed:
         raise ParameterError(
@@ -101,16 +97,15 @@ def _replay(request: FaultsRequest, path: Path, name: str, outputs: Outputs) -> 
     job = ReplayJob(request.servers, request.spares, name, request.size, request.algorithm, request.seed)
     times, others = split_assumed(request.recover, request.assume)
     assumed = make_assumptions(request.assumptions, others)
-    print_replay(request.machine(), path, job, assumed, times, outputs, request.json)
+    return replayed(request.machine(), path, job, assumed, times, request.progress)
 
 
-def _report(request: FaultsRequest, name: str, outputs: Outputs) -> FaultsReport:
+def _report(request: FaultsRequest, name: str) -> FaultsReport:
     """Answers for the parts that the options name.
 
     Args:
         request: of the call.
         name: of the collective.
-        outputs: files to write.
     """
     from opticcl.collective import Request
     from opticcl.operations.faults.answers import Healthy
@@ -128,7 +123,7 @@ def _report(request: FaultsRequest, name: str, outputs: Outputs) -> FaultsReport
     rule = light_rule([machine], request.optics, request.ignore_light)
     recovery = _recovery(request.recover)
     healthy = Healthy(machine, wanted, size_bytes, request.algorithm, assumed, recovery, request.streamed, rule)
-    return _answered(request, healthy, [_Failure(parts, 1, search=True) for parts in given], outputs)
+    return _answered(request, healthy, [_Failure(parts, 1, search=True) for parts in given])
 
 
 def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:
@@ -171,70 +166,65 @@ class _Failure(NamedTuple):
     search: bool = False
 
 
-def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure], outputs: Outputs) -> FaultsReport:
+def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure]) -> FaultsReport:
     """All answers; each is printed as it comes, and the files keep those so far.
 
     Args:
         request: of the call.
         healthy: the collective where nothing has failed.
         given: parts of each `--fail`.
-        outputs: files to write.
     Raises: InterruptedStudyError: by the user, after the first row.
     """
     from opticcl.errors import InterruptedStudyError
     from opticcl.operations.faults.answers import FULL_SEARCH, answer
     from opticcl.operations.faults.sweep import classes_to_try, limits_of, pairs_of_parts
-    from opticcl.report.faults import FaultsReport, fault_cells, fault_columns, faults_figure, faults_label
+    from opticcl.report.faults import FaultsReport, fault_cells, fault_columns
     from opticcl.report.kit.columns import RowByRow
 
     report = FaultsReport(healthy, [], limits_of(healthy.fabric) if request.sweep else [])
     kept_at = time.monotonic()
-    with ProgressLine() as progress:
-        progress("find equal parts")
-        failures = list(given)
-        if request.sweep:
-            failures += [_Failure((each.condition,), each.equal_parts) for each in classes_to_try(healthy)]
-        failures += [_Failure(both, 1) for both in pairs_of_parts(healthy.fabric, request.pairs or 0, request.seed)]
-        labels = ["+".join(map(str, failure.parts)) for failure in failures]
-        table = RowByRow(fault_columns(labels, healthy.other.name), output_width())
-        try:
-            for number, failure in enumerate(failures):
-                progress("answer failures", number, len(failures))
-                row = answer(healthy, failure.parts, failure.equal_parts, search=failure.search)
-                report = replace(report, rows=[*report.rows, row], to_try=len(failures))
-                if not request.json:
-                    progress.close()
-                    print(*([] if number else [table.heading()]), table.row(fault_cells(row)), sep="\n", flush=True)
-                if time.monotonic() - kept_at > KEPT_AFTER_S:
-                    _keep(outputs, report)
-                    kept_at = time.monotonic()
-        except (KeyboardInterrupt, MemoryError) as stopped:
-            if not report.rows:
-                raise
-            kept = _keep(outputs, report)
-            if request.json:
-                print_json(report.record())
-            elif isinstance(stopped, KeyboardInterrupt):
-                print(*report.lines(), sep="\n")
-            if isinstance(stopped, MemoryError):
-                raise
-            rows = f"{len(report.rows):,} of {len(failures):,} rows were made"
-            raise InterruptedStudyError(
-                f"interrupted; {rows}" + (f" and are kept in {', '.join(kept)}" if kept else "")
-            ) from None
+    progress = request.progress
+    progress("find equal parts")
+    failures = list(given)
+    if request.sweep:
+        failures += [_Failure((each.condition,), each.equal_parts) for each in classes_to_try(healthy)]
+    failures += [_Failure(both, 1) for both in pairs_of_parts(healthy.fabric, request.pairs or 0, request.seed)]
+    labels = ["+".join(map(str, failure.parts)) for failure in failures]
+    table = RowByRow(fault_columns(labels, healthy.other.name), output_width())
+    try:
+        for number, failure in enumerate(failures):
+            progress("answer failures", number, len(failures))
+            row = answer(healthy, failure.parts, failure.equal_parts, search=failure.search)
+            report = replace(report, rows=[*report.rows, row], to_try=len(failures))
+            if not request.json:
+                progress.close()
+                print(*([] if number else [table.heading()]), table.row(fault_cells(row)), sep="\n", flush=True)
+            if time.monotonic() - kept_at > KEPT_AFTER_S:
+                _keep(request, report)
+                kept_at = time.monotonic()
+    except (KeyboardInterrupt, MemoryError) as stopped:
+        if not report.rows:
+            raise
+        kept = _keep(request, report)
+        if request.json:
+            print_json(report.record())
+        elif isinstance(stopped, KeyboardInterrupt):
+            print(*report.lines(), sep="\n")
+        if isinstance(stopped, MemoryError):
+            raise
+        rows = f"{len(report.rows):,} of {len(failures):,} rows were made"
+        raise InterruptedStudyError(
+            f"interrupted; {rows}" + (f" and are kept in {', '.join(kept)}" if kept else "")
+        ) from None
     if any(row.plan_from not in ("", FULL_SEARCH) for row in report.rows[len(given) :]):
         report = replace(report, notes=[*report.notes, SEARCHED_ONCE])
-    outputs.write_pictures(lambda: faults_figure(report), faults_label(report))
-    _keep(outputs, report)
-    if not request.json:
-        print_table("", *filter(None, (*report.lines(), table.dropped())))
-        outputs.print_lines()
-    return report
+    return replace(report, dropped=table.dropped())
 
 
-def _keep(outputs: Outputs, report: FaultsReport) -> list[str]:
+def _keep(request: FaultsRequest, report: FaultsReport) -> list[str]:
     """Write the rows so far to the files of records and rows, in place of what they had; returns their names."""
-    outputs.lines = [line for line in outputs.lines if line.startswith(PICTURE.name)]
+    outputs = request.outputs
     with as_written():
-        outputs.write_record(report.record, lambda: [{**row.record(), "cut": len(row.cut)} for row in report.rows])
+        outputs.write_result(report, request.progress, RECORD, TABLE)
+    outputs.lines.clear()
     return [str(path) for kind in (RECORD, TABLE) for path in outputs.of(kind)]

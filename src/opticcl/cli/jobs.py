@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, TABLE, FileKind
 from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class JobsRequest(PlanRequest):
     """What `opticcl jobs` is asked: values of its options."""
 
+    READ = "state"
     OPTIONS = """fabric nodes place free state arrivals policy communication seed collective algorithm optics ignore_light
         size assumptions assume out json"""
 
@@ -67,8 +69,12 @@ class JobsRequest(PlanRequest):
     )
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 
+    def kinds(self) -> tuple[FileKind, ...]:
+        """Records, and of jobs over time pictures and rows."""
+        return super().kinds() if self.arrivals is not None else (RECORD,)
 
-def run(request: JobsRequest) -> int:
+
+def run(request: JobsRequest) -> Result:
     """Place jobs on one machine and verify them together, now or over time. Exit code 1 if they are wrong."""
     if request.fabric is None and request.state is None:
         raise ParameterError(
@@ -81,23 +87,18 @@ def run(request: JobsRequest) -> int:
         return _place(request, assumed)
     if request.place or request.free or request.state is not None or request.fabric is None:
         raise ParameterError("jobs: --arrivals runs an empty --fabric; leave out --place, --free and --state")
-    outputs = Outputs(request.out, PICTURE, TABLE, RECORD)
-    report = _over_time(request, request.arrivals, assumed)
-    _print_over_time(report, outputs, request.json)
-    return 0 if report.ok else 1
+    return _over_time(request, request.arrivals, assumed)
 
 
-def _place(request: JobsRequest, assumed: Assumptions) -> int:
+def _place(request: JobsRequest, assumed: Assumptions) -> JobsReport:
     """Place jobs now.
 
     Args:
         request: of the call.
         assumed: time assumptions.
-    Returns: the exit code.
     """
     from opticcl.operations.arbiter import Arbiter
     from opticcl.registry import canonical
-    from opticcl.report.jobs import jobs_table
 
     policy, state = request.policy[0], request.state
     if request.communication is not None or len(request.policy) > 1:
@@ -107,7 +108,6 @@ def _place(request: JobsRequest, assumed: Assumptions) -> int:
         raise ParameterError(
             "jobs: --policy any needs the circuits of the running jobs, which --state does not keep; leave one out"
         )
-    outputs = Outputs(request.out, RECORD, read=state)
     wanted = [_parse_place(text) for text in request.place]
     arbiter = Arbiter(None if request.fabric is None else request.machine(), state, at_once=False)
     for name in request.free:
@@ -117,13 +117,7 @@ def _place(request: JobsRequest, assumed: Assumptions) -> int:
     report = _report(request, arbiter, assumed, around=around)
     if report.ok and (request.free or wanted):
         arbiter.keep()
-    outputs.write_record(report.record)
-    if request.json:
-        print_json(report.record())
-    else:
-        print_table(*([jobs_table(report)] if report.jobs else []), *report.lines())
-        outputs.print_lines()
-    return 0 if report.ok else 1
+    return report
 
 
 def _over_time(request: JobsRequest, arrivals: str, assumed: Assumptions) -> JobsOverTimeReport:
@@ -150,29 +144,9 @@ def _over_time(request: JobsRequest, arrivals: str, assumed: Assumptions) -> Job
         given = request.collective, request.size, request.algorithm, assumed, share, request.optics
         return JobsSetup(machine, some, policy, *given, request.ignore_light)
 
-    with ProgressLine() as progress:
-        runs = [simulate_jobs(setup(name, jobs), progress=progress) for name in names]
+    runs = [simulate_jobs(setup(name, jobs), progress=request.progress) for name in names]
     known = {"seed": request.seed, "arrivals": arrivals, "collective": request.collective, "size": request.size}
     return JobsOverTimeReport(runs, {**known, "communication": share, **assumed.record()}, notes)
-
-
-def _print_over_time(report: JobsOverTimeReport, outputs: Outputs, json: bool) -> None:
-    """Write the files and print the report.
-
-    Args:
-        report: of all runs.
-        outputs: files of the call.
-        json: whether JSON is printed.
-    """
-    from opticcl.report.jobs_over_time import jobs_figure, jobs_label, jobs_over_time_table
-
-    outputs.write_pictures(lambda: jobs_figure(report), jobs_label(report))
-    outputs.write_record(report.record, report.rows)
-    if json:
-        print_json(report.record())
-    else:
-        print_table(jobs_over_time_table(report), *report.lines())
-        outputs.print_lines()
 
 
 def _parse_place(text: str) -> tuple[str, int]:
@@ -204,29 +178,25 @@ def _report(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, aro
         return JobsReport(arbiter.machine, arbiter.num_free)
     other = beside(assumed)
     reports: list[JobReport] = []
-    with ProgressLine() as progress:
-        plans = _plans(request, arbiter, assumed, progress, around=around)
-        for job, plan in zip(arbiter.jobs, plans, strict=True):
-            ports = len(switch_ports(arbiter.machine, job.nodes))
-            ok = plan.verify(progress=progress).ok
-            took_s = plan.simulate(assumptions=assumed).total_s
-            also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
-            reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok, also))
-        progress("verify all jobs together")
-        together = verify_together([plan.circuits for plan in plans], [job.name for job in arbiter.jobs])
+    plans = _plans(request, arbiter, assumed, around=around)
+    for job, plan in zip(arbiter.jobs, plans, strict=True):
+        ports = len(switch_ports(arbiter.machine, job.nodes))
+        ok = plan.verify(progress=request.progress).ok
+        took_s = plan.simulate(assumptions=assumed).total_s
+        also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
+        reports.append(JobReport(job, ports, plan.algorithm, plan.schedule.num_steps, took_s, ok, also))
+    request.progress("verify all jobs together")
+    together = verify_together([plan.circuits for plan in plans], [job.name for job in arbiter.jobs])
     return JobsReport(arbiter.machine, arbiter.num_free, tuple(reports), together)
 
 
-def _plans(
-    request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, progress: ProgressLine, *, around: bool
-) -> list[Plan]:
+def _plans(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, around: bool) -> list[Plan]:
     """Plan of each job; where the fastest of some leave no way for others, rings of one wavelength for all.
 
     Args:
         request: of the call.
         arbiter: with the jobs.
         assumed: time assumptions.
-        progress: called before each job.
         around: whether circuits go around those of the jobs before, where they would share cells with them.
     Raises: UnsupportedError: no way is left.
     """
@@ -243,7 +213,7 @@ def _plans(
     def planned(algorithm: str) -> list[Plan]:
         plans: list[Plan] = []
         for job in arbiter.jobs:
-            progress(f"compile {job.name}")
+            request.progress(f"compile {job.name}")
             fabric = arbiter.fabric_of(job.name)
             plan = compiled(fabric, algorithm=algorithm)
             if around and plans and not verify_together([*(each.circuits for each in plans), plan.circuits]).ok:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opticcl.cli._output import print_json, print_table
 from opticcl.cli._request import VerbRequest, argument
+from opticcl.report.kit.result import ComposedResult, Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,13 +17,9 @@ class ListRequest(VerbRequest):
     )
 
 
-def run(request: ListRequest) -> int:
+def run(request: ListRequest) -> Result:
     """Fabrics, algorithms, collectives, models, presets, devices."""
     from opticcl.report.catalogue import catalogue, catalogue_tables
 
     found = catalogue(request.name)
-    if request.json:
-        print_json(found)
-    else:
-        print_table(*catalogue_tables(found))
-    return 0
+    return ComposedResult(lambda: found, lambda: catalogue_tables(found))

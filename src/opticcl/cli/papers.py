@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opticcl.cli._output import RECORD, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import RECORD
 from opticcl.cli._request import VerbRequest, argument, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,29 +34,21 @@ class PapersRequest(VerbRequest):
     )
 
 
-def run(request: PapersRequest) -> int:
+def run(request: PapersRequest) -> Result:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
     from opticcl.papers import check_paper, claim_ids, paper_names
     from opticcl.processes import number_of_jobs
     from opticcl.report.claims import ClaimsList
 
-    outputs, wanted = Outputs(request.out, RECORD), _verdicts(request.verdict)
+    wanted = _verdicts(request.verdict)
     processes = number_of_jobs(request.jobs, large=False)
-    with ProgressLine() as progress:
-        names = paper_names() if request.paper is None else (request.paper,)
-        ids = {name: claim_ids(name, request.claim or ("*",)) for name in names}
-        _some_match(
-            request.claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)]
-        )
-        rows = [row for name in names for row in check_paper(name, wanted, progress, ids[name], processes)]
-    record = [row.record() for row in rows]
-    outputs.write_record(lambda: record)
-    if request.json:
-        print_json(record)
-    else:
-        print_table(ClaimsList(rows))
-        outputs.print_lines()
-    return 0 if all(row.ok for row in rows) else 1
+    names = paper_names() if request.paper is None else (request.paper,)
+    ids = {name: claim_ids(name, request.claim or ("*",)) for name in names}
+    _some_match(
+        request.claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)]
+    )
+    rows = [row for name in names for row in check_paper(name, wanted, request.progress, ids[name], processes)]
+    return ClaimsList(rows)
 
 
 def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[str]) -> None:

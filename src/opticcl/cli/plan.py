@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, FileKind
 from opticcl.cli._request import FabricRequest, make_assumptions, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
@@ -23,6 +25,7 @@ PLAN_FILE = FileKind("plan file", (".parquet", ".csv"))
 class PlannerRequest(FabricRequest):
     """What `opticcl plan` is asked: values of its options."""
 
+    READ = "start"
     OPTIONS = """fabric nodes node_rate collective optics ignore_light size root job
         assumptions assume start * json"""
 
@@ -48,29 +51,22 @@ class PlannerRequest(FabricRequest):
     out: tuple[Path, ...] = out_option(PICTURE, PLAN_FILE, RECORD)
 
 
-def run(request: PlannerRequest) -> int:
+def run(request: PlannerRequest) -> Result:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
     from opticcl.report.planned import plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
 
-    outputs = Outputs(request.out, PICTURE, PLAN_FILE, RECORD, read=request.start)
     assumed = make_assumptions(request.assumptions, request.assume)
     limit_s = inf if request.time_limit is None else quantity(request.time_limit, "s", "--time-limit")
     where = request.machine()
     _refuse_contradictions(request)
     if request.imported is not None and request.imported.suffix.lower() == ".toml":
-        return _solve_matrix(request.imported, request.json, bool(request.out))
-    with ProgressLine() as progress:
-        found = _planned(request, where, assumed, limit_s, progress)
-        outputs.write_pictures(lambda: plan_figure(found), plan_label(found))
-        outputs.lines += [found.plan.export(path, progress=progress) for path in outputs.of(PLAN_FILE)]
-        outputs.write_record(found.record)
-    if request.json:
-        print_json(found.record())
-        return 0
-    print_table(*plan_tables(found))
-    outputs.print_lines()
-    return 0
+        return _solved_matrix(request, request.imported)
+    found = _planned(request, where, assumed, limit_s)
+    outputs = request.outputs
+    outputs.lines += [found.plan.export(path, progress=request.progress) for path in outputs.of(PLAN_FILE)]
+    draw = partial(plan_figure, found)
+    return ComposedResult(found.record, lambda: plan_tables(found), draw=draw, label=plan_label(found))
 
 
 def _refuse_contradictions(request: PlannerRequest) -> None:
@@ -91,9 +87,7 @@ def _refuse_contradictions(request: PlannerRequest) -> None:
         )
 
 
-def _planned(
-    request: PlannerRequest, where: Fabric, assumed: Assumptions, limit_s: float, progress: ProgressLine
-) -> Planned:
+def _planned(request: PlannerRequest, where: Fabric, assumed: Assumptions, limit_s: float) -> Planned:
     """The plan, made in the way that the options select.
 
     Args:
@@ -101,7 +95,6 @@ def _planned(
         where: the fabric.
         assumed: time assumptions.
         limit_s: time after which the best plan so far is returned [s].
-        progress: called with (what, done, total).
     """
     from opticcl.plans.light import light_rule
     from opticcl.plans.plan import read
@@ -119,7 +112,7 @@ def _planned(
         return plan_overlapped(where, collective, size, assumptions=assumed, time_limit_s=limit_s)
     if request.streamed:
         return plan_streamed(
-            where, collective, size, root=root, assumptions=assumed, time_limit_s=limit_s, progress=progress
+            where, collective, size, root=root, assumptions=assumed, time_limit_s=limit_s, progress=request.progress
         )
     return plan_collective(
         where,
@@ -131,36 +124,34 @@ def _planned(
         start=None if request.start is None else read(request.start),
         time_limit_s=limit_s,
         rule=light_rule([where], request.optics, request.ignore_light),
-        progress=progress,
+        progress=request.progress,
     )
 
 
-def _solve_matrix(path: Path, json: bool, writes: bool) -> int:
-    """Print every case of a matrix of SWOT; returns the exit code."""
+def _solved_matrix(request: PlannerRequest, path: Path) -> Result:
+    """Every case of a matrix of SWOT.
+
+    Args:
+        request: of the call.
+        path: of the matrix.
+    """
     from opticcl.plans.published import cases, solved
     from opticcl.report.planned import matrix_table
 
-    if writes:
+    if request.out:
         raise ParameterError("plan: -o writes one plan; a matrix has many cases, use --json")
-    with ProgressLine() as progress:
-        listed = cases(path)
-        found = []
-        for done, case in enumerate(listed):
-            progress("solve", done, len(listed))
-            found.append(solved(case))
-    if json:
-        print_json(
-            [
-                {
-                    **case._asdict(),
-                    "law": asdict(case.law),
-                    "seconds": one.seconds,
-                    "bound_s": one.bound_s,
-                    "proven": one.proven,
-                }
-                for case, one in zip(listed, found, strict=True)
-            ]
-        )
-        return 0
-    print_table(matrix_table(listed, found))
-    return 0
+    listed, found = cases(path), []
+    for done, case in enumerate(listed):
+        request.progress("solve", done, len(listed))
+        found.append(solved(case))
+    rows = [
+        {
+            **case._asdict(),
+            "law": asdict(case.law),
+            "seconds": one.seconds,
+            "bound_s": one.bound_s,
+            "proven": one.proven,
+        }
+        for case, one in zip(listed, found, strict=True)
+    ]
+    return ComposedResult(lambda: rows, lambda: [matrix_table(listed, found)])

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from opticcl.cli._output import PICTURE, RECORD, Outputs, print_json
+from opticcl.cli._output import PICTURE, RECORD
 from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import OpticclError, ParameterError, VerificationError
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 if TYPE_CHECKING:
     from opticcl.execute.measure import Measurement
@@ -70,7 +71,7 @@ class RunRequest(PlanRequest):
     out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
 
-def run(request: RunRequest) -> int:
+def run(request: RunRequest) -> Result | int:
     """Run a plan under mpiexec, one process per rank, and compare with NumPy.
 
     Start it as mpiexec -n 8 opticcl run plan.parquet. Rank 0 reads and verifies the plan and sends every rank its schedule.
@@ -88,7 +89,8 @@ def run(request: RunRequest) -> int:
     comm = mpi.COMM_WORLD
     try:
         limits.started(comm)
-        return 1 if _run_ranks(request, mpi, limits) else 0
+        found = _run_ranks(request, mpi, limits)
+        return found if comm.rank == 0 else int(not found.ok)
     except OpticclError as error:  # the same on all ranks
         if comm.rank:
             return error.exit_code
@@ -101,20 +103,18 @@ def run(request: RunRequest) -> int:
         limits.end()
 
 
-def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> int:
-    """Make the plan on rank 0, run it on all ranks and print the answer on rank 0.
+def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> Result:
+    """Make the plan on rank 0 and run it on all ranks.
 
     Args:
         request: of the call.
         mpi: the library.
         limits: of the time until the plan is there.
-    Returns: elements that are wrong, on all ranks [count].
     """
     from opticcl.execute.mpi import from_rank_0
 
     comm = mpi.COMM_WORLD
     sizes, kind, limit_s = _numbers(request)
-    outputs = Outputs(request.out, PICTURE, RECORD, read=request.file)
     if request.pace is None and (request.out or request.mode != "barrier"):
         raise ParameterError("run: --out and --mode are for --pace; give --pace 1000, or leave them out")
     made: list[Plan] = []  # on rank 0
@@ -135,9 +135,7 @@ def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> int:
         runner = MeasuredRun(comm, schedule, transport.run, **of_collective)
         found = [runner.measure(size, kind, request.repeat, request.seed, request.compare) for size in sizes]
         transport.close()
-        if comm.rank == 0:
-            _print(found, summary, _library(mpi), request.compare, request.json)
-        return sum(one.wrong for one in found)
+        return _measured(found, summary["plan"], _library(mpi), request.compare)
     from opticcl.execute.paced import run_paced
 
     def simulated(size_bytes: int) -> dict[str, float]:
@@ -145,9 +143,7 @@ def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> int:
 
     circuits, pace = made[0].circuits if made else None, (request.pace, request.mode, limit_s, request.seed)
     paced = [run_paced(comm, schedule, circuits, simulated, size, kind, *pace, **of_collective) for size in sizes]
-    if comm.rank == 0:
-        _print_paced(paced, summary["plan"], outputs, request.json)
-    return sum(one.wrong for one in paced)
+    return _paced(paced, summary["plan"])
 
 
 def _right_plan(request: RunRequest) -> Plan:
@@ -247,39 +243,37 @@ def _cut(plan: Plan, size: int) -> tuple[dict[str, Any], list[RankSchedule]]:
     return summary, rank_schedules(plan.schedule)
 
 
-def _print(found: list[Measurement], summary: dict[str, Any], library: str, compare: bool, json: bool) -> None:
-    from opticcl.units import format_bytes, format_rate, format_seconds
+def _measured(found: list[Measurement], plan: str, library: str, compare: bool) -> Result:
+    """Measurements, a line a size, or in the columns of nccl-tests beside those of the library.
 
-    if json:
-        rows = [m.record() for m in found]
-        print_json({"ok": not any(m.wrong for m in found), "plan": summary["plan"], "library": library, "rows": rows})
-        return
-    if compare:
-        from opticcl.report.nccl_table import nccl_lines
+    Args:
+        found: one a size.
+        plan: in words.
+        library: its name.
+        compare: whether it was timed too.
+    """
+    from opticcl.report.nccl_table import measured_lines, nccl_lines
 
-        print(f"# {summary['plan']}")
-        print("\n".join(nccl_lines(found, library)))
-        return
-    print(summary["plan"])
-    for m in found:
-        _, bus = m.bandwidths(m.time_s)
-        right = "exactly what NumPy computes" if not m.wrong else f"{m.wrong:,} elements differ from NumPy"
-        print(
-            f"{format_bytes(m.size_bytes)} of {m.dtype} among {m.num_ranks} processes: {format_seconds(m.time_s)}, "
-            f"bus bandwidth {format_rate(8 * bus)}; {right}"
-        )
+    ok = not any(one.wrong for one in found)
+    record = {"ok": ok, "plan": plan, "library": library, "rows": [one.record() for one in found]}
+    lines = [f"# {plan}", *nccl_lines(found, library)] if compare else [plan, *measured_lines(found)]
+    return ComposedResult(lambda: record, lambda: map(Verbatim, lines), ok)
 
 
-def _print_paced(found: list[PacedRun], plan: str, outputs: Outputs, json: bool) -> None:
+def _paced(runs: list[PacedRun], plan: str) -> Result:
+    """Paced runs.
+
+    Args:
+        runs: one a size.
+        plan: in words.
+    """
     from opticcl.report.paced import gantt, paced_lines
 
-    record = {"ok": not any(run.wrong for run in found), "plan": plan, "runs": [run.record() for run in found]}
-    outputs.write_pictures(lambda: gantt(found[-1], plan), f"Circuits and measured steps: {plan}")
-    outputs.write_record(lambda: record)
-    if json:
-        print_json(record)
-        return
-    print(plan)
-    for run in found:
-        print("\n".join(paced_lines(run)))
-    outputs.print_lines()
+    ok = not any(run.wrong for run in runs)
+    return ComposedResult(
+        lambda: {"ok": ok, "plan": plan, "runs": [run.record() for run in runs]},
+        lambda: map(Verbatim, [plan, *(line for run in runs for line in paced_lines(run))]),
+        ok,
+        draw=lambda: gantt(runs[-1], plan),
+        label=f"Circuits and measured steps: {plan}",
+    )

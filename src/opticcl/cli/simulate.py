@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from opticcl.cli._generated import OptionSource, flag_of
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
-from opticcl.cli._output import PICTURE, RECORD, FileKind, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, FileKind
 from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
+    from opticcl.report import timeline_table
+    from opticcl.report.load_pictures import load_picture
     from opticcl.report.simulation import Simulation
 
 LINKS = FileKind("links", (".csv", ".parquet", ".json"))
@@ -28,19 +31,25 @@ class SimulateRequest(PlanRequest):
         engine assumptions assume start * json"""
 
     links: Path | None = option(
-        "--links", metavar="FILE", default=None, help="Write the load of each link or port: .csv, .parquet, .json."
+        "--links",
+        metavar="FILE",
+        default=None,
+        help="Write the load of each link or port: .csv, .parquet, .json.",
+        writes=LINKS,
     )
     trace: Path | None = option(
         "--trace",
         metavar="FILE",
         default=None,
         help="flow, packet: write the timeline of the transfers for Perfetto: .json.",
+        writes=TRACE,
     )
     programme: Path | None = option(
         "--programme",
         metavar="FILE",
         default=None,
         help="Write the times of circuits, data, control, devices, for `verify --time`: .parquet, .json, .csv (a folder).",
+        writes=PROGRAMME,
     )
     out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
@@ -52,10 +61,9 @@ class SimulateRequest(PlanRequest):
         return [OptionSource(engine.options, name) for name in ENGINES.names() for engine in (ENGINES.get(name),)]
 
 
-def run(request: SimulateRequest) -> int:
+def run(request: SimulateRequest) -> Result:
     """Time of a plan, step by step, with its bottleneck."""
     from opticcl.plans.ranks import beside
-    from opticcl.report import timeline_table
     from opticcl.report.simulation import Simulation
     from opticcl.simulate import engine_options, simulate
 
@@ -65,63 +73,47 @@ def run(request: SimulateRequest) -> int:
     of_graph = is_graph_file(request.file)
     if not of_graph:
         request.refuse_beside_file()
-    named = {
-        "--links": (request.links, LINKS),
-        "--trace": (request.trace, TRACE),
-        "--programme": (request.programme, PROGRAMME),
-    }
-    outputs = Outputs(request.out, PICTURE, RECORD, named=named, read=request.file)
     if request.trace is not None and chosen.records == "nothing":
         raise ParameterError(f"--trace: engine {chosen.name} simulates no transfers; give --engine flow or packet")
     plan = graph_on_fabric(request) if of_graph else request.plan(assumed)
     asynchronous = getattr(options, "mode", "barrier") == "asynchronous"
-    record = asynchronous or chosen.records == "queues" or any((request.links, request.trace, outputs.of(PICTURE)))
-    with ProgressLine() as progress:
-        result = simulate(
-            plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given
-        )
-        other = beside(assumed)
-        also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress, **given)
-        found = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
-        if request.programme is not None:
-            from opticcl.formats.programme_file import write_programme_file
-            from opticcl.simulate import programme as times_of
+    record = (
+        asynchronous or chosen.records == "queues" or any((request.links, request.trace, request.outputs.of(PICTURE)))
+    )
+    progress = request.progress
+    result = simulate(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given)
+    other = beside(assumed)
+    also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress, **given)
+    found = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
+    if request.programme is not None:
+        from opticcl.formats.programme_file import write_programme_file
+        from opticcl.simulate import programme as times_of
 
-            times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, **given)
-            rows = write_programme_file(request.programme, plan.circuits, times)
-            outputs.report(PROGRAMME, request.programme, f"{rows:,} rows")
-        _write_outputs(found, request, outputs, progress)
-    if request.json:
-        print_json(found.record())
-        return 0
-    print_table(str(plan), timeline_table(result.timeline), *found.lines())
-    outputs.print_lines()
-    return 0
+        times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, **given)
+        rows = write_programme_file(request.programme, plan.circuits, times)
+        request.outputs.report(PROGRAMME, request.programme, f"{rows:,} rows")
+    _write_outputs(found, request)
+    draw, label = load_picture(found) if request.outputs.of(PICTURE) else (None, "")
+    shown = [str(plan), timeline_table(result.timeline), *found.lines()]
+    return ComposedResult(found.record, lambda: shown, draw=draw, label=label)
 
 
-def _write_outputs(found: Simulation, request: SimulateRequest, outputs: Outputs, progress: ProgressLine) -> None:
-    """Write the files that the options name.
+def _write_outputs(found: Simulation, request: SimulateRequest) -> None:
+    """Write the loads and the timeline, if the options name files.
 
     Args:
         found: the simulated plan.
         request: of the call.
-        outputs: values of `--out`; collects a line a file.
-        progress: called before each file.
     """
     if request.links is not None:
         from opticcl.report.traffic import write_links
 
-        progress("write the links")
+        request.progress("write the links")
         rows = write_links(request.links, found.plan.fabric, found.loads, found.result.timeline.total_s)
-        outputs.report(LINKS, request.links, f"{rows:,} rows")
+        request.outputs.report(LINKS, request.links, f"{rows:,} rows")
     if request.trace is not None:
         from opticcl.report.transfer_trace import write_transfer_trace
 
-        progress("write the trace")
-        outputs.report(TRACE, request.trace, write_transfer_trace(request.trace, found.plan, found.result))
-    if outputs.of(PICTURE):
-        from opticcl.report.load_pictures import write_load_picture
-
-        progress("draw the load")
-        outputs.write(PICTURE, lambda path: write_load_picture(path, found))
-    outputs.write_record(found.record)
+        request.progress("write the trace")
+        about = write_transfer_trace(request.trace, found.plan, found.result)
+        request.outputs.report(TRACE, request.trace, about)

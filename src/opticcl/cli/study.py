@@ -10,11 +10,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, TABLE, FileKind
 from opticcl.cli._request import VerbRequest, argument, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.registry import nearest
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 if TYPE_CHECKING:
     from opticcl.report.design_answers import Answer
@@ -38,6 +39,7 @@ FORMS = f"query FILE.toml SQL, or {', '.join(ANSWERS)} FILE.toml"
 class StudyRequest(VerbRequest):
     """What `opticcl study` is asked: values of its options."""
 
+    READ = "read"
     OPTIONS = "name study sql folder dry_run where x y over between out jobs * json"
 
     name: str | None = argument(
@@ -96,6 +98,27 @@ class StudyRequest(VerbRequest):
         """Options of an answer that are given."""
         return {name: value for name in ("where", "x", "y", "over", "between") if (value := getattr(self, name))}
 
+    @property
+    def of_space(self) -> bool:
+        """Whether a design space is run."""
+        return self.name is not None and self.name.endswith(".toml")
+
+    def kinds(self) -> tuple[FileKind, ...]:
+        """Records alone of the list of studies; no picture of the rows of a design space or a query."""
+        if self.name is None:
+            return (RECORD,)
+        return (TABLE, RECORD) if self.of_space or self.name == "query" else super().kinds()
+
+    @property
+    def read(self) -> Path | None:
+        """The file of the design space."""
+        given = self.name if self.of_space else self.study
+        return None if given is None else Path(given)
+
+    def folder_of(self, space: DesignSpace) -> Path:
+        """Where its ledger, results and answers are."""
+        return self.folder if self.folder is not None else Path(f"{space.name}.study")
+
     def cluster(self) -> AbstractContextManager[Cluster | None]:
         """A connection to a cluster that computes the points; None: processes of this computer do.
 
@@ -126,129 +149,84 @@ class StudyRequest(VerbRequest):
         return slurm(self.slurm, options, prepare)
 
 
-def run(request: StudyRequest) -> int:
+def run(request: StudyRequest) -> Result:
     """Studies: one question each, such as beyond, co_scheduling, transfers; or a whole design space from a file.
 
     Exit code 1 if a point is set aside or a plan is wrong.
     """
     name = request.name
-    if name is not None and name.endswith(".toml"):
-        _refuse_second(request.study, name)
-        return _run_space(request, Path(name))
+    if request.of_space:
+        return _space(request)
     if flag := request.first_given("scheduler", "slurm", "slurm_set"):
         raise ParameterError(f"study: {flag} is of a run of a design space; give FILE.toml, or leave it out")
     if name == "query" or name in ANSWERS:
         return _of_results(request, name)
-    _refuse_second(request.study, name)
+    if request.study is not None:
+        _refuse_second(request.study, name)
     if flag := request.first_given("folder", "dry_run", "where", "jobs"):
         raise ParameterError(f"study: {flag} is of a design space; give FILE.toml, or leave it out")
     if name is None:
-        return _list_studies(request)
+        from opticcl.studies import STUDIES
+
+        questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
+        lines = [Verbatim(f"{key:<24}{question}") for key, question in questions.items()]
+        return ComposedResult(lambda: questions, lambda: lines)
     if Path(name).exists():
         raise ParameterError(f"study: {name} is no file that ends in .toml; give one, or the name of a study: {NAMES}")
-    return _run_study(request, name)
-
-
-def _list_studies(request: StudyRequest) -> int:
-    """Print the questions of the studies; returns the exit code."""
-    from opticcl.studies import STUDIES
-
-    outputs = Outputs(request.out, RECORD)  # a list of names is neither drawn nor a table
-    questions = {key: " ".join((STUDIES.get(key).__doc__ or "").split("\n")[0].split()) for key in STUDIES.names()}
-    outputs.write_record(lambda: questions)
-    if request.json:
-        print_json(questions)
-    else:
-        print("\n".join(f"{key:<24}{question}" for key, question in questions.items()))
-        outputs.print_lines()
-    return 0
-
-
-def _run_study(request: StudyRequest, name: str) -> int:
-    """Run a study.
-
-    Args:
-        request: of the call.
-        name: of the study, with its parameters.
-    Returns: the exit code.
-    """
     from opticcl.report.studies import study_figure, study_table
     from opticcl.studies import run_study
 
-    outputs = Outputs(request.out, PICTURE, TABLE, RECORD)
-    with ProgressLine() as progress:
-        found = run_study(name, progress)
-        progress("write the files")
-        outputs.write_pictures(lambda: study_figure(found), f"{found.title} ({found.source})")
-        outputs.write_record(found.record, lambda: found.record()["rows"])
-    if request.json:
-        print_json(found.record())
-    else:
-        print_table(f"{found.title} ({found.source})", study_table(found), *found.notes)
-        outputs.print_lines()
-    return 0
+    found = run_study(name, request.progress)
+    title = f"{found.title} ({found.source})"
+    shown = [title, study_table(found), *found.notes]
+    return ComposedResult(found.record, lambda: shown, draw=lambda: study_figure(found), label=title)
 
 
-def _refuse_second(study: str | None, name: str | None) -> None:
-    if study is not None:
-        raise ParameterError(f"study: {study!r} after {name!r}; write FILE.toml, {FORMS}, or the name of a study")
-
-
-def _space(path: Path, folder: Path | None) -> tuple[DesignSpace, Path]:
-    """A study file and its folder."""
-    from opticcl.studies.space.design import read_design
-
-    space = read_design(path)
-    return space, folder if folder is not None else Path(f"{space.name}.study")
-
-
-def _run_space(request: StudyRequest, path: Path) -> int:
-    """Run a design space, or estimate its time.
-
-    Args:
-        request: of the call.
-        path: of the file.
-    Returns: the exit code.
-    """
+def _space(request: StudyRequest) -> Result:
+    """Run a design space, or estimate its time."""
     from importlib.metadata import version
 
     from opticcl.errors import InterruptedStudyError
     from opticcl.processes import number_of_jobs
     from opticcl.report.design_space import estimate_text, progressed_text
+    from opticcl.studies.space.design import read_design
     from opticcl.studies.space.runner import estimate, read_table, run_space
 
-    outputs = Outputs(request.out, TABLE, RECORD, read=path)
-    space, where = _space(path, request.folder)
+    if request.study is not None:
+        _refuse_second(request.study, request.name)
+    space = read_design(Path(str(request.name)))
+    folder = request.folder_of(space)
     processes, cluster = number_of_jobs(request.jobs), request.cluster()
     if request.dry_run:
-        expected = estimate(space, where, jobs=processes)
-        outputs.write_record(expected.record)
-        if request.json:
-            print_json(expected.record())
-        else:
-            print(estimate_text(space, expected))
-            outputs.print_lines()
-        return 0
-    with ProgressLine() as progress, cluster as workers:
+        expected = estimate(space, folder, jobs=processes)
+        return ComposedResult(expected.record, lambda: [Verbatim(estimate_text(space, expected))])
+    with cluster as workers:
         try:
             found = run_space(
-                space, where, jobs=processes, cluster=workers, version=version("opticcl"), progress=progress
+                space,
+                folder,
+                jobs=processes,
+                cluster=workers,
+                version=version("opticcl"),
+                progress=request.progress,
             )
         except KeyboardInterrupt:
             raise InterruptedStudyError(
-                f"interrupted; finished points are kept in {where}, the same command goes on"
+                f"interrupted; finished points are kept in {folder}, the same command goes on"
             ) from None
-        progress("write the answers")
-        written = _write_answers(space, where)
-        outputs.write_record(found.record, lambda: read_table(where).to_dicts())
-    if request.json:
-        print_json({**found.record(), "folder": str(where), "answers": written})
-    else:
-        print(progressed_text(space, found))
-        for file in written:
-            print(f"answer: {printable(str(file))}")
-        outputs.print_lines()
-    return 0 if found.ok else 1
+    request.progress("write the answers")
+    written = _write_answers(space, folder)
+    lines = [progressed_text(space, found), *(f"answer: {printable(file)}" for file in written)]
+    return ComposedResult(
+        lambda: {**found.record(), "folder": str(folder), "answers": written},
+        lambda: map(Verbatim, lines),
+        found.ok,
+        lambda: read_table(folder).to_dicts(),
+    )
+
+
+def _refuse_second(study: str, name: str | None) -> None:
+    raise ParameterError(f"study: {study!r} after {name!r}; write FILE.toml, {FORMS}, or the name of a study")
 
 
 def _write_answers(space: DesignSpace, folder: Path) -> list[str]:
@@ -275,7 +253,9 @@ def _write_answers(space: DesignSpace, folder: Path) -> list[str]:
     return written
 
 
-def _answer(space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, options: Mapping[str, Any]) -> Answer:
+def _answer(
+    space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, options: Mapping[str, Any]
+) -> Answer:
     """An answer by its name.
 
     Args:
@@ -301,34 +281,30 @@ def _answer(space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, op
     return answers.breakeven(space, rows, where, options.get("over", "size"), options.get("between", ()))
 
 
-def _of_results(request: StudyRequest, name: str) -> int:
+def _of_results(request: StudyRequest, name: str) -> Result:
     """A query or an answer.
 
     Args:
         request: of the call.
         name: query, or that of the answer.
-    Returns: the exit code.
     """
+    from opticcl.studies.space.design import read_design
+
     study, given = request.study, request.of_answer()
     if study is None or (name == "query") != (request.sql is not None):
         sentence = "'SELECT ... FROM results'" if name == "query" else ""
         raise ParameterError(f"study {name}: write opticcl study {name} FILE.toml {sentence}".strip())
-    space, where = _space(Path(study), request.folder)
+    space = read_design(Path(study))
+    folder = request.folder_of(space)
     if name == "query":
         from opticcl.report.design_space import query_table
         from opticcl.studies.space.runner import query
 
         if given:
             raise ParameterError(f"study query: --{next(iter(given))} is of an answer; write it into the query")
-        outputs = Outputs(request.out, TABLE, RECORD, read=Path(study))
-        table = query(where, str(request.sql))
-        outputs.write_record(table.to_dicts, table.to_dicts)
-        if request.json:
-            print_json(table.to_dicts())
-        else:
-            print_table(query_table(table.to_dicts(), table.columns))
-            outputs.print_lines()
-        return 0
+        table = query(folder, str(request.sql))
+        rows = table.to_dicts()
+        return ComposedResult(lambda: rows, lambda: [query_table(rows, table.columns)], rows=lambda: rows)
     from opticcl.report.design_answers import answer_parts, table_rows, title_of
     from opticcl.report.design_pictures import answer_figure
     from opticcl.studies.space.design import ANSWERS as OPTIONS
@@ -337,23 +313,16 @@ def _of_results(request: StudyRequest, name: str) -> int:
 
     for key in given:
         if key not in OPTIONS[name]:
-            raise ParameterError(
-                f"study {name}: --{key} is of another answer; this one takes {_options(OPTIONS[name])}"
-            )
-    outputs = Outputs(request.out, PICTURE, TABLE, RECORD, read=Path(study))
+            takes = ", ".join(f"--{one}" for one in OPTIONS[name])
+            raise ParameterError(f"study {name}: --{key} is of another answer; this one takes {takes}")
     chosen = selection(parse_settings(given.get("where", ()), "nodes=64", "--where"), space.axes)
     options = {**space.answers.get(name, {}), **given}
     options["where"] = {**space.answers.get(name, {}).get("where", {}), **chosen}
-    answer = _answer(space, read_rows(where), name, options)
-    outputs.write_pictures(lambda: answer_figure(answer), title_of(answer))
-    outputs.write_record(answer.record, lambda: table_rows(answer))
-    if request.json:
-        print_json(answer.record())
-    else:
-        print_table(*answer_parts(answer))
-        outputs.print_lines()
-    return 0
-
-
-def _options(names: Sequence[str]) -> str:
-    return ", ".join(f"--{name}" for name in names)
+    answer = _answer(space, read_rows(folder), name, options)
+    return ComposedResult(
+        answer.record,
+        lambda: answer_parts(answer),
+        rows=lambda: table_rows(answer),
+        draw=lambda: answer_figure(answer),
+        label=title_of(answer),
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from opticcl.cli._output import RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import RECORD, TABLE
 from opticcl.cli._request import LARGE, PlanRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +24,16 @@ class SweepRequest(PlanRequest):
     out: tuple[Path, ...] = out_option(TABLE, RECORD)
 
 
-def run(request: SweepRequest) -> int:
+def run(request: SweepRequest) -> Result:
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.light import light_rule
     from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
     from opticcl.processes import number_of_jobs
-    from opticcl.report.beside import not_tried_line
-    from opticcl.report.sweep import sweep_table
+    from opticcl.report.sweep import sweep_blocks
     from opticcl.units import message_size
 
-    outputs = Outputs(request.out, TABLE, RECORD)
     if request.nodes is None and not request.fabrics:
         raise ParameterError("sweep: how many nodes? give --nodes N, or fabrics with their shapes")
     sizes = sizes_by(message_size(request.smallest, "--from"), message_size(request.largest, "--to"), request.factor)
@@ -42,15 +41,7 @@ def run(request: SweepRequest) -> int:
     built, excluded, remarks = request.machines(request.nodes)
     fabrics = [one for _, one in built]
     processes = number_of_jobs(request.jobs, large=max(one.num_nodes for one in fabrics) >= LARGE)
-    with ProgressLine() as progress:
-        assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
-        searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=progress)
-        found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)
-    outputs.write_record(found.record, found.rows)
-    if request.json:
-        print_json(found.record())
-    else:
-        not_tried = not_tried_line(found.not_tried)
-        print_table(sweep_table(found), *remarks, *filter(None, [not_tried]), *map(str, found.left_out))
-        outputs.print_lines()
-    return 0 if found.ok else 1
+    assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
+    searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
+    found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)
+    return ComposedResult(found.record, lambda: sweep_blocks(found, remarks), found.ok, found.rows)

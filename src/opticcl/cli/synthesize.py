@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from opticcl.cli._output import PLAN, Outputs, ProgressLine, print_json
+from opticcl.cli._output import PLAN
 from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeRequest(FabricRequest):
     """What `opticcl synthesize` is asked: values of its options."""
 
+    READ = "custom"
     OPTIONS = "fabric nodes collective custom chunks root job time_limit seed method routes size out json"
 
     custom: Path | None = option(
@@ -35,7 +37,7 @@ class SynthesizeRequest(FabricRequest):
     out: tuple[Path, ...] = out_option(PLAN)
 
 
-def run(request: SynthesizeRequest) -> int:
+def run(request: SynthesizeRequest) -> Result:
     """Search the schedule with the fewest rounds on a wafer.
 
     Ctrl-C ends the search; the best schedule so far is returned.
@@ -47,31 +49,25 @@ def run(request: SynthesizeRequest) -> int:
     custom = request.custom
     if custom is not None and (flag := request.first_given("collective", "chunks", "root")):
         raise ParameterError(f"--file: {custom} defines the collective; leave {flag} out")
-    outputs = Outputs(request.out, PLAN, read=custom)
     size_bytes = message_size(request.size, "--size")
-    with ProgressLine() as progress:
-        found = synthesize(
-            request.machine(),
-            request.collective if custom is None else read_collective(custom),
-            chunks=request.chunks,
-            root=request.root,
-            nodes=request.ranks(),
-            time_limit=request.time_limit,
-            seed=request.seed,
-            method=request.method,
-            routes=request.routes,
-            progress=progress,
-        )
-        plan = Plan(found.circuits, size_bytes)
-        outputs.write(PLAN, lambda path: f"{plan.save(path, progress=progress):,} circuits")
-    if request.json:
-        print_json(found.record())
-        return 0
-    print(found)
+    found = synthesize(
+        request.machine(),
+        request.collective if custom is None else read_collective(custom),
+        chunks=request.chunks,
+        root=request.root,
+        nodes=request.ranks(),
+        time_limit=request.time_limit,
+        seed=request.seed,
+        method=request.method,
+        routes=request.routes,
+        progress=request.progress,
+    )
+    plan = Plan(found.circuits, size_bytes)
+    request.outputs.write(PLAN, lambda path: f"{plan.save(path, progress=request.progress):,} circuits")
+    shown = [str(found)]
     if found.trials:
         trials = ", ".join(f"{t.rounds} {t.how}: {t.answer}" for t in found.trials[-6:])
-        print(f"  trials       {'... ' * (len(found.trials) > 6)}{trials}")
+        shown.append(f"  trials       {'... ' * (len(found.trials) > 6)}{trials}")
     note = f"; {found.note}" if found.note else ""
-    print(f"  took         {found.seconds:.2f} s{note}")
-    outputs.print_lines()
-    return 0
+    shown.append(f"  took         {found.seconds:.2f} s{note}")
+    return ComposedResult(found.record, lambda: map(Verbatim, shown))

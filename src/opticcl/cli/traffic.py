@@ -8,11 +8,13 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._output import PICTURE, RECORD, TABLE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PICTURE, RECORD, TABLE
 from opticcl.cli._request import FabricRequest, option, out_option
 from opticcl.errors import ParameterError
+from opticcl.report.kit.result import Result
 
 if TYPE_CHECKING:
+    from opticcl.ir import ProgressCallback
     from opticcl.operations.dynamic_traffic.beside import BesidePlan
     from opticcl.operations.dynamic_traffic.simulation import TrafficSetup
     from opticcl.report.dynamic_traffic import TrafficRow
@@ -25,6 +27,7 @@ LEAST_SLOTS = 10_000
 class TrafficRequest(FabricRequest):
     """What `opticcl traffic` is asked: values of its options."""
 
+    READ = "beside"
     OPTIONS = "fabric nodes load flows gaps skew placement between_racks scheduler slots seed * json"
 
     load: tuple[float, ...] = option(
@@ -84,27 +87,17 @@ class TrafficRequest(FabricRequest):
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 
 
-def run(request: TrafficRequest) -> int:
+def run(request: TrafficRequest) -> Result:
     """Dynamic traffic on RAMP, slot by slot. Exit code 1 unless every load is carried and no slot breaks a rule."""
     from opticcl.operations.dynamic_traffic.simulation import assumptions_of
-    from opticcl.report.dynamic_traffic import TrafficReport, traffic_figure, traffic_label, traffic_table
+    from opticcl.report.dynamic_traffic import TrafficReport
 
-    outputs = Outputs(request.out, PICTURE, TABLE, RECORD, read=request.beside)
     if request.reserve is not None and request.beside is None:
         raise ParameterError("traffic: --reserve gives cells to a plan; give --beside plan.parquet too")
     setups, notes = _setups(request)
     shared = None if request.beside is None else _beside(request.beside, request.reserve, setups[0])
-    with ProgressLine() as progress:
-        rows = [_row(setup, request.verify, shared, progress) for setup in setups]
-    report = TrafficReport(rows, assumptions_of(setups[0]), notes, shared)
-    outputs.write_pictures(lambda: traffic_figure(report), traffic_label(report))
-    outputs.write_record(report.record, lambda: _flat(report.record()["rows"]))
-    if request.json:
-        print_json(report.record())
-    else:
-        print_table(traffic_table(report), *report.lines())
-        outputs.print_lines()
-    return 0 if report.ok else 1
+    rows = [_row(setup, request.verify, shared, request.progress) for setup in setups]
+    return TrafficReport(rows, assumptions_of(setups[0]), notes, shared)
 
 
 def _setups(request: TrafficRequest) -> tuple[list[TrafficSetup], list[str]]:
@@ -160,7 +153,7 @@ def _beside(path: Path, reserve: str | None, setup: TrafficSetup) -> BesidePlan:
     return BesidePlan(plan, kind, int(number))
 
 
-def _row(setup: TrafficSetup, verify: bool, shared: BesidePlan | None, progress: ProgressLine) -> TrafficRow:
+def _row(setup: TrafficSetup, verify: bool, shared: BesidePlan | None, progress: ProgressCallback) -> TrafficRow:
     """Simulate a run, judged if requested, and the same without the plan.
 
     Args:
@@ -185,9 +178,3 @@ def _row(setup: TrafficSetup, verify: bool, shared: BesidePlan | None, progress:
         result = simulate_traffic(setup, progress=progress, free=free)
     alone = None if shared is None else simulate_traffic(setup, progress=progress)
     return TrafficRow(setup, limit, result, verdict, alone)
-
-
-def _flat(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Rows of a table: without the verdicts, which are no plain values, and with the fields of every row."""
-    names = dict.fromkeys(name for row in rows for name in row if name != "verdict")
-    return [{name: row.get(name) for name in names} for row in rows]

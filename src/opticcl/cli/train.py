@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.cli._generated import OptionSource
-from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE, Outputs, ProgressLine, print_json, print_table
+from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE
 from opticcl.cli._request import LARGE, PlanRequest, check_nodes, make_fabrics, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.registry import convert_value
+from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
     from opticcl.assumptions import Assumptions
-    from opticcl.ir import Fabric
+    from opticcl.ir import ProgressCallback
     from opticcl.ir.task_graph import TaskGraph
     from opticcl.report.training_faults import TrainingFaults
     from opticcl.training.iteration import Runtime
@@ -132,7 +133,7 @@ class TrainRequest(PlanRequest):
         "--spares", default=None, help="Devices kept as spares in a second replay of --faults; default: one of 25."
     )
     trace: Path | None = option(
-        "--trace", metavar="FILE", default=None, help="Write the timelines for Perfetto: .json."
+        "--trace", metavar="FILE", default=None, help="Write the timelines for Perfetto: .json.", writes=TIMELINE
     )
     out: tuple[Path, ...] = out_option(PAGE, PICTURE, RECORD)
 
@@ -176,59 +177,29 @@ class TrainRequest(PlanRequest):
         return found
 
 
-def run(request: TrainRequest) -> int:
+def run(request: TrainRequest) -> Result:
     """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
     from opticcl.processes import number_of_jobs
+    from opticcl.report.training import training_blocks
+    from opticcl.report.training_page import write_training_page
+    from opticcl.report.training_pictures import timeline_figure, timeline_label
+    from opticcl.training.train import train
 
-    outputs = Outputs(request.out, PAGE, PICTURE, RECORD, named={"--trace": (request.trace, TIMELINE)})
     devices = _num_devices(request)
-    job = _job(request, devices)
-    runtime = request.runtime()
+    job, runtime = _job(request, devices), request.runtime()
     built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
     machines = [machine for _, machine in built]
     processes = number_of_jobs(request.jobs, large=max(machine.num_nodes for machine in machines) >= LARGE)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
-    with ProgressLine() as progress:
-        found = _trained(request, job, machines, runtime, processes, progress)
-        found = replace(found, left_out=(*found.left_out, *excluded))
-        under_faults = None if replay is None else replay(found, request.assumed(), progress)
-        _write_outputs(found, request.trace, outputs, progress, under_faults)
-    if request.json:
-        print_json(_record(found, under_faults))
-    else:
-        _print_tables(found, extrapolated, under_faults)
-        outputs.print_lines()
-    return 0 if all(row.verified for row in found.rows) else 1
-
-
-def _trained(
-    request: TrainRequest,
-    job: list[TaskGraph],
-    machines: list[Fabric],
-    runtime: Runtime,
-    processes: int,
-    progress: ProgressLine,
-) -> TrainingResult:
-    """An iteration on every machine.
-
-    Args:
-        request: of the call.
-        job: task graphs of the steps.
-        machines: to compare.
-        runtime: of communication.
-        processes: that share the work [count].
-        progress: called with (what, done, total).
-    """
-    from opticcl.training.train import train
-
-    return train(
+    assumed = request.assumed()
+    found = train(
         job,
         machines,
         algorithm=request.algorithm,
         groups=convert_value(request.groups, Literal["scaled", "machine"], "--groups"),
         runtime=runtime,
         stragglers=request.stragglers(),
-        assumptions=request.assumed(),
+        assumptions=assumed,
         engine=request.engine,
         optics=request.optics,
         ignore_light=request.ignore_light,
@@ -239,13 +210,29 @@ def _trained(
         compute_scale=request.compute_scale,
         together=request.together,
         jobs=processes,
-        progress=progress,
+        progress=request.progress,
+    )
+    found = replace(found, left_out=(*found.left_out, *excluded))
+    faults = replay and replay(found, assumed, request.progress)
+    if request.trace is not None:
+        from opticcl.report.training_trace import write_training_trace
+
+        request.progress("write the timelines")
+        write_training_trace(request.trace, found)
+        request.outputs.report(TIMELINE, request.trace)
+    return ComposedResult(
+        lambda: {**found.record(), **({"faults": faults.record()} if faults else {})},
+        lambda: [*training_blocks(found, extrapolated), *(faults.blocks() if faults else [])],
+        all(row.verified for row in found.rows),
+        draw=lambda: timeline_figure(found),
+        label=timeline_label(found),
+        page=lambda path, _: write_training_page(path, found, extrapolated),
     )
 
 
 def _replay_of_faults(
     request: TrainRequest, least: int
-) -> Callable[[TrainingResult, Assumptions, ProgressLine], TrainingFaults] | None:
+) -> Callable[[TrainingResult, Assumptions, ProgressCallback], TrainingFaults] | None:
     """The replay of `--faults` on a comparison, whose options are checked now; None without faults.
 
     Args:
@@ -263,66 +250,6 @@ def _replay_of_faults(
     spares = max(1, least // 25) if request.spares is None else request.spares
     check_spares(spares, least)
     return partial(training_faults, read_fault_trace(request.faults), spares)
-
-
-def _print_tables(found: TrainingResult, extrapolated: Sequence[str], under_faults: TrainingFaults | None) -> None:
-    """Print the tables of a comparison and the remarks on it.
-
-    Args:
-        found: the comparison.
-        extrapolated: remarks on rates above those that systems are built for.
-        under_faults: the replay of `--faults`, if any.
-    """
-    from opticcl.report.training import recording_lines, spread_of_steps, together_lines, training_table
-
-    remarks = [f"{row.machine.name}: {remark}" for row in found.rows for remark in row.remarks]
-    remarks += [f"{row.machine.name}: {spread}" for row in found.rows if (spread := spread_of_steps(row))]
-    remarks += [*together_lines(found), *extrapolated, *recording_lines(found)]
-    print_table(*found.job.notes, training_table(found), *remarks, *map(str, found.left_out))
-    if under_faults is not None:
-        from opticcl.report.training_faults import training_faults_table
-
-        print_table(training_faults_table(under_faults), *under_faults.lines())
-
-
-def _record(found: TrainingResult, under_faults: TrainingFaults | None) -> dict[str, Any]:
-    """What `--json` prints."""
-    return {**found.record(), **({} if under_faults is None else {"faults": under_faults.record()})}
-
-
-def _write_outputs(
-    found: TrainingResult,
-    trace: Path | None,
-    outputs: Outputs,
-    progress: ProgressLine,
-    under_faults: TrainingFaults | None,
-) -> None:
-    """Write the files that the options name.
-
-    Args:
-        found: the results.
-        trace: value of `--trace`.
-        outputs: values of `--out`; collects a line a file.
-        progress: called before each file.
-        under_faults: the replay of `--faults`, if any.
-    """
-    if outputs.of(PAGE):
-        from opticcl.report.training_page import write_training_page
-
-        progress("draw the page")
-        outputs.write(PAGE, lambda path: write_training_page(path, found))
-    if trace:
-        from opticcl.report.training_trace import write_training_trace
-
-        progress("write the timelines")
-        write_training_trace(trace, found)
-        outputs.report(TIMELINE, trace)
-    if outputs.of(PICTURE):
-        from opticcl.report.training_pictures import timeline_figure, timeline_label
-
-        progress("draw the timelines")
-        outputs.write_pictures(lambda: timeline_figure(found), timeline_label(found))
-    outputs.write_record(lambda: _record(found, under_faults))
 
 
 def _num_devices(request: TrainRequest) -> int | None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from opticcl.cli._graphs import is_graph_file, read_graph
-from opticcl.cli._output import RECORD, Outputs, ProgressLine, print_json
+from opticcl.cli._output import RECORD
 from opticcl.cli._request import PlanRequest, configuration_of, option, out_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 from opticcl.units import quantity
 
 EMULATE = ("auto", "always", "never")
@@ -104,20 +105,19 @@ class VerifyRequest(PlanRequest):
         return optics(light_path_of(fabric).table, self.budget, parse_settings(self.change))
 
 
-def run(request: VerifyRequest) -> int:
+def run(request: VerifyRequest) -> Result:
     """Verify a plan: data, circuits, light budget; or its times; or device tables. Exit code 1 if it is wrong."""
     if request.tables is not None:
-        return _verify_tables(request, request.tables, Outputs(request.out, RECORD))
+        return _verify_tables(request, request.tables)
     request.refuse_beside_file()
     if request.sample is not None and request.sample < 1:
         raise ParameterError(f"--sample: {request.sample} chunks; try 1 or more, or leave --sample out: all")
-    outputs = Outputs(request.out, RECORD, read=request.file)
     if request.emulate not in EMULATE:
         raise ParameterError(
             f"--emulate: {request.emulate!r} is not {', '.join(EMULATE[:-1])} or {EMULATE[-1]}; try --emulate auto"
         )
     if request.file is not None and is_graph_file(request.file):
-        return _verify_graph(request, request.file, outputs)
+        return _verify_graph(request, request.file)
     if request.file is not None:
         from opticcl.plans.plan import read
 
@@ -125,18 +125,16 @@ def run(request: VerifyRequest) -> int:
     else:
         plan = request.compiled()
     if request.time is not None:
-        return _verify_times(request, plan, request.time, outputs)
-    return _verify_plan(request, plan, outputs)
+        return _verify_times(request, plan, request.time)
+    return _verify_plan(request, plan)
 
 
-def _verify_plan(request: VerifyRequest, plan: Plan, outputs: Outputs) -> int:
+def _verify_plan(request: VerifyRequest, plan: Plan) -> Result:
     """Verify data, circuits and light of a plan.
 
     Args:
         request: of the call.
         plan: to verify.
-        outputs: values of `--out`.
-    Returns: the exit code.
     """
     if request.standing is not None:
         raise ParameterError("verify: --start is for times; give --time FILE too")
@@ -145,28 +143,25 @@ def _verify_plan(request: VerifyRequest, plan: Plan, outputs: Outputs) -> int:
     given = parse_settings(request.isolation, "cross=25dB", "--isolation")
     leaks = {name: quantity(value, "dB", f"--isolation {name}") for name, value in given.items()}
     values = request.optics_of_budget(plan.fabric)
-    with ProgressLine() as progress:
-        verdict = plan.verify(
-            num_chunks=request.sample,
-            seed=request.seed,
-            every_chunk=request.all_chunks,
-            exact=request.exact,
-            budget=values,
-            emulate=cast("Emulate", request.emulate),
-            isolation_db=leaks or None,
-            progress=progress,
-        )
-    return _print_verdict(plan, verdict, outputs, request.json)
+    verdict = plan.verify(
+        num_chunks=request.sample,
+        seed=request.seed,
+        every_chunk=request.all_chunks,
+        exact=request.exact,
+        budget=values,
+        emulate=cast("Emulate", request.emulate),
+        isolation_db=leaks or None,
+        progress=request.progress,
+    )
+    return _judged(plan, verdict)
 
 
-def _verify_graph(request: VerifyRequest, file: Path, outputs: Outputs) -> int:
+def _verify_graph(request: VerifyRequest, file: Path) -> Result:
     """Verify a schedule with dependencies: all chunks, in every order of execution; it has no light.
 
     Args:
         request: of the call.
         file: that holds the graph.
-        outputs: values of `--out`.
-    Returns: the exit code.
     """
     from opticcl.verify.dependencies import verify_graph
 
@@ -179,46 +174,40 @@ def _verify_graph(request: VerifyRequest, file: Path, outputs: Outputs) -> int:
             f"verify: {flag}: every chunk of {file} is verified, and it has no light; leave {flag} out"
         )
     graph = read_graph(file)
-    with ProgressLine() as progress:
-        verdict = verify_graph(graph, seed=request.seed, progress=progress)
-    return _print_verdict(graph, verdict, outputs, request.json)
+    verdict = verify_graph(graph, seed=request.seed, progress=request.progress)
+    return _judged(graph, verdict)
 
 
-def _verify_times(request: VerifyRequest, plan: Plan, file: Path, outputs: Outputs) -> int:
+def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
     """Verify a programme of a plan by the laws of time.
 
     Args:
         request: of the call.
         plan: that it times.
         file: of the programme.
-        outputs: values of `--out`.
-    Returns: the exit code.
     """
     from opticcl.formats.programme_file import read_programme_file
     from opticcl.verify.time import check_programme, rules_of
 
     if request.emulate == "always":
         raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
-    with ProgressLine() as progress:
-        progress("verify the times")
-        programme = read_programme_file(file, plan.circuits)
-        standing = None
-        if request.standing is not None:
-            initial = configuration_of(request.standing)
-            initial.require(plan.fabric)
-            standing = initial.table
-        verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
-    return _print_verdict(plan, verdict, outputs, request.json)
+    request.progress("verify the times")
+    programme = read_programme_file(file, plan.circuits)
+    standing = None
+    if request.standing is not None:
+        initial = configuration_of(request.standing)
+        initial.require(plan.fabric)
+        standing = initial.table
+    verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
+    return _judged(plan, verdict)
 
 
-def _verify_tables(request: VerifyRequest, path: Path, outputs: Outputs) -> int:
+def _verify_tables(request: VerifyRequest, path: Path) -> Result:
     """Verify a directory of device tables.
 
     Args:
         request: of the call; other options are refused.
         path: of the directory.
-        outputs: values of `--out`.
-    Returns: the exit code.
     """
     from opticcl.formats.table_files import read_tables
     from opticcl.verify.tables import check_tables
@@ -228,30 +217,14 @@ def _verify_tables(request: VerifyRequest, path: Path, outputs: Outputs) -> int:
     others = (one.name for one in fields(request) if one.name not in ("tables", "budget", "change", "out", "json"))
     if flag := request.first_given(*others):
         raise ParameterError(f"verify: --tables judges tables alone; leave {flag} out")
-    with ProgressLine() as progress:
-        found = read_tables(path)
-        verdict = check_tables(found, budget=request.optics_of_budget(found.fabric), progress=progress)
+    found = read_tables(path)
+    verdict = check_tables(found, budget=request.optics_of_budget(found.fabric), progress=request.progress)
     about = (
         f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {printable(str(path))}/"
     )
-    return _print_verdict(about, verdict, outputs, request.json)
+    return _judged(about, verdict)
 
 
-def _print_verdict(about: object, verdict: Verdict | TimeVerdict | TableVerdict, outputs: Outputs, json: bool) -> int:
-    """Write and print a verdict.
-
-    Args:
-        about: what was verified.
-        verdict: on it.
-        outputs: values of `--out`.
-        json: whether to print JSON.
-    Returns: the exit code.
-    """
-    outputs.write_record(verdict.record)
-    if json:
-        print_json(verdict.record())
-    else:
-        print(about)
-        print(verdict)
-        outputs.print_lines()
-    return 0 if verdict.ok else 1
+def _judged(about: object, verdict: Verdict | TimeVerdict | TableVerdict) -> Result:
+    """A verdict, below what was verified."""
+    return ComposedResult(verdict.record, lambda: [Verbatim(about), Verbatim(verdict)], verdict.ok)

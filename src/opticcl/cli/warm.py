@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from opticcl.cli._output import ProgressLine, print_json
 from opticcl.cli._request import VerbRequest, option
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,15 +17,11 @@ class WarmRequest(VerbRequest):
     )
 
 
-def run(request: WarmRequest) -> int:
+def run(request: WarmRequest) -> Result:
     """Compile the kernels now, so that the first command is as fast as the second."""
     from opticcl.plans.warm import warm
     from opticcl.units import counted
 
-    with ProgressLine() as progress:
-        found = warm(engines=request.everything, progress=progress)
-    if request.json:
-        print_json(asdict(found))
-    else:
-        print(f"{counted(found.compiled, 'kernel')} compiled, {found.loaded} there already, in {found.directory}")
-    return 0
+    found = warm(engines=request.everything, progress=request.progress)
+    compiled = f"{counted(found.compiled, 'kernel')} compiled, {found.loaded} there already, in {found.directory}"
+    return ComposedResult(lambda: asdict(found), lambda: [Verbatim(compiled)])

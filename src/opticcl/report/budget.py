@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from opticcl.estimate.budget import Budget, Line
 from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Verbatim
 from opticcl.report.kit.svg import new_figure
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "budget_blocks",
     "budget_table",
     "budget_title",
     "legend",
@@ -25,6 +28,19 @@ __all__ = [
 
 _BASIS = {"assumed": "*", "fitted": "°"}
 _LOST, _ADDED = PART_COLOURS["reconfiguration"], PART_COLOURS["transfer"]
+
+
+def budget_blocks(budget: Budget, note: str, limits: Sequence[str]) -> list[Any]:
+    """Title, table, verdict and limits.
+
+    Args:
+        budget: of a path.
+        note: on the preset; "" for none.
+        limits: of the machine, in words.
+    """
+    below = [verdict_line(budget), *(f"  {limit}" for limit in limits)]
+    tables = [budget_title(budget), *filter(None, [note]), budget_table(budget), *filter(None, [legend(budget)])]
+    return [*tables, *map(Verbatim, below)]
 
 
 def budget_table(budget: Budget) -> FittedTable:

@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from opticcl.papers import ALL_VERDICTS, BASES
+from opticcl.report.kit.result import Result
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _RIGHT = ("published", "ours", "difference")
 _WORDS = {"5 %": "within 5 %", "20 %": "within 20 %"}
 
 
-class ClaimsList:
+class ClaimsList(Result):
     """Two or three lines a claim, paper by paper, with the counts of all verdicts before and after them.
 
     The first line has the id, the verdict, the basis, the published value, ours, the difference, and the place in the paper; on
@@ -38,6 +39,19 @@ class ClaimsList:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
+
+    @property
+    def ok(self) -> bool:
+        """Whether every value is within its verdict."""
+        return all(row.ok for row in self._rows)
+
+    def record(self) -> list[dict[str, Any]]:
+        """Plain values, as `opticcl papers --json` prints them."""
+        return [row.record() for row in self._rows]
+
+    def table(self) -> ClaimsList:
+        """The list itself."""
+        return self
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         summary = Text(claims_summary(self._rows), style="bold")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from opticcl.ir.fabric import ControlPlane
-    from opticcl.operations.oddl_control.simulation import ControlRun
+    from opticcl.operations.oddl_control.simulation import Channel, ControlRun
     from opticcl.operations.oddl_control.state_space import Exploration
     from opticcl.plans.plan import Plan
 
@@ -104,15 +107,7 @@ class ProcessesReport:
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "nodes": self.nodes,
-            "elements": self.elements,
-            "exact": self.exact,
-            "messages": self.messages,
-            "repeated": self.repeated,
-            "lost": self.lost,
-            "seconds": self.seconds,
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         sum_is = "exactly" if self.exact else "NOT"
@@ -123,7 +118,7 @@ class ProcessesReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ControlReport:
+class ControlReport(Result):
     """The control plane of a plan.
 
     Args:
@@ -133,6 +128,8 @@ class ControlReport:
         simulated: the protocol in simulated time; None: not simulated.
         explored: all states of the protocol; None: not explored.
         processes: the protocol in real processes; None: not executed.
+        channel: faults of the control network in the picture.
+        exchange: that the picture shows.
     """
 
     plan: Plan
@@ -141,6 +138,8 @@ class ControlReport:
     simulated: SimulatedControl | None = None
     explored: Exploration | None = None
     processes: ProcessesReport | None = None
+    channel: Channel | None = None
+    exchange: int = 0
 
     @property
     def ok(self) -> bool:
@@ -176,3 +175,16 @@ class ControlReport:
         if self.processes is not None:
             found.append(str(self.processes))
         return found
+
+    @property
+    def label(self) -> str:
+        """The picture in words."""
+        from opticcl.report.control import control_label
+
+        return control_label(self.plan, self.exchange)
+
+    def figure(self) -> Figure:
+        """Control messages of one exchange."""
+        from opticcl.report.control import control_figure
+
+        return control_figure(self.plan, self.exchange, self.channel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from opticcl.estimate.cost import Bill, Range, Sheet
 from opticcl.report.kit.colours import fabric_colours
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.line_ends import End, label_ends, text_width
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_quantity, format_rate, format_seconds
 
@@ -79,20 +80,43 @@ class Billed:
 
 
 @dataclass(frozen=True, slots=True)
-class Bills:
+class Bills(Result):
     """Bills of several fabrics.
 
     Args:
         rows: one a fabric.
         left_out: fabrics without a bill, with reasons.
+        collective: whose energy is computed, in words.
+        at_scales: bills of each fabric at several scales, smallest first, for the picture.
     """
 
     rows: tuple[Billed, ...]
     left_out: tuple[ExcludedFabric, ...] = ()
+    collective: str = ""
+    at_scales: Mapping[str, Sequence[Bill]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl cost --json` prints them."""
         return {"rows": [row.record() for row in self.rows], "left_out": [one.record() for one in self.left_out]}
+
+    def table(self) -> FittedTable:
+        """The parts of one fabric, or one row a fabric."""
+        one = len(self.rows) == 1
+        return bill_table(self.rows[0], self.collective) if one else bills_table(self.rows, self.collective)
+
+    def lines(self) -> list[str]:
+        """Fabrics without the energy of the collective, and without a bill, with reasons."""
+        declined = [f"no energy: {row.name}: {row.declined}" for row in self.rows if row.declined]
+        return [*declined, *map(str, self.left_out)]
+
+    @property
+    def label(self) -> str:
+        """The picture in words."""
+        return f"Price per Gb/s and energy per bit at scale: {', '.join(self.at_scales)}"
+
+    def figure(self) -> Figure:
+        """The picture of `cost_figure`."""
+        return cost_figure(self.at_scales)
 
 
 def bill_table(billed: Billed, collective: str = "") -> FittedTable:

@@ -13,6 +13,7 @@ import numpy as np
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_seconds
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from opticcl.operations.dynamic_traffic.simulation import TrafficResult, TrafficSetup
     from opticcl.operations.dynamic_traffic.statistics import IntervalEstimate
 
-__all__ = ["TrafficReport", "TrafficRow", "traffic_figure", "traffic_label", "traffic_table"]
+__all__ = ["TrafficReport", "TrafficRow"]
 
 QUANTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999}
 
@@ -140,7 +141,7 @@ def _pair(name: str, value: IntervalEstimate | None) -> dict[str, float | None]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrafficReport:
+class TrafficReport(Result):
     """All runs of a call.
 
     Args:
@@ -179,6 +180,12 @@ class TrafficReport:
             "notes": [*self._remarks(), *self.notes],
             "assumptions": self.assumptions,
         }
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """The rows of the record without the verdicts, which are no plain values, each with the fields of all."""
+        rows = [row.record() for row in self.rows]
+        names = dict.fromkeys(name for row in rows for name in row if name != "verdict")
+        return [{name: row.get(name) for name in names} for row in rows]
 
     def lines(self) -> list[str]:
         """Lines below the table."""
@@ -222,43 +229,78 @@ class TrafficReport:
                 )
         return remarks
 
+    def table(self) -> FittedTable:
+        """One row a run."""
+        rows = self.rows
+        delays = [row.delays_s() for row in rows]
+        ratios = [row.ratios() for row in rows]
+        several = len({row.setup.mix.name for row in rows}) > 1
 
-def traffic_table(report: TrafficReport) -> FittedTable:
-    """One row a run."""
-    rows = report.rows
-    delays = [row.delays_s() for row in rows]
-    ratios = [row.ratios() for row in rows]
-    several = len({row.setup.mix.name for row in rows}) > 1
+        def share(values: Sequence[float | None]) -> list[str]:
+            return ["-" if value is None else f"{value:.4f}" for value in values]
 
-    def share(values: Sequence[float | None]) -> list[str]:
-        return ["-" if value is None else f"{value:.4f}" for value in values]
+        def results(of: Any) -> list[Any]:
+            return [None if row.result is None else of(row.result) for row in rows]
 
-    def results(of: Any) -> list[Any]:
-        return [None if row.result is None else of(row.result) for row in rows]
+        columns = [
+            Column("scheduler", [row.setup.scheduler for row in rows], justify="left"),
+            Column("flows", [row.setup.mix.name for row in rows], 0 if several else 1, "left"),
+            Column("load", [f"{row.setup.load:g}" for row in rows]),
+            Column("skew", [f"{row.setup.mix.skew:.3g}" for row in rows]),
+            Column("answer", [row.answer for row in rows], justify="left"),
+            Column("carried of ports", share(results(lambda r: r.throughput.value)), 0),
+            Column("offered", share(results(lambda r: r.offered.value)), 4),
+            Column("mean", [_time(delay["mean"]) for delay in delays]),
+            Column("p50", [_time(delay["p50"]) for delay in delays], 5),
+            Column("p99", [_time(delay["p99"]) for delay in delays]),
+            Column("p99.9", [_time(delay["p999"]) for delay in delays], 2),
+            Column("flow / ideal", [_number(ratio["mean"]) for ratio in ratios], 6),
+            Column("its p99", [_number(ratio["p99"]) for ratio in ratios], 7),
+            Column("wavelengths", share(results(lambda r: r.wavelength_use)), 8),
+            Column("fairness", share(results(lambda r: r.counts.fairness())), 9),
+            Column("largest load", share([row.limit.largest_load for row in rows]), 3),
+        ]
+        if any(row.alone is not None for row in rows):
+            columns.append(
+                Column("slow-down", ["-" if row.slow_down is None else f"{row.slow_down:.3f}" for row in rows])
+            )
+        if any(row.result is not None and row.result.of_bound is not None for row in rows):
+            columns.append(Column("of bound", share(results(lambda r: r.of_bound)), 10))
+        return FittedTable(columns, keys=3)
 
-    columns = [
-        Column("scheduler", [row.setup.scheduler for row in rows], justify="left"),
-        Column("flows", [row.setup.mix.name for row in rows], 0 if several else 1, "left"),
-        Column("load", [f"{row.setup.load:g}" for row in rows]),
-        Column("skew", [f"{row.setup.mix.skew:.3g}" for row in rows]),
-        Column("answer", [row.answer for row in rows], justify="left"),
-        Column("carried of ports", share(results(lambda r: r.throughput.value)), 0),
-        Column("offered", share(results(lambda r: r.offered.value)), 4),
-        Column("mean", [_time(delay["mean"]) for delay in delays]),
-        Column("p50", [_time(delay["p50"]) for delay in delays], 5),
-        Column("p99", [_time(delay["p99"]) for delay in delays]),
-        Column("p99.9", [_time(delay["p999"]) for delay in delays], 2),
-        Column("flow / ideal", [_number(ratio["mean"]) for ratio in ratios], 6),
-        Column("its p99", [_number(ratio["p99"]) for ratio in ratios], 7),
-        Column("wavelengths", share(results(lambda r: r.wavelength_use)), 8),
-        Column("fairness", share(results(lambda r: r.counts.fairness())), 9),
-        Column("largest load", share([row.limit.largest_load for row in rows]), 3),
-    ]
-    if any(row.alone is not None for row in rows):
-        columns.append(Column("slow-down", ["-" if row.slow_down is None else f"{row.slow_down:.3f}" for row in rows]))
-    if any(row.result is not None and row.result.of_bound is not None for row in rows):
-        columns.append(Column("of bound", share(results(lambda r: r.of_bound)), 10))
-    return FittedTable(columns, keys=3)
+    @property
+    def label(self) -> str:
+        """What the picture shows, in words."""
+        machine = self.rows[0].setup.machine
+        names = ", ".join(dict.fromkeys(row.setup.scheduler for row in self.rows))
+        return f"Dynamic traffic on {counted(machine.num_nodes, 'node')} of ramp: {names}"
+
+    def figure(self) -> Figure:
+        """Throughput and 99 % delay over load, a line for each scheduler and skew; below, the distribution of the delays.
+
+        Draw and save it inside `svg.drawing_style()`.
+        """
+        height = 6.4
+        figure = new_figure(height)
+        write_heading(figure, self.label, "Solid: skew 1; broken: hot nodes. Open marks: the backlog grows.")
+        lines: dict[tuple[str, str, float], list[TrafficRow]] = {}
+        for row in self.rows:
+            lines.setdefault((row.setup.scheduler, row.setup.mix.name, row.setup.mix.skew), []).append(row)
+        colours = wavelength_colours(range(len(lines)))
+        left, wide, tall = 0.7 / WIDTH, 3.3 / WIDTH, 2.05 / height
+        top, bottom = 3.45 / height, 0.55 / height
+        axes = [
+            figure.add_axes((left, top, wide, tall)),
+            figure.add_axes((left + 4.1 / WIDTH, top, wide, tall)),
+            figure.add_axes((left, bottom, 7.4 / WIDTH, tall)),
+        ]
+        for number, (key, rows) in enumerate(lines.items()):
+            style = {"color": colours[number], "linestyle": "-" if key[2] == 1 else (0, (5, 2)), "linewidth": 1.4}
+            _draw_line(axes, sorted(rows, key=lambda row: row.setup.load), style, _name(key, self))
+        _finish(axes)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.25 / WIDTH, 0.9), frameon=False, fontsize=7)
+        return figure
 
 
 def _time(value: IntervalEstimate | None) -> str:
@@ -270,41 +312,6 @@ def _time(value: IntervalEstimate | None) -> str:
 
 def _number(value: IntervalEstimate | None) -> str:
     return "-" if value is None else f"{value.value:.4g}"
-
-
-def traffic_label(report: TrafficReport) -> str:
-    """What the picture shows, in words."""
-    machine = report.rows[0].setup.machine
-    names = ", ".join(dict.fromkeys(row.setup.scheduler for row in report.rows))
-    return f"Dynamic traffic on {counted(machine.num_nodes, 'node')} of ramp: {names}"
-
-
-def traffic_figure(report: TrafficReport) -> Figure:
-    """Throughput and 99 % delay over load, a line for each scheduler and skew; below, the distribution of the delays.
-
-    Draw and save it inside `svg.drawing_style()`.
-    """
-    height = 6.4
-    figure = new_figure(height)
-    write_heading(figure, traffic_label(report), "Solid: skew 1; broken: hot nodes. Open marks: the backlog grows.")
-    lines: dict[tuple[str, str, float], list[TrafficRow]] = {}
-    for row in report.rows:
-        lines.setdefault((row.setup.scheduler, row.setup.mix.name, row.setup.mix.skew), []).append(row)
-    colours = wavelength_colours(range(len(lines)))
-    left, wide, tall = 0.7 / WIDTH, 3.3 / WIDTH, 2.05 / height
-    top, bottom = 3.45 / height, 0.55 / height
-    axes = [
-        figure.add_axes((left, top, wide, tall)),
-        figure.add_axes((left + 4.1 / WIDTH, top, wide, tall)),
-        figure.add_axes((left, bottom, 7.4 / WIDTH, tall)),
-    ]
-    for number, (key, rows) in enumerate(lines.items()):
-        style = {"color": colours[number], "linestyle": "-" if key[2] == 1 else (0, (5, 2)), "linewidth": 1.4}
-        _draw_line(axes, sorted(rows, key=lambda row: row.setup.load), style, _name(key, report))
-    _finish(axes)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.25 / WIDTH, 0.9), frameon=False, fontsize=7)
-    return figure
 
 
 def _name(key: tuple[str, str, float], report: TrafficReport) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from opticcl.report.kit.result import Result, Verbatim
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ExecutionReport:
+class ExecutionReport(Result):
     """An executed plan.
 
     Args:
@@ -69,6 +70,10 @@ class ExecutionReport:
             "size_bytes": self.size_bytes,
             **({"light": by_light} if by_light else {}),
         }
+
+    def blocks(self) -> list[Verbatim]:
+        """The lines, each as it is."""
+        return [Verbatim(line) for line in self.lines()]
 
     def lines(self) -> list[str]:
         """The plan, a message that was rounded up, and the comparison with NumPy."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_seconds
 
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 
     from opticcl.operations.fault_replay.replay import ReplayRun, ReplaySetup
 
-__all__ = ["ReplayReport", "replay_figure", "replay_label", "replay_table"]
+__all__ = ["ReplayReport"]
 
 DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReplayReport:
+class ReplayReport(Result):
     """A job by all policies.
 
     Args:
@@ -82,58 +83,57 @@ class ReplayReport:
             found.append(f"best is {follows} here: the choice change by change ended below it")
         return [*found, *self.notes]
 
+    def table(self) -> FittedTable:
+        """One row a policy."""
+        rows = [run.record() for run in self.runs]
+        return FittedTable(
+            [
+                Column("policy", [row["policy"] for row in rows], justify="left"),
+                Column("goodput", [f"{row['goodput']:.4f}" for row in rows]),
+                Column("longest outage", [format_seconds(row["longest_outage_s"]) for row in rows]),
+                Column("stopped", [format_seconds(row["stopped_s"]) for row in rows], 1),
+                Column("plans", [f"{row['plans']:,}" for row in rows]),
+                Column("replans", [f"{row['replans']:,}" for row in rows], 2),
+                Column("restarts", [f"{row['restarts']:,}" for row in rows], 2),
+                Column("mean ranks", [f"{row['ranks_mean']:.1f}" for row in rows], 3),
+                Column("fewest", [f"{row['ranks_least']:,}" for row in rows], 4),
+                Column("mean slow-down", [f"{row['slow_down_mean']:.3f}" for row in rows], 5),
+                Column("largest", [f"{row['slow_down_max']:.3f}" for row in rows], 6),
+            ]
+        )
 
-def replay_table(report: ReplayReport) -> FittedTable:
-    """One row a policy."""
-    rows = [run.record() for run in report.runs]
-    return FittedTable(
-        [
-            Column("policy", [row["policy"] for row in rows], justify="left"),
-            Column("goodput", [f"{row['goodput']:.4f}" for row in rows]),
-            Column("longest outage", [format_seconds(row["longest_outage_s"]) for row in rows]),
-            Column("stopped", [format_seconds(row["stopped_s"]) for row in rows], 1),
-            Column("plans", [f"{row['plans']:,}" for row in rows]),
-            Column("replans", [f"{row['replans']:,}" for row in rows], 2),
-            Column("restarts", [f"{row['restarts']:,}" for row in rows], 2),
-            Column("mean ranks", [f"{row['ranks_mean']:.1f}" for row in rows], 3),
-            Column("fewest", [f"{row['ranks_least']:,}" for row in rows], 4),
-            Column("mean slow-down", [f"{row['slow_down_mean']:.3f}" for row in rows], 5),
-            Column("largest", [f"{row['slow_down_max']:.3f}" for row in rows], 6),
-        ]
-    )
+    @property
+    def label(self) -> str:
+        """What the picture shows, in words."""
+        setup = self.setup
+        job = f"{counted(setup.ranks, 'rank')} and {counted(setup.spares, 'spare')}"
+        return f"{job} on {setup.machine.name} during recorded faults"
 
-
-def replay_label(report: ReplayReport) -> str:
-    """What the picture shows, in words."""
-    setup = report.setup
-    return f"{counted(setup.ranks, 'rank')} and {counted(setup.spares, 'spare')} on {setup.machine.name} during recorded faults"
-
-
-def replay_figure(report: ReplayReport) -> Figure:
-    """Rate of work over time, and work that is missing so far, a line a policy; draw it inside `svg.drawing_style()`."""
-    height = 5.0
-    figure = new_figure(height)
-    write_heading(figure, replay_label(report), "Above: rate of work. Below: days of work that are missing so far.")
-    left, wide = 0.75 / WIDTH, 7.9 / WIDTH
-    rate = figure.add_axes((left, 2.75 / height, wide, 1.6 / height))
-    lost = figure.add_axes((left, 0.5 / height, wide, 1.9 / height), sharex=rate)
-    colours = wavelength_colours(range(len(report.runs)))
-    for number, run in enumerate(report.runs):
-        style: dict[str, Any] = {"color": colours[number], "linewidth": 1.2}
-        edges = [one.start_s / DAY_S for one in run.stretches] + [run.stretches[-1].end_s / DAY_S]
-        rate.stairs([one.rate for one in run.stretches], edges, baseline=None, label=run.policy, **style)
-        missing, so_far = [0.0], 0.0
-        for one in run.stretches:
-            so_far += (one.end_s - one.start_s - one.work_s) / DAY_S
-            missing.append(so_far)
-        lost.plot(edges, missing, **style)
-    rate.set_ylabel("rate of work")
-    rate.tick_params(labelbottom=False)
-    lost.set_ylabel("missing [days]")
-    lost.set_xlabel("time [days]")
-    for axes in (rate, lost):
-        axes.grid(visible=True)
-        axes.set_xlim(0, edges[-1])
-    handles, labels = rate.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.75 / WIDTH, 0.88), frameon=False, fontsize=7)
-    return figure
+    def figure(self) -> Figure:
+        """Rate of work over time, and work that is missing so far, a line a policy; draw it inside `svg.drawing_style()`."""
+        height = 5.0
+        figure = new_figure(height)
+        write_heading(figure, self.label, "Above: rate of work. Below: days of work that are missing so far.")
+        left, wide = 0.75 / WIDTH, 7.9 / WIDTH
+        rate = figure.add_axes((left, 2.75 / height, wide, 1.6 / height))
+        lost = figure.add_axes((left, 0.5 / height, wide, 1.9 / height), sharex=rate)
+        colours = wavelength_colours(range(len(self.runs)))
+        for number, run in enumerate(self.runs):
+            style: dict[str, Any] = {"color": colours[number], "linewidth": 1.2}
+            edges = [one.start_s / DAY_S for one in run.stretches] + [run.stretches[-1].end_s / DAY_S]
+            rate.stairs([one.rate for one in run.stretches], edges, baseline=None, label=run.policy, **style)
+            missing, so_far = [0.0], 0.0
+            for one in run.stretches:
+                so_far += (one.end_s - one.start_s - one.work_s) / DAY_S
+                missing.append(so_far)
+            lost.plot(edges, missing, **style)
+        rate.set_ylabel("rate of work")
+        rate.tick_params(labelbottom=False)
+        lost.set_ylabel("missing [days]")
+        lost.set_xlabel("time [days]")
+        for axes in (rate, lost):
+            axes.grid(visible=True)
+            axes.set_xlim(0, edges[-1])
+        handles, labels = rate.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.75 / WIDTH, 0.88), frameon=False, fontsize=7)
+        return figure

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
 from opticcl.report.kit.columns import StreamedColumn
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
 
     from opticcl.operations.faults.answers import FaultReport, Healthy
 
-__all__ = ["FaultsReport", "fault_cells", "fault_columns", "faults_figure", "faults_label"]
+__all__ = ["FaultsReport", "fault_cells", "fault_columns"]
 
 MOST_BARS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FaultsReport:
+class FaultsReport(Result):
     """All rows of a call.
 
     Args:
@@ -30,12 +31,14 @@ class FaultsReport:
         rows: answers, in the order of the parts.
         notes: remarks.
         to_try: rows that were wanted; None: as many as there are [count].
+        dropped: columns that the terminal did not show with the rows.
     """
 
     healthy: Healthy
     rows: Sequence[FaultReport]
     notes: Sequence[str] = ()
     to_try: int | None = None
+    dropped: str = ""
 
     @property
     def ok(self) -> bool:
@@ -87,6 +90,14 @@ class FaultsReport:
             "assumptions": healthy.parameters,
         }
 
+    def table_rows(self) -> list[dict[str, Any]]:
+        """The rows of the record, with the number of ranks that are cut off."""
+        return [{**row.record(), "cut": len(row.cut)} for row in self.rows]
+
+    def blocks(self) -> list[str]:
+        """What stands below the rows, which are printed as they come."""
+        return ["", *filter(None, (*self.lines(), self.dropped))]
+
     def lines(self) -> list[str]:
         """Lines below the table."""
         healthy, totals = self.healthy, self.totals()
@@ -101,6 +112,40 @@ class FaultsReport:
             lines.append("pieces go on as they arrive: all times are those of the device engine")
         recovery = ", ".join(f"{name} {value:g}" for name, value in healthy.parameters.items())
         return [*lines, f"recovery assumes: {recovery}", *self.notes]
+
+    @property
+    def label(self) -> str:
+        """What the picture shows, in words."""
+        healthy = self.healthy
+        what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
+        return f"{what} on {healthy.fabric.name} with {counted(healthy.fabric.num_nodes, 'node')} without a part"
+
+    def figure(self) -> Figure:
+        """Slow-down of every row, the slowest first, coloured by answer; the mark is the bound.
+
+        Draw and save it inside `svg.drawing_style()`.
+        """
+        rows = sorted(self.rows, key=lambda row: -(row.slow_down or float("inf")))[:MOST_BARS]
+        height = 1.3 + 0.17 * max(len(rows), 4)
+        figure = new_figure(height)
+        write_heading(figure, self.label, "Time over that of the whole machine; marks: the bound on what is left.")
+        axes = figure.add_axes((2.2 / WIDTH, 0.45 / height, 5.6 / WIDTH, 1 - 1.15 / height))
+        answers = list(dict.fromkeys(row.answer for row in rows))
+        numbered = wavelength_colours(range(len(answers)))
+        colours = {name: numbered[place] for place, name in enumerate(answers)}
+        for place, row in enumerate(rows):
+            wide = 0.0 if row.slow_down is None else row.slow_down
+            label = row.answer if row.answer in answers else None
+            if label is not None:
+                answers.remove(label)
+            axes.barh(place, wide, height=0.7, color=colours[row.answer], label=label)
+            if row.bound_s:
+                axes.plot([row.bound_s / row.healthy_s] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1)
+        axes.set_yticks(range(len(rows)), [f"{row.label} ({row.equal_parts:,})" for row in rows], fontsize=6.5)
+        axes.axvline(1.0, color=MUTED, linewidth=0.6, linestyle=":")
+        axes.set(xlabel="slow-down", ylim=(len(rows) - 0.4, -0.6))
+        figure.legend(loc="upper left", bbox_to_anchor=(8.0 / WIDTH, 0.9), frameon=False, fontsize=7)
+        return figure
 
 
 def _nodes(nodes: Sequence[int]) -> str:
@@ -143,40 +188,3 @@ def fault_cells(row: FaultReport) -> list[str]:
         format_seconds(row.recovery.total_s), f"{row.work:.3f}", restart,
     ]  # fmt: skip
     return [cell or "-" for cell in cells]
-
-
-def faults_label(report: FaultsReport) -> str:
-    """What the picture shows, in words."""
-    healthy = report.healthy
-    what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
-    return f"{what} on {healthy.fabric.name} with {counted(healthy.fabric.num_nodes, 'node')} without a part"
-
-
-def faults_figure(report: FaultsReport) -> Figure:
-    """Slow-down of every row, the slowest first, coloured by answer; the mark is the bound.
-
-    Draw and save it inside `svg.drawing_style()`.
-    """
-    rows = sorted(report.rows, key=lambda row: -(row.slow_down or float("inf")))[:MOST_BARS]
-    height = 1.3 + 0.17 * max(len(rows), 4)
-    figure = new_figure(height)
-    write_heading(
-        figure, faults_label(report), "Time over that of the whole machine; marks: the bound on what is left."
-    )
-    axes = figure.add_axes((2.2 / WIDTH, 0.45 / height, 5.6 / WIDTH, 1 - 1.15 / height))
-    answers = list(dict.fromkeys(row.answer for row in rows))
-    numbered = wavelength_colours(range(len(answers)))
-    colours = {name: numbered[place] for place, name in enumerate(answers)}
-    for place, row in enumerate(rows):
-        wide = 0.0 if row.slow_down is None else row.slow_down
-        label = row.answer if row.answer in answers else None
-        if label is not None:
-            answers.remove(label)
-        axes.barh(place, wide, height=0.7, color=colours[row.answer], label=label)
-        if row.bound_s:
-            axes.plot([row.bound_s / row.healthy_s] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1)
-    axes.set_yticks(range(len(rows)), [f"{row.label} ({row.equal_parts:,})" for row in rows], fontsize=6.5)
-    axes.axvline(1.0, color=MUTED, linewidth=0.6, linestyle=":")
-    axes.set(xlabel="slow-down", ylim=(len(rows) - 0.4, -0.6))
-    figure.legend(loc="upper left", bbox_to_anchor=(8.0 / WIDTH, 0.9), frameon=False, fontsize=7)
-    return figure

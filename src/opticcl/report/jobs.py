@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric, Verdict
     from opticcl.operations.arbiter import RunningJob
 
-__all__ = ["JobReport", "JobsReport", "jobs_table"]
+__all__ = ["JobReport", "JobsReport"]
 
 MOST_RANGES = 6
 """Ranges of node numbers that a cell shows [count]."""
@@ -55,7 +56,7 @@ class JobReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobsReport:
+class JobsReport(Result):
     """All jobs of a machine.
 
     Args:
@@ -92,6 +93,10 @@ class JobsReport:
             free,
         ]
 
+    def blocks(self) -> list[FittedTable | str]:
+        """The table, if there are jobs, and the lines."""
+        return [*([self.table()] if self.jobs else []), *self.lines()]
+
     def _isolation(self, together: Verdict) -> str:
         if not together.ok:
             return "not isolated:"
@@ -99,24 +104,23 @@ class JobsReport:
             return "no node in common; their packets may share links"
         return "isolated: no round of one job conflicts with any round of another"
 
-
-def jobs_table(report: JobsReport) -> FittedTable:
-    """One row a job."""
-    jobs = report.jobs
-    return FittedTable(
-        [
-            Column("job", [one.job.name for one in jobs], justify="left"),
-            Column("nodes", [str(len(one.job.nodes)) for one in jobs]),
-            Column("held", [str(len(one.job.held)) for one in jobs], 3),
-            Column("ports set", [str(one.switch_ports) for one in jobs], 4),
-            Column("algorithm", [one.algorithm for one in jobs], 1, "left"),
-            Column("steps", [f"{one.num_steps:,}" for one in jobs], 2),
-            Column("time", [format_seconds(one.total_s) for one in jobs]),
-            Column(jobs[0].beside[0], [format_seconds(one.beside[1]) for one in jobs], 1),
-            Column("verdict", ["verified" if one.ok else "refused" for one in jobs], justify="left"),
-            Column("place", [_ranges(one.job.nodes.tolist()) for one in jobs], justify="left"),
-        ]
-    )
+    def table(self) -> FittedTable:
+        """One row a job."""
+        jobs = self.jobs
+        return FittedTable(
+            [
+                Column("job", [one.job.name for one in jobs], justify="left"),
+                Column("nodes", [str(len(one.job.nodes)) for one in jobs]),
+                Column("held", [str(len(one.job.held)) for one in jobs], 3),
+                Column("ports set", [str(one.switch_ports) for one in jobs], 4),
+                Column("algorithm", [one.algorithm for one in jobs], 1, "left"),
+                Column("steps", [f"{one.num_steps:,}" for one in jobs], 2),
+                Column("time", [format_seconds(one.total_s) for one in jobs]),
+                Column(jobs[0].beside[0], [format_seconds(one.beside[1]) for one in jobs], 1),
+                Column("verdict", ["verified" if one.ok else "refused" for one in jobs], justify="left"),
+                Column("place", [_ranges(one.job.nodes.tolist()) for one in jobs], justify="left"),
+            ]
+        )
 
 
 def _ranges(nodes: Sequence[int]) -> str:

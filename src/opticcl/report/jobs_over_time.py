@@ -10,6 +10,7 @@ import numpy as np
 
 from opticcl.report.kit.colours import DARK, FAINT, wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_seconds
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
 
     from opticcl.operations.jobs_over_time.simulation import JobsRun
 
-__all__ = ["JobsOverTimeReport", "jobs_figure", "jobs_label", "jobs_over_time_table"]
+__all__ = ["JobsOverTimeReport"]
 
 COLOURS = 6
 """Of jobs in the picture; jobs with one colour differ by their place [count]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JobsOverTimeReport:
+class JobsOverTimeReport(Result):
     """Runs of the same jobs by several policies.
 
     Args:
@@ -62,7 +63,7 @@ class JobsOverTimeReport:
             "assumptions": self.assumptions,
         }
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, Any]]:
         """A row a job and policy, plain values."""
         return [
             {"policy": run.setup.policy, **{k: v for k, v in job.record().items() if k != "nodes"}}
@@ -96,6 +97,70 @@ class JobsOverTimeReport:
                 )
         return found
 
+    def table(self) -> FittedTable:
+        """One row a policy."""
+        rows = [_summary(run) for run in self.runs]
+
+        def share(name: str) -> list[str]:
+            return ["-" if row[name] is None else f"{row[name]:.3f}" for row in rows]
+
+        def time(name: str) -> list[str]:
+            return ["-" if row[name] is None else format_seconds(row[name]) for row in rows]
+
+        return FittedTable(
+            [
+                Column("policy", [row["policy"] for row in rows], justify="left"),
+                Column("accepted", share("accepted"), 3),
+                Column("at once", share("at_once")),
+                Column("mean wait", time("wait_mean_s")),
+                Column("99 % wait", time("wait_p99_s"), 4),
+                Column("slow-down", share("slow_down_mean")),
+                Column("utilisation", share("utilisation")),
+                Column("fragmentation", share("fragmentation")),
+                Column("blocked time", share("blocked"), 1),
+                Column("blocked jobs", [f"{row['blocked_jobs']:,}" for row in rows], 5),
+                Column("held / asked", share("held_per_asked"), 2),
+                Column("disturbed", [f"{row['disturbed']:,}" for row in rows], 6),
+                Column("violations", [f"{row['violations']:,}" for row in rows], 7),
+                Column("placement", time("placement_mean_s"), 8),
+            ]
+        )
+
+    @property
+    def label(self) -> str:
+        """What the picture shows, in words."""
+        setup = self.runs[0].setup
+        policies = ", ".join(run.setup.policy for run in self.runs)
+        nodes = counted(setup.machine.num_nodes, "node")
+        return f"{counted(len(self.runs[0].jobs), 'job')} on {nodes} of {setup.machine.name}: {policies}"
+
+    def figure(self) -> Figure:
+        """Nodes over time coloured by job, below it the waiting jobs, for each policy; draw it inside `svg.drawing_style()`."""
+        each = 3.0
+        height = 0.75 + each * len(self.runs)
+        figure = new_figure(height)
+        write_heading(
+            figure, self.label, "Rectangles: nodes of a job from its start to its end. Below: jobs that wait."
+        )
+        left, wide = 0.75 / WIDTH, 9.0 / WIDTH
+        end_s = max((job.end_s or 0.0 for run in self.runs for job in run.jobs), default=0.0)
+        scale, unit = (3600.0, "h") if end_s >= 7200 else (1.0, "s")
+        for number, run in enumerate(self.runs):
+            top = height - 0.75 - each * number
+            nodes = figure.add_axes((left, (top - 1.9) / height, wide, 1.85 / height))
+            queue = figure.add_axes((left, (top - 2.5) / height, wide, 0.5 / height), sharex=nodes)
+            _draw_jobs(nodes, run, scale)
+            times = [state.time_s / scale for state in run.states]
+            queue.step(times, [state.waiting for state in run.states], where="post", color=DARK, linewidth=0.8)
+            queue.set_ylabel("waiting")
+            queue.set_xlabel(f"time [{unit}]")
+            queue.set_ylim(bottom=0)
+            nodes.set_xlim(0, end_s / scale if end_s else 1)
+            nodes.tick_params(labelbottom=False)
+            nodes.set_ylabel(f"{run.setup.policy}: node")
+            nodes.set_ylim(-0.5, run.setup.machine.num_machine_nodes - 0.5)
+        return figure
+
 
 def _summary(run: JobsRun) -> dict[str, Any]:
     """Values of a run."""
@@ -118,72 +183,6 @@ def _summary(run: JobsRun) -> dict[str, Any]:
         "placement_mean_s": float(np.mean([job.placement_s for job in started])) if started else None,
         "ends_s": max((job.end_s or 0.0 for job in run.jobs), default=0.0),
     }
-
-
-def jobs_over_time_table(report: JobsOverTimeReport) -> FittedTable:
-    """One row a policy."""
-    rows = [_summary(run) for run in report.runs]
-
-    def share(name: str) -> list[str]:
-        return ["-" if row[name] is None else f"{row[name]:.3f}" for row in rows]
-
-    def time(name: str) -> list[str]:
-        return ["-" if row[name] is None else format_seconds(row[name]) for row in rows]
-
-    return FittedTable(
-        [
-            Column("policy", [row["policy"] for row in rows], justify="left"),
-            Column("accepted", share("accepted"), 3),
-            Column("at once", share("at_once")),
-            Column("mean wait", time("wait_mean_s")),
-            Column("99 % wait", time("wait_p99_s"), 4),
-            Column("slow-down", share("slow_down_mean")),
-            Column("utilisation", share("utilisation")),
-            Column("fragmentation", share("fragmentation")),
-            Column("blocked time", share("blocked"), 1),
-            Column("blocked jobs", [f"{row['blocked_jobs']:,}" for row in rows], 5),
-            Column("held / asked", share("held_per_asked"), 2),
-            Column("disturbed", [f"{row['disturbed']:,}" for row in rows], 6),
-            Column("violations", [f"{row['violations']:,}" for row in rows], 7),
-            Column("placement", time("placement_mean_s"), 8),
-        ]
-    )
-
-
-def jobs_label(report: JobsOverTimeReport) -> str:
-    """What the picture shows, in words."""
-    setup = report.runs[0].setup
-    policies = ", ".join(run.setup.policy for run in report.runs)
-    nodes = counted(setup.machine.num_nodes, "node")
-    return f"{counted(len(report.runs[0].jobs), 'job')} on {nodes} of {setup.machine.name}: {policies}"
-
-
-def jobs_figure(report: JobsOverTimeReport) -> Figure:
-    """Nodes over time coloured by job, below it the waiting jobs, for each policy; draw it inside `svg.drawing_style()`."""
-    each = 3.0
-    height = 0.75 + each * len(report.runs)
-    figure = new_figure(height)
-    write_heading(
-        figure, jobs_label(report), "Rectangles: nodes of a job from its start to its end. Below: jobs that wait."
-    )
-    left, wide = 0.75 / WIDTH, 9.0 / WIDTH
-    end_s = max((job.end_s or 0.0 for run in report.runs for job in run.jobs), default=0.0)
-    scale, unit = (3600.0, "h") if end_s >= 7200 else (1.0, "s")
-    for number, run in enumerate(report.runs):
-        top = height - 0.75 - each * number
-        nodes = figure.add_axes((left, (top - 1.9) / height, wide, 1.85 / height))
-        queue = figure.add_axes((left, (top - 2.5) / height, wide, 0.5 / height), sharex=nodes)
-        _draw_jobs(nodes, run, scale)
-        times = [state.time_s / scale for state in run.states]
-        queue.step(times, [state.waiting for state in run.states], where="post", color=DARK, linewidth=0.8)
-        queue.set_ylabel("waiting")
-        queue.set_xlabel(f"time [{unit}]")
-        queue.set_ylim(bottom=0)
-        nodes.set_xlim(0, end_s / scale if end_s else 1)
-        nodes.tick_params(labelbottom=False)
-        nodes.set_ylabel(f"{run.setup.policy}: node")
-        nodes.set_ylim(-0.5, run.setup.machine.num_machine_nodes - 0.5)
-    return figure
 
 
 def _draw_jobs(axes: Axes, run: JobsRun, scale: float) -> None:

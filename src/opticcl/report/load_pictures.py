@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from opticcl.ir import CircuitPlan, IntArray, Transfers
 from opticcl.ir.limits import MOST_LISTED
 from opticcl.ir.representatives import StepImages, SymmetricRounds
 from opticcl.report.kit.colours import INK
-from opticcl.report.kit.svg import WIDTH, new_figure, save_picture, write_heading
+from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.simulate.bottleneck import Load
 from opticcl.simulate.over_time import busy_over_time
 from opticcl.units import format_bytes, format_seconds
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opticcl.plans.plan import Plan
     from opticcl.report.simulation import Simulation
 
-__all__ = ["LoadView", "load_figure", "load_view", "write_load_picture"]
+__all__ = ["LoadView", "load_figure", "load_picture", "load_view"]
 
 MOST_BLOCKS = 128  # rows and columns of the picture of nodes
 MOST_BANDS = 120  # rows of the picture over time, all kinds together
@@ -95,13 +95,10 @@ class LoadView:
     total_s: float
 
 
-def write_load_picture(path: Path, found: Simulation) -> None:
-    """Write the picture as .svg or .png, whole or not at all.
-
-    Raises: OutputError: another suffix, or not writable.
-    """
+def load_picture(found: Simulation) -> tuple[Callable[[], Figure], str]:
+    """The picture of a simulated plan, as a function that draws it, and the picture in words."""
     view = load_view(found)
-    save_picture(path, lambda: load_figure(view), f"Load of {view.title}. {view.remark}")
+    return partial(load_figure, view), f"Load of {view.title}. {view.remark}"
 
 
 def load_view(found: Simulation) -> LoadView:

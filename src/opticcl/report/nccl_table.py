@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from opticcl.units import format_bytes, format_rate, format_seconds
+
 if TYPE_CHECKING:
     from opticcl.execute.measure import Measurement
 
-__all__ = ["nccl_lines"]
+__all__ = ["measured_lines", "nccl_lines"]
 
 TYPES = {"float16": "half", "float32": "float", "float64": "double"}
+
+
+def measured_lines(measurements: Sequence[Measurement]) -> list[str]:
+    """A line per size: time, bandwidth, and whether the result is right."""
+    lines = []
+    for one in measurements:
+        _, bus = one.bandwidths(one.time_s)
+        right = "exactly what NumPy computes" if not one.wrong else f"{one.wrong:,} elements differ from NumPy"
+        lines.append(
+            f"{format_bytes(one.size_bytes)} of {one.dtype} among {one.num_ranks} processes: {format_seconds(one.time_s)}, "
+            f"bus bandwidth {format_rate(8 * bus)}; {right}"
+        )
+    return lines
 
 
 def nccl_lines(measurements: Sequence[Measurement], library: str) -> list[str]:

@@ -13,6 +13,7 @@ from opticcl.ir.netlist import ElementGroup
 from opticcl.optics.elements import KINDS
 from opticcl.report.kit.colours import BAND, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import new_figure, write_heading
 from opticcl.units import counted
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from opticcl.ir import Fabric, IntArray
     from opticcl.ir.netlist import Netlist
 
-__all__ = ["MOST_DRAWN", "NetlistReport", "netlist_figure"]
+__all__ = ["MOST_DRAWN", "NetlistReport"]
 
 MOST_DRAWN = 200
 """Elements that are drawn one by one [count]."""
@@ -32,7 +33,7 @@ BACK = PART_COLOURS["reconfiguration"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NetlistReport:
+class NetlistReport(Result):
     """The netlist of a fabric.
 
     Args:
@@ -99,6 +100,34 @@ class NetlistReport:
         groups = ", ".join(f"{group.count:,} {group.name}" for group in self.netlist.groups)
         return f"Optical elements of {self.netlist.name} with {self.fabric.num_machine_nodes} nodes: {groups}"
 
+    def figure(self) -> Figure:
+        """Every element and link where there are at most `MOST_DRAWN` elements; else the groups and the links between.
+
+        Light goes from left to right, and back where a link leads to a group before.
+        """
+        net = self.netlist
+        groups = [group for group in net.groups if group.count and group.n_in + group.n_out]
+        each = net.num_elements <= MOST_DRAWN
+        figure = new_figure(5.4 if each else 2.6)
+        title = f"{net.name}, {self.fabric.num_machine_nodes} nodes: {counted(net.num_elements, 'optical element')}"
+        remark = (
+            "A box is an element, a line a link."
+            if each
+            else "A box is a group of elements, an arrow the links between two."
+        )
+        write_heading(figure, title, f"{remark} Light goes from left to right; red lines lead back.")
+        axes = figure.add_axes((0.01, 0.02, 0.98, 1 - 0.62 / figure.get_figheight()))
+        axes.set_axis_off()
+        axes.set_xlim(-0.6, len(groups) - 0.4)
+        axes.set_ylim(-0.16, 1.02)
+        if each:
+            _draw_elements(axes, net, groups)
+        else:
+            _draw_groups(axes, net, groups)
+        for x, group in enumerate(groups):
+            axes.text(x, -0.1, f"{group.name}\n{group.kind}, {group.count:,}", ha="center", va="center", fontsize=6.5)
+        return figure
+
 
 def _state(group: ElementGroup) -> str:
     """What the devices of a group are set to, "" if they are not."""
@@ -121,35 +150,6 @@ def _passed(group: ElementGroup) -> str:
 
 
 # --- drawing --------------------------------------------------------------------------------------------------------------
-
-
-def netlist_figure(report: NetlistReport) -> Figure:
-    """Every element and link where there are at most `MOST_DRAWN` elements; else the groups, with the number of links between.
-
-    Light goes from left to right, and back where a link leads to a group before.
-    """
-    net = report.netlist
-    groups = [group for group in net.groups if group.count and group.n_in + group.n_out]
-    each = net.num_elements <= MOST_DRAWN
-    figure = new_figure(5.4 if each else 2.6)
-    title = f"{net.name}, {report.fabric.num_machine_nodes} nodes: {counted(net.num_elements, 'optical element')}"
-    remark = (
-        "A box is an element, a line a link."
-        if each
-        else "A box is a group of elements, an arrow the links between two."
-    )
-    write_heading(figure, title, f"{remark} Light goes from left to right; red lines lead back.")
-    axes = figure.add_axes((0.01, 0.02, 0.98, 1 - 0.62 / figure.get_figheight()))
-    axes.set_axis_off()
-    axes.set_xlim(-0.6, len(groups) - 0.4)
-    axes.set_ylim(-0.16, 1.02)
-    if each:
-        _draw_elements(axes, net, groups)
-    else:
-        _draw_groups(axes, net, groups)
-    for x, group in enumerate(groups):
-        axes.text(x, -0.1, f"{group.name}\n{group.kind}, {group.count:,}", ha="center", va="center", fontsize=6.5)
-    return figure
 
 
 def _heights(count: int) -> Any:

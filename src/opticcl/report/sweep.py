@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
-from opticcl.report.beside import unranked_line
+from opticcl.report.beside import not_tried_line, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
 from opticcl.report.kit.words import gap
 from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
@@ -14,7 +14,18 @@ from opticcl.units import format_bytes, format_quantity, format_rate, format_sec
 if TYPE_CHECKING:
     from opticcl.plans.sweep import Point, Sweep, Sweeps
 
-__all__ = ["sweep_table"]
+__all__ = ["sweep_blocks", "sweep_table"]
+
+
+def sweep_blocks(found: Sweeps, remarks: Sequence[str]) -> list[FittedTable | str]:
+    """The table, remarks, and what was not tried or left out.
+
+    Args:
+        found: the times.
+        remarks: on the fabrics.
+    """
+    not_tried = filter(None, [not_tried_line(found.not_tried)])
+    return [sweep_table(found), *remarks, *not_tried, *map(str, found.left_out)]
 
 
 def sweep_table(found: Sweeps) -> FittedTable:

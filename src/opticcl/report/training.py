@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
@@ -28,6 +28,7 @@ __all__ = [
     "slowness",
     "spread_of_steps",
     "together_lines",
+    "training_blocks",
     "training_table",
 ]
 
@@ -38,6 +39,20 @@ BOUNDS: dict[Bound, list[str]] = {
     "lower": ["a lower bound"],
     "estimate": ["an estimate"],
 }
+
+
+def training_blocks(training: TrainingResult, remarks: Sequence[str]) -> list[Any]:
+    """Notes on the job, the table, and the remarks on each row.
+
+    Args:
+        training: the results.
+        remarks: on the fabrics.
+    """
+    rows = training.rows
+    said = [f"{row.machine.name}: {one}" for row in rows for one in row.remarks]
+    said += [f"{row.machine.name}: {spread}" for row in rows if (spread := spread_of_steps(row))]
+    below = [*said, *together_lines(training), *remarks, *recording_lines(training), *map(str, training.left_out)]
+    return [*training.job.notes, training_table(training), *below]
 
 
 def training_table(training: TrainingResult) -> FittedTable:

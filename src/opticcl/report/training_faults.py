@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.result import Result
 from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.operations.fault_replay.fault_trace import FaultTrace
     from opticcl.operations.fault_replay.replay import ReplayRun
 
-__all__ = ["TrainingFaults", "TrainingFaultsRow", "training_faults_table"]
+__all__ = ["TrainingFaults", "TrainingFaultsRow"]
 
 DAY_S = 86_400.0
 
@@ -88,7 +89,7 @@ class TrainingFaultsRow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainingFaults:
+class TrainingFaults(Result):
     """A job on several machines during the same faults.
 
     Args:
@@ -112,27 +113,26 @@ class TrainingFaults:
         ]
         return known + [f"{row.fabric}: {row.reason}" for row in self.rows if row.reason]
 
+    def table(self) -> FittedTable:
+        """One row a machine."""
+        rows = self.rows
 
-def training_faults_table(found: TrainingFaults) -> FittedTable:
-    """One row a machine."""
-    rows = found.rows
+        def cells(policy: str, *, spares: bool) -> list[str]:
+            values = [row.per_day(policy, spares=spares) for row in rows]
+            return ["-" if value is None else f"{value:,.0f}" for value in values]
 
-    def cells(policy: str, *, spares: bool) -> list[str]:
-        values = [row.per_day(policy, spares=spares) for row in rows]
-        return ["-" if value is None else f"{value:,.0f}" for value in values]
-
-    worth = [row.worth_of_a_spare("replan") for row in rows]
-    return FittedTable(
-        [
-            Column("fabric", [row.fabric for row in rows], justify="left"),
-            Column("no faults", [f"{row.iterations_per_day * max(1, row.samples):,.0f}" for row in rows]),
-            Column("restart", cells("restart", spares=False)),
-            Column("replan", cells("replan", spares=False)),
-            Column("best", cells("best", spares=False), 2),
-            Column("spares", [f"{row.spares:,}" for row in rows], 1),
-            Column("restart, spares", cells("restart", spares=True)),
-            Column("replan, spares", cells("replan", spares=True)),
-            Column("best, spares", cells("best", spares=True), 3),
-            Column("worth of a spare", ["-" if value is None else f"{value:,.0f}" for value in worth], 1),
-        ]
-    )
+        worth = [row.worth_of_a_spare("replan") for row in rows]
+        return FittedTable(
+            [
+                Column("fabric", [row.fabric for row in rows], justify="left"),
+                Column("no faults", [f"{row.iterations_per_day * max(1, row.samples):,.0f}" for row in rows]),
+                Column("restart", cells("restart", spares=False)),
+                Column("replan", cells("replan", spares=False)),
+                Column("best", cells("best", spares=False), 2),
+                Column("spares", [f"{row.spares:,}" for row in rows], 1),
+                Column("restart, spares", cells("restart", spares=True)),
+                Column("replan, spares", cells("replan", spares=True)),
+                Column("best, spares", cells("best", spares=True), 3),
+                Column("worth of a spare", ["-" if value is None else f"{value:,.0f}" for value in worth], 1),
+            ]
+        )
