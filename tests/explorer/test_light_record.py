@@ -8,6 +8,7 @@ from opticcl.errors import ParameterError
 from opticcl.explorer import light
 from opticcl.explorer.light import clashes, light_record
 from opticcl.ir import Circuits
+from opticcl.plans.plan import read
 from opticcl.verify import verify
 
 PLANS = {
@@ -21,9 +22,11 @@ PLANS = {
 }
 
 
-def record(**given):
-    """Without reports of progress."""
-    return light_record(given, lambda line: None)
+def record(path=None, run=0, round=None, **given):
+    """Of a plan file, or of a plan that is compiled."""
+    named = {"collective": "all_reduce", "size": "1MB", **given}
+    plan = library.compile(**named) if path is None else read(path)
+    return light_record(plan, plan.verify(), {} if round is None else {"run": run, "round": round})
 
 
 @pytest.mark.parametrize("fabric", PLANS)

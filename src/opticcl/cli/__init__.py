@@ -19,10 +19,11 @@ import click
 
 from opticcl.cli._command import Verb, Verbs
 from opticcl.cli._parameters import Option
+from opticcl.cli._request import VerbRequest
 from opticcl.errors import OpticclError
 from opticcl.interrupts import INTERRUPTED, is_interrupted
 
-__all__ = ["command_group", "main", "run_command"]
+__all__ = ["command_group", "main", "parsed", "run_command"]
 
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
@@ -155,6 +156,17 @@ def _invoke(words: list[str]) -> int:
             return group.invoke(context) or 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
+
+
+def parsed(words: Sequence[str]) -> VerbRequest:
+    """What a command line asks of its verb.
+
+    Args: words: verb, options and arguments.
+    """
+    verb = command_group((words[0],)).commands[words[0]]
+    assert isinstance(verb, Verb)
+    with verb.make_context(words[0], list(words[1:])) as context:
+        return verb.request(context)
 
 
 def _refused(error: Exception) -> int:

@@ -6,11 +6,19 @@ import io
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from opticcl.cli import parsed, run_command
+from opticcl.cli._request import PlanRequest
 from opticcl.errors import OpticclError
 from opticcl.explorer.pool import Answer
 from opticcl.explorer.questions import MOST_NODES, Question
 from opticcl.files import temporary_folder
+
+if TYPE_CHECKING:
+    from opticcl.ir import Verdict
+    from opticcl.plans.plan import Plan
 
 __all__ = ["answer", "prepare"]
 
@@ -24,14 +32,30 @@ def answer(question: Question, progress: Callable[[str], None]) -> Answer:
     """
     try:
         _check_sizes(question)
-        if question.light:
+        if question.light is not None:
             from opticcl.explorer.light import light_record
             from opticcl.report.kit.records import json_text
 
-            return Answer(0, json_text(light_record(dict(question.light), progress)))
+            progress("compile and verify the plan")
+            plan, verdict = _judged(question.words, question.since)
+            return Answer(0, json_text(light_record(plan, verdict, dict(question.light))))
     except OpticclError as error:
         return Answer(error.exit_code or 2, "", f"opticcl: {error}")
     return _traced(question, progress) if question.traced else _run(question.words, progress)
+
+
+@lru_cache(maxsize=4)
+def _judged(words: tuple[str, ...], since: int) -> tuple[Plan, Verdict]:
+    """The plan of a command and the verdict on it, kept for the next round.
+
+    Args:
+        words: of the command after `opticcl`.
+        since: when its file was changed.
+    """
+    request = parsed(words)
+    assert isinstance(request, PlanRequest)
+    plan = request.plan_to_judge()
+    return plan, plan.verify()
 
 
 def prepare() -> None:
@@ -50,8 +74,6 @@ def _traced(question: Question, progress: Callable[[str], None]) -> Answer:
 
 
 def _run(words: tuple[str, ...], progress: Callable[[str], None]) -> Answer:
-    from opticcl.cli import run_command
-
     printed, errors = io.StringIO(), _Lines(progress)
     sys.argv = ["opticcl", *words]
     with redirect_stdout(printed), redirect_stderr(errors):

@@ -377,6 +377,15 @@ class PlanRequest(VerbRequest):
 
         return self.compiled(assumed) if self.file is None else load(self.file)
 
+    def plan_to_judge(self) -> Plan:
+        """As `plan`, but a file may hold a wrong plan.
+
+        Raises: PlanFileError: the file holds no plan; others: as of `compiled`.
+        """
+        from opticcl.plans.plan import read
+
+        return self.compiled() if self.file is None else read(self.file)
+
     def refuse_beside_file(self, *, any_size: bool = False) -> None:
         """Refuse options that contradict a plan file: a plan comes from a file or from options.
 

@@ -253,9 +253,7 @@ def _write_answers(space: DesignSpace, folder: Path) -> list[str]:
     return written
 
 
-def _answer(
-    space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, options: Mapping[str, Any]
-) -> Answer:
+def _answer(space: DesignSpace, rows: Sequence[Mapping[str, Any]], name: str, options: Mapping[str, Any]) -> Answer:
     """An answer by its name.
 
     Args:

@@ -118,12 +118,7 @@ def run(request: VerifyRequest) -> Result:
         )
     if request.file is not None and is_graph_file(request.file):
         return _verify_graph(request, request.file)
-    if request.file is not None:
-        from opticcl.plans.plan import read
-
-        plan = read(request.file)
-    else:
-        plan = request.compiled()
+    plan = request.plan_to_judge()
     if request.time is not None:
         return _verify_times(request, plan, request.time)
     return _verify_plan(request, plan)

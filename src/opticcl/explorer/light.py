@@ -6,9 +6,7 @@ Steps of one run have equal circuits, so a round is addressed by its run and its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ import numpy as np
 from opticcl.errors import ParameterError
 from opticcl.ir import Circuits, Fabric, IntArray, Verdict
 from opticcl.ir.fabric import Resource, Usage
-from opticcl.plans.plan import Plan, compile, read
+from opticcl.plans.plan import Plan
 
 __all__ = ["MOST_DRAWN", "clashes", "light_record"]
 
@@ -36,48 +34,18 @@ AT_NODES = ("laser", "photodiode", "tx_port", "rx_port", "link")
 """Kinds of resources that are drawn with their node; the others have a place between the nodes."""
 
 
-def light_record(given: Mapping[str, Any], progress: Callable[[str], None]) -> dict[str, Any]:
+def light_record(plan: Plan, verdict: Verdict, place: Mapping[str, int]) -> dict[str, Any]:
     """The whole plan, or a round of it if `round` is given.
 
     Args:
-        given: `path` of a plan file, or fabric, nodes, collective, algorithm and size; run and round.
-        progress: called with a line before each part of the work.
-    Raises: OpticclError: as compiling or reading the plan; ParameterError: no such round.
+        plan: whose light it is; it may be wrong.
+        verdict: on it.
+        place: `run` (the first unless given) and `round`.
+    Raises: ParameterError: no such round.
     """
-    made_from = {name: value for name, value in given.items() if name not in ("run", "round")}
-    if "path" in made_from:
-        made_from["changed_ns"] = Path(made_from["path"]).stat().st_mtime_ns
-    plan, verdict = _judged(tuple(sorted(made_from.items())), progress)
-    if "round" not in given:
+    if "round" not in place:
         return _overview(plan, verdict)
-    return _round(plan, verdict, int(given.get("run", 0)), int(given["round"]))
-
-
-@lru_cache(maxsize=4)
-def _plan(made_from: tuple[tuple[str, Any], ...]) -> Plan:
-    given = dict(made_from)
-    if "path" in given:
-        return read(given["path"])
-    from opticcl.fabrics import as_fabric
-
-    machine = as_fabric(given["fabric"], given.get("nodes"), None)
-    size, algorithm = given.get("size", "100MB"), given.get("algorithm", "auto")
-    return compile(machine, given.get("collective", "all_reduce"), size, algorithm=algorithm)
-
-
-_verdicts: dict[tuple[tuple[str, Any], ...], Verdict] = {}
-
-
-def _judged(made_from: tuple[tuple[str, Any], ...], progress: Callable[[str], None]) -> tuple[Plan, Verdict]:
-    """A plan and the verdict on it, both kept for the next round."""
-    progress("compile the plan")
-    plan = _plan(made_from)
-    if made_from not in _verdicts:
-        progress("verify the plan")
-        if len(_verdicts) >= 4:
-            _verdicts.clear()
-        _verdicts[made_from] = plan.verify()
-    return plan, _verdicts[made_from]
+    return _round(plan, verdict, place.get("run", 0), place["round"])
 
 
 def _overview(plan: Plan, verdict: Verdict) -> dict[str, Any]:

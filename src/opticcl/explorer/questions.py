@@ -27,11 +27,11 @@ class Question(NamedTuple):
     """A question that a process answers.
 
     Args:
-        words: of the command after `opticcl`; the answer is what it prints with --json.
+        words: of the command after `opticcl`; the answer is what it prints with --json, or the light of its plan.
         shown: words of the command that a user would type.
         fabrics: whose sizes are checked first.
         nodes: that they are scaled to; 0: not scaled.
-        light: parameters of the light of a plan by name, in place of a verb; empty: a verb.
+        light: run and round that are shown, of the whole plan if empty; None: the answer is what the command prints.
         traced: whether the verb writes a timeline too; the answer is then an object of `record` and `trace`.
         since: when the answer may be computed again; equal questions have one answer [s, ns or similar].
     """
@@ -40,7 +40,7 @@ class Question(NamedTuple):
     shown: tuple[str, ...]
     fabrics: tuple[str, ...] = ()
     nodes: int = 0
-    light: tuple[tuple[str, Any], ...] = ()
+    light: tuple[tuple[str, int], ...] | None = None
     traced: bool = False
     since: int = 0
 
@@ -191,8 +191,8 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
 }
 """View -> first words of its command, and its parameters."""
 
-LIGHT = {**PLAN, "run": Field("", _whole(0, 1 << 30)), "round": Field("", _whole(0, 1 << 30))}
-"""Parameters of the light of a plan: of the plan, and of the round that is shown; without a round, of the whole plan."""
+PLACE = {"run": Field("", _whole(0, 1 << 30)), "round": Field("", _whole(0, 1 << 30))}
+"""Parameters of the light of a plan, beside those of the plan: the round that is shown; without it, the whole plan."""
 
 ANSWERS = ("map", "pareto", "tornado", "breakeven")
 """Answers of a study that the explorer draws."""
@@ -263,22 +263,17 @@ def _light(parameters: Mapping[str, Any], names: Names, opened: Mapping[str, Pat
     """The light of a plan that is compiled, or of a plan file."""
     given = dict(parameters)
     path = _file(given.pop("plan"), opened) if "plan" in given else None
-    fields = {name: field for name, field in LIGHT.items() if path is None or name in ("run", "round")}
+    fields = {**(PLAN if path is None else {}), **PLACE}
     values = _checked("light", given, fields, names)
-    wanted: dict[str, Any] = {name: texts[0] for name, texts in values.items()}
-    for name in ("nodes", "run", "round"):
-        if name in wanted:
-            wanted[name] = int(wanted[name])
+    place = tuple((name, int(*values.pop(name))) for name in PLACE if name in values)
     if path is not None:
-        shown: tuple[str, ...] = ("verify", path.name)
-        return Question(
-            (), shown, light=tuple(sorted({**wanted, "path": str(path)}.items())), since=path.stat().st_mtime_ns
-        )
-    if "fabric" not in wanted:
+        return Question(("verify", str(path)), ("verify", path.name), light=place, since=path.stat().st_mtime_ns)
+    if "fabric" not in values:
         raise ParameterError("light: the fabric is missing")
-    options = [word for name in PLAN if name in wanted for word in (PLAN[name].option, str(wanted[name]))]
-    shown = ("compile", *options, "--out", "plan.json")
-    return Question((), shown, (wanted["fabric"],), wanted.get("nodes", 0), tuple(sorted(wanted.items())))
+    pairs = [(PLAN[name].option, text) for name, texts in values.items() for text in texts]
+    words = ("verify", *(f"{option}={text}" for option, text in pairs))
+    shown = ("compile", *(word for pair in pairs for word in pair), "--out", "plan.json")
+    return Question(words, shown, tuple(values["fabric"]), int(*values.get("nodes", ["0"])), place)
 
 
 def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path]) -> Question:
