@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_SET",
-    "LARGE",
     "FabricRequest",
     "PlanRequest",
     "VerbRequest",
@@ -317,6 +316,15 @@ class PlanRequest(VerbRequest):
         if not kept:
             raise FabricError(left_out[0].reason)
         return kept, [*excluded, *left_out], notes
+
+    def processes(self, fabrics: Sequence[Fabric]) -> int:
+        """Processes that share the work on fabrics [count].
+
+        Raises: ParameterError: a wrong number.
+        """
+        from opticcl.processes import number_of_jobs
+
+        return number_of_jobs(self.jobs, large=max(one.num_nodes for one in fabrics) >= LARGE)
 
     def assumed(self) -> Assumptions:
         """The time assumptions that the options describe.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE
-from opticcl.cli._request import LARGE, PlanRequest, option, out_option
+from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
@@ -63,7 +63,7 @@ def run(request: CompareRequest) -> Result:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
     built, excluded, remarks = request.machines(at_scale)
     fabrics = [one for _, one in built]
-    processes = number_of_jobs(request.jobs, large=max(one.num_nodes for one in fabrics) >= LARGE)
+    processes = request.processes(fabrics)
     notes: tuple[str, ...] = tuple(remarks)
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]

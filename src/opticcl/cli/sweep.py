@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opticcl.cli._output import RECORD, TABLE
-from opticcl.cli._request import LARGE, PlanRequest, option, out_option
+from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
@@ -30,7 +30,6 @@ def run(request: SweepRequest) -> Result:
     from opticcl.plans.light import light_rule
     from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
-    from opticcl.processes import number_of_jobs
     from opticcl.report.sweep import sweep_blocks
     from opticcl.units import message_size
 
@@ -40,7 +39,7 @@ def run(request: SweepRequest) -> Result:
     wanted = Request(collective_name(request.collective), request.root)
     built, excluded, remarks = request.machines(request.nodes)
     fabrics = [one for _, one in built]
-    processes = number_of_jobs(request.jobs, large=max(one.num_nodes for one in fabrics) >= LARGE)
+    processes = request.processes(fabrics)
     assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
     searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
     found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)

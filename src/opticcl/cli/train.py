@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.cli._generated import OptionSource
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE
-from opticcl.cli._request import LARGE, PlanRequest, check_nodes, make_fabrics, option, out_option
+from opticcl.cli._request import PlanRequest, check_nodes, make_fabrics, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.registry import convert_value
 from opticcl.report.kit.result import ComposedResult, Result
@@ -179,7 +179,6 @@ class TrainRequest(PlanRequest):
 
 def run(request: TrainRequest) -> Result:
     """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
-    from opticcl.processes import number_of_jobs
     from opticcl.report.training import training_blocks
     from opticcl.report.training_page import write_training_page
     from opticcl.report.training_pictures import timeline_figure, timeline_label
@@ -189,7 +188,7 @@ def run(request: TrainRequest) -> Result:
     job, runtime = _job(request, devices), request.runtime()
     built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
     machines = [machine for _, machine in built]
-    processes = number_of_jobs(request.jobs, large=max(machine.num_nodes for machine in machines) >= LARGE)
+    processes = request.processes(machines)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
     assumed = request.assumed()
     found = train(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,8 +53,10 @@ class Question(NamedTuple):
 Names = Mapping[str, Sequence[str]]
 """Kind of a name (fabric, algorithm, ...) -> names."""
 
-Check = Callable[[str, Any, Names], str]
-"""Parameter, value, names -> text of the option; raises ParameterError."""
+NAME = r"[\w-]+"
+CALL = NAME + r"(:[\w=,.+/ *\[\]()-]*)?"
+PAIR = r"[\w.]+ ?= ?[\w.+/ -]+"
+QUANTITY = r"[0-9][0-9.eE+-]{0,20} ?[A-Za-z/]{0,12}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,94 +65,68 @@ class Field:
 
     Args:
         option: of the command; "": an argument.
-        check: of its values.
+        pattern: of its texts.
+        example: of a text.
         most: values that it takes [count].
+        kind: of the names with which its texts begin; "": they begin with no name.
+        others: that they may begin with too.
+        within: least and largest whole number; None: it is no number.
     """
 
     option: str
-    check: Check
+    pattern: str
+    example: str
     most: int = 1
+    kind: str = ""
+    others: tuple[str, ...] = ()
+    within: tuple[int, int] | None = None
+
+    def check(self, name: str, value: Any, names: Names) -> str:
+        """Text of the option.
+
+        Args:
+            name: of the parameter.
+            value: that the browser sends.
+            names: that are known.
+        Raises: ParameterError: the value is not accepted, or begins with an unknown name.
+        """
+        shown = repr(value if self.within is None else str(value))[:60]
+        if self.within is not None:
+            low, high = self.within
+            text = "" if isinstance(value, bool) else str(value)
+            if not re.fullmatch(self.pattern, text) or not low <= int(text) <= high:
+                raise ParameterError(f"{name}: {shown} is no whole number from {low:,} to {high:,}")
+            return str(int(text))
+        if not isinstance(value, str) or len(value) > MOST_TEXT or not re.fullmatch(self.pattern, value):
+            raise ParameterError(f"{name}: {shown} is not accepted here; try {self.example}")
+        known = [*names[self.kind], *self.others] if self.kind else []
+        if known and (head := value.partition(":")[0].replace("-", "_").lower()) not in known:
+            raise ParameterError(f"{name}: {head!r} is not known; known: {', '.join(known)}")
+        return value
 
 
-def _text(name: str, value: Any, pattern: str, example: str) -> str:
-    if not isinstance(value, str) or len(value) > MOST_TEXT or not re.fullmatch(pattern, value):
-        shown = repr(value)[:60]
-        raise ParameterError(f"{name}: {shown} is not accepted here; try {example}")
-    return value
+def _named(kind: str, example: str, *others: str, most: int = 1) -> Field:
+    """A registered name, with parameters if it has some."""
+    return Field(f"--{kind}", CALL, example, most, kind, others)
 
 
-def _call(kind: str, example: str, *extra: str) -> Check:
-    """A registered name with parameters."""
-
-    def check(name: str, value: Any, names: Names) -> str:
-        text = _text(name, value, r"[\w-]+(:[\w=,.+/ *\[\]()-]*)?", example)
-        head = text.partition(":")[0].replace("-", "_").lower()
-        if head not in names[kind] and head not in extra:
-            raise ParameterError(f"{name}: {head!r} is not known; known: {', '.join([*names[kind], *extra])}")
-        return text
-
-    return check
-
-
-def _one_of(kind: str) -> Check:
-    """A registered name."""
-
-    def check(name: str, value: Any, names: Names) -> str:
-        if value not in names[kind]:
-            raise ParameterError(f"{name}: {str(value)[:60]!r} is not known; known: {', '.join(names[kind])}")
-        return str(value)
-
-    return check
-
-
-def _whole(low: int, high: int) -> Check:
+def _whole(option: str, low: int, high: int) -> Field:
     """A whole number."""
-
-    def check(name: str, value: Any, names: Names) -> str:
-        if isinstance(value, str) and re.fullmatch("[0-9]{1,11}", value):
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-            raise ParameterError(f"{name}: {str(value)[:60]!r} is no whole number from {low:,} to {high:,}")
-        return str(value)
-
-    return check
+    return Field(option, "[0-9]{1,11}", str(low), within=(low, high))
 
 
-def _quantity(example: str) -> Check:
-    """A number with a unit."""
-
-    def check(name: str, value: Any, names: Names) -> str:
-        return _text(name, value, r"[0-9][0-9.eE+-]{0,20} ?[A-Za-z/]{0,12}", example)
-
-    return check
-
-
-def _pair(example: str) -> Check:
-    """key=value."""
-
-    def check(name: str, value: Any, names: Names) -> str:
-        return _text(name, value, r"[\w.]+ ?= ?[\w.+/ -]+", example)
-
-    return check
-
-
-def _axis(name: str, value: Any, names: Names) -> str:
-    """Name of an axis."""
-    return _text(name, value, r"[\w.]+", "size")
-
-
-FABRIC = Field("--fabric", _call("fabric", "ramp:groups=4,racks=4,wavelengths=8"))
-FABRICS = Field("--fabric", FABRIC.check, MOST_FABRICS)
-NODES = Field("--nodes", _whole(1, MOST_NODES))
-COLLECTIVE = Field("--collective", _one_of("collective"))
-ALGORITHM = Field("--algorithm", _call("algorithm", "lumorph:radix=4", "auto"))
-SIZE = Field("--size", _quantity("100MB"))
+FABRIC = _named("fabric", "ramp:groups=4,racks=4,wavelengths=8")
+FABRICS = replace(FABRIC, most=MOST_FABRICS)
+NODES = _whole("--nodes", 1, MOST_NODES)
+COLLECTIVE = replace(_named("collective", "all_reduce"), pattern=NAME)
+ALGORITHM = _named("algorithm", "lumorph:radix=4", "auto")
+SIZE = Field("--size", QUANTITY, "100MB")
 ASSUMED = {
-    "assumptions": Field("--assumptions", _one_of("assumptions")),
-    "assume": Field("--assume", _pair("endpoint=2.7us"), MOST_ASSUMED),
+    "assumptions": replace(_named("assumptions", "common"), pattern=NAME),
+    "assume": Field("--assume", PAIR, "endpoint=2.7us", MOST_ASSUMED),
 }
-EQUAL = Field("--equal", _pair("rate=800Gb/s"))
-ENGINE = Field("--engine", _call("engine", "closed_form"))
+EQUAL = Field("--equal", PAIR, "rate=800Gb/s")
+ENGINE = _named("engine", "closed_form")
 PLAN = {"fabric": FABRIC, "nodes": NODES, "collective": COLLECTIVE, "algorithm": ALGORITHM, "size": SIZE}
 
 VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
@@ -161,8 +137,8 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
             "fabric": FABRICS,
             "nodes": NODES,
             "collective": COLLECTIVE,
-            "algorithm": Field("--algorithm", _call("algorithm", "lumorph:radix=4", "auto", "main", "all")),
-            "size": Field("--size", SIZE.check, MOST_SIZES),
+            "algorithm": replace(ALGORITHM, others=("auto", "main", "all")),
+            "size": replace(SIZE, most=MOST_SIZES),
             "equal": EQUAL,
             **ASSUMED,
         },
@@ -174,9 +150,9 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
             "nodes": NODES,
             "collective": COLLECTIVE,
             "algorithm": ALGORITHM,
-            "from": Field("--from", SIZE.check),
-            "to": Field("--to", SIZE.check),
-            "factor": Field("--factor", _whole(2, 64)),
+            "from": replace(SIZE, option="--from"),
+            "to": replace(SIZE, option="--to"),
+            "factor": _whole("--factor", 2, 64),
             "equal": EQUAL,
             **ASSUMED,
         },
@@ -186,12 +162,12 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
     "cost": (("cost",), {"fabric": FABRICS, "nodes": NODES}),
     "train": (
         ("train",),
-        {"model": Field("--model", _call("model", "vgg19")), "nodes": NODES, "fabric": FABRICS, **ASSUMED},
+        {"model": _named("model", "vgg19"), "nodes": NODES, "fabric": FABRICS, **ASSUMED},
     ),
 }
 """View -> first words of its command, and its parameters."""
 
-PLACE = {"run": Field("", _whole(0, 1 << 30)), "round": Field("", _whole(0, 1 << 30))}
+PLACE = {"run": _whole("", 0, 1 << 30), "round": _whole("", 0, 1 << 30)}
 """Parameters of the light of a plan, beside those of the plan: the round that is shown; without it, the whole plan."""
 
 ANSWERS = ("map", "pareto", "tornado", "breakeven")
@@ -281,8 +257,8 @@ def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path])
     given = dict(parameters)
     path = _file(given.pop("study", None), opened)
     axis = {"map": ("x", "y"), "breakeven": ("over",)}.get(view, ())
-    fields = {} if view == "study" else {"where": Field("--where", _pair("nodes=64"), MOST_ASSUMED)}
-    fields |= {name: Field(f"--{name}", _axis) for name in axis}
+    fields = {} if view == "study" else {"where": Field("--where", PAIR, "nodes=64", MOST_ASSUMED)}
+    fields |= {name: Field(f"--{name}", r"[\w.]+", "size") for name in axis}
     values = _checked(view, given, fields, {})
     where = [f"{fields[name].option}={text}" for name, texts in values.items() for text in texts]
     words = ("study", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
