@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE
 from opticcl.cli._request import PlanRequest, option, out_option
 from opticcl.errors import ParameterError
@@ -68,6 +69,7 @@ def run(request: CompareRequest) -> Result:
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
         notes = (*first, *division.notes(), *division.workload.notes, *remarks)
+    keep_freed_memory()
     found = compare_plans(
         fabrics,
         Request(name, request.root),
