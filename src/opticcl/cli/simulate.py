@@ -14,8 +14,6 @@ from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
-    from opticcl.report import timeline_table
-    from opticcl.report.load_pictures import load_picture
     from opticcl.report.simulation import Simulation
 
 LINKS = FileKind("links", (".csv", ".parquet", ".json"))
@@ -64,6 +62,8 @@ class SimulateRequest(PlanRequest):
 def run(request: SimulateRequest) -> Result:
     """Time of a plan, step by step, with its bottleneck."""
     from opticcl.plans.ranks import beside
+    from opticcl.report import timeline_table
+    from opticcl.report.load_pictures import load_picture
     from opticcl.report.simulation import Simulation
     from opticcl.simulate import engine_options, simulate
 
