@@ -15,7 +15,8 @@ MOST_KEPT = (1 << 31) - 1  # at the end of the heap; the largest value that `mal
 def keep_freed_memory() -> None:
     """Have freed arrays reused instead of given back, which the next ones would get again page by page, as zeros.
 
-    An all-to-all of 4,096 nodes on a torus spends a fifth of its time there otherwise. Without the GNU C library nothing is changed.
+    An all-to-all of 4,096 nodes on a torus spends a fifth of its time there otherwise. Without the GNU C library
+    nothing is changed.
     """
     if not sys.platform.startswith("linux"):
         return

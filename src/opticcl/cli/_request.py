@@ -317,7 +317,7 @@ class PlanRequest(VerbRequest):
             raise FabricError(left_out[0].reason)
         return kept, [*excluded, *left_out], notes
 
-    def processes(self, fabrics: Sequence[Fabric]) -> int:
+    def num_processes(self, fabrics: Sequence[Fabric]) -> int:
         """Processes that share the work on fabrics [count].
 
         Raises: ParameterError: a wrong number.

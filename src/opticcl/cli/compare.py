@@ -64,7 +64,7 @@ def run(request: CompareRequest) -> Result:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
     built, excluded, remarks = request.machines(at_scale)
     fabrics = [one for _, one in built]
-    processes = request.processes(fabrics)
+    processes = request.num_processes(fabrics)
     notes: tuple[str, ...] = tuple(remarks)
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]

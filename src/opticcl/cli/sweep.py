@@ -39,7 +39,7 @@ def run(request: SweepRequest) -> Result:
     wanted = Request(collective_name(request.collective), request.root)
     built, excluded, remarks = request.machines(request.nodes)
     fabrics = [one for _, one in built]
-    processes = request.processes(fabrics)
+    processes = request.num_processes(fabrics)
     assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
     searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
     found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)

@@ -188,7 +188,7 @@ def run(request: TrainRequest) -> Result:
     job, runtime = _job(request, devices), request.runtime()
     built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
     machines = [machine for _, machine in built]
-    processes = request.processes(machines)
+    processes = request.num_processes(machines)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
     assumed = request.assumed()
     found = train(
