@@ -39,7 +39,6 @@ def compared(fabrics=(IDEAL,), collective="all_reduce", size="1MB", **given):
 WRONG = {
     "fabric: None": lambda: opticcl.fabric(None),
     "fabric: 3": lambda: opticcl.fabric(3),
-    "fabric: <Ideal ideal": lambda: opticcl.fabric(IDEAL),
     "fabric: 3 is": lambda: compiled(3),
     "collective: None": lambda: compiled(collective=None),
     "size: None": lambda: compiled(size=None),
@@ -131,7 +130,12 @@ def test_the_face_shows_what_there_is():
     """Completion in a notebook, the base of all errors, and the signature of the function that is a room."""
     assert {"compile", "compare", "fabric", "Plan", "OpticclError", "train"} <= set(dir(opticcl))
     assert issubclass(ParameterError, OpticclError)
-    assert list(inspect.signature(opticcl.fabric).parameters) == ["name", "parameters"]
+    assert list(inspect.signature(opticcl.fabric).parameters) == [
+        "given",
+        "num_nodes",
+        "node_rate_bits_per_s",
+        "parameters",
+    ]
 
 
 def test_showing_the_face_imports_nothing():

@@ -130,9 +130,6 @@ LIMITS: dict[str, Guard] = {
     "device_uses.MOST_MEMBERS": Guard(1 << 27, "devices", REFUSAL, "of a machine whose settings are followed one by one"),
     "flow_rounds.QUOTIENT_FLOWS": Guard(4096, "flows", MEMORY, "of a step from which on equal ones are simulated as one"),
     "fold.MOST_KINDS": Guard(1 << 12, "kinds", REFUSAL, "of transfers of a step"),
-    "queues.FIRST_ROWS": Guard(1 << 12, "rows", MEMORY, "that a table has place for at first"),
-    "queues.CELLS": Guard(1 << 13, "cells", MEMORY, "of a window at least, where links have an order"),
-    "queues.MOST_ROWS": Guard((1 << 31) - 1, "rows", RANGE, "of a table that 32 bits number"),
     "ring_trees.MOST_POSITIONS": Guard(1 << 16, "positions", EFFORT, "of a ring up to which its own bound is computed"),
     "ring_trees.MOST_WORK": Guard(1 << 23, "positions", EFFORT, "of all levels; with more, the least length is taken"),
     "bounds.MOST_STEPS": Guard(4096, "steps", EFFORT, "more than the fewest that a bound is computed with"),
@@ -161,7 +158,6 @@ LIMITS: dict[str, Guard] = {
     "emulated.FEW_INPUTS": Guard(1 << 20, "ports", EFFORT, "of the elements of its machine, for the same"),
     "epochs.MOST_CANDIDATES": Guard(1 << 20, "circuits", MEMORY, "that are tried at once"),
     "explain.MOST_TIMES": Guard(1 << 40, "contributions", RANGE, "above which a count is not distinguished"),
-    "light.SPARSE": Guard(256, "entries", MEMORY, "of a table a row, from which they are counted in place"),
     "tables.MOST_STEP": Guard(1 << 31, "steps", REFUSAL, "that rows of a table may number"),
 }
 """Name -> guard; the name is that of the module and of its constant."""
