@@ -13,10 +13,10 @@ from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.estimate.budget import budget
 from opticcl.estimate.cost import bill_of
-from opticcl.estimate.limits import limits
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.optics.values import chain_of, optics
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
+from opticcl.plans.limits import limits
 from opticcl.plans.overlap import SwitchLaw, overlap
 from opticcl.schedule import generate
 

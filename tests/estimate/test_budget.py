@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from opticcl.circuits import lower
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.estimate.budget import budget, plan_budget
-from opticcl.estimate.limits import limits
 from opticcl.fabrics import fabric, fabric_at_scale, light_table
 from opticcl.optics.values import optics
+from opticcl.plans.limits import limits
 from opticcl.schedule import generate
 from opticcl.schedule.wrht import longest_lightpath
 from opticcl.verify.budget import check_budget

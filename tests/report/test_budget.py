@@ -3,9 +3,9 @@
 import pytest
 
 from opticcl.estimate.budget import budget
-from opticcl.estimate.limits import limits
 from opticcl.fabrics import fabric, light_table
 from opticcl.optics.values import optics
+from opticcl.plans.limits import limits
 from opticcl.report.budget import legend, verdict_line, waterfall_figure, waterfall_label
 from opticcl.report.kit.svg import to_svg
 

@@ -59,16 +59,9 @@ def blame(error: Exception) -> str | None:
 
 def _discover_all() -> None:
     """Register everything of the library that a plugin can add to."""
-    from opticcl.circuits import RULES
-    from opticcl.fabrics import FABRICS
-    from opticcl.formats import FORMATS
-    from opticcl.schedule import ALGORITHMS
-    from opticcl.simulate import ENGINES
-    from opticcl.studies import STUDIES
-    from opticcl.traces import TRACES
-    from opticcl.training.models import MODELS
+    from opticcl.report.catalogue import REGISTRIES
 
-    for registry in (FABRICS, ALGORITHMS, RULES, ENGINES, FORMATS, TRACES, MODELS, STUDIES):
+    for registry in REGISTRIES.values():
         registry.names()
 
 

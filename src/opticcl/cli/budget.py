@@ -61,7 +61,7 @@ class BudgetRequest(FabricRequest):
 def run(request: BudgetRequest) -> Result:
     """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
     from opticcl.estimate.budget import best_budget
-    from opticcl.estimate.limits import limits
+    from opticcl.plans.limits import limits
     from opticcl.report.budget import budget_blocks, waterfall_figure, waterfall_label
 
     machine = request.machine()

@@ -13,7 +13,7 @@ from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
-    from opticcl.traces.division import Division
+    from opticcl.plans.division import Division
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +114,8 @@ def _division(request: CompareRequest) -> Division | None:
     wanted = collective_name(request.collective) if "collective" in request.given else None
     if request.sizes:
         raise ParameterError("compare: both --size and --workload are given; give one of them")
+    from opticcl.plans.division import divide
     from opticcl.traces import load_workload
-    from opticcl.traces.division import divide
 
     workload = load_workload(request.workload, num_ranks=request.nodes or 0, clock_hz=request.clock_hz())
     return divide(workload, wanted)

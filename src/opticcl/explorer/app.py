@@ -101,13 +101,9 @@ def known_names() -> Names:
     """Names that questions may use, by kind."""
     from opticcl.assumptions import SETS
     from opticcl.collective import COLLECTIVES
-    from opticcl.fabrics import FABRICS
-    from opticcl.schedule import ALGORITHMS
-    from opticcl.simulate import ENGINES
-    from opticcl.training.models import MODELS
+    from opticcl.report.catalogue import REGISTRIES
 
-    registries: dict[str, Any] = {"fabric": FABRICS, "algorithm": ALGORITHMS, "engine": ENGINES, "model": MODELS}
-    names: dict[str, list[str]] = {kind: list(registry.names()) for kind, registry in registries.items()}
+    names = {kind: list(REGISTRIES[kind].names()) for kind in ("fabric", "algorithm", "engine", "model")}
     return {**names, "collective": list(COLLECTIVES), "assumptions": list(SETS)}
 
 

@@ -81,11 +81,11 @@ from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.circuits import concatenate_circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
 from opticcl.kernels import njit
-from opticcl.optics.limits import counted, reach, reach_in_parts
+from opticcl.optics.limits import reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
 from opticcl.routing.paths import open_dimension_order
@@ -724,7 +724,7 @@ class Lightpath(Fabric):
                 passed = reach_in_parts(chain, path, each, tiles, "stitch", "board_fibre")
             else:
                 passed, along = reach(chain, path, {**each, "stitch": 1}), f"{along} of one wafer"
-            found.append(Limit(f"reach_{name}_tiles", passed, f"reach {along}: {counted(passed, 'tile')}"))
+            found.append(Limit(f"reach_{name}_tiles", passed, f"reach {along}: {count_in_words(passed, 'tile')}"))
         return tuple(found)
 
     def parts(self) -> tuple[Part, ...]:

@@ -33,8 +33,8 @@ from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, Int
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.ir.light import LightPath, Limit, Optics
-from opticcl.optics.limits import counted, reach
+from opticcl.ir.light import LightPath, Limit, Optics, count_in_words
+from opticcl.optics.limits import reach
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
@@ -168,9 +168,11 @@ class SipRing(Fabric):
         hops = reach(chain_of(self.light_path, values, everything), self.light_path, {"interface": 1})
         nodes = 1 + self.directions * (hops or 0)
         return (
-            Limit("reach_interfaces", hops, f"by power light passes {counted(hops, 'interface')}"),
+            Limit("reach_interfaces", hops, f"by power light passes {count_in_words(hops, 'interface')}"),
             Limit(
-                "largest_ring_nodes", nodes, f"largest ring whose light reaches every node: {counted(nodes, 'node')}"
+                "largest_ring_nodes",
+                nodes,
+                f"largest ring whose light reaches every node: {count_in_words(nodes, 'node')}",
             ),
         )
 

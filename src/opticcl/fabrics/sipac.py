@@ -72,10 +72,10 @@ from opticcl.ir import (
 )
 from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.light import LARGEST_COUNT, Counts, Element, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.representatives import LightMove
-from opticcl.optics.limits import LARGEST_COUNT, counted, largest_that_closes
+from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
 
@@ -468,7 +468,7 @@ class Sipac(FailingFabric):
         passed = max(map(crossings, self.sides, self.groups_of_levels))
         each = values.loss_db("ring_pass")
         rings = crossings(radix, num_groups(radix, self.channels)) if radix else 0
-        found = f"{counted(radix, 'port')}, {rings:,} rings passed" if radix else "none closes"
+        found = f"{count_in_words(radix, 'port')}, {rings:,} rings passed" if radix else "none closes"
         return (
             Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
             Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),

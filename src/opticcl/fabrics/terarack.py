@@ -54,12 +54,12 @@ from opticcl.ir import (
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
-from opticcl.ir.light import LightPath, Limit, Optics
+from opticcl.ir.light import LARGEST_COUNT, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import failed_parts
 from opticcl.optics.crosstalk import snr_for_ber
 from opticcl.optics.decibels import ratio_of_db
-from opticcl.optics.limits import LARGEST_COUNT, counted, reach
+from opticcl.optics.limits import reach
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
@@ -356,11 +356,11 @@ def terarack_limits(path: LightPath, values: Optics) -> tuple[Limit, ...]:
     """
     everything = np.ones(len(path.elements), bool)  # also on a ring of one node
     by_power = reach(chain_of(path, values, everything), path, {"interface": 1})
-    found = [Limit("reach_interfaces", by_power, f"by power light passes {counted(by_power, 'interface')}")]
+    found = [Limit("reach_interfaces", by_power, f"by power light passes {count_in_words(by_power, 'interface')}")]
     if not values.missing(["crosstalk.receiver", "crosstalk.transmitter"]):
         by_noise = _crosstalk_reach(values)
         rate = f"{values.table.geometry['bit_error_rate']:g}".replace("e-0", "e-")
-        text = f"by crosstalk, for a bit error rate of {rate}, light passes {counted(by_noise, 'interface')}"
+        text = f"by crosstalk, for a bit error rate of {rate}, light passes {count_in_words(by_noise, 'interface')}"
         found.append(Limit("crosstalk_interfaces", by_noise, text))
     return tuple(found)
 

@@ -21,7 +21,21 @@ from opticcl.errors import ParameterError
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.representatives import LightMove
 
-__all__ = ["LITERAL", "Counts", "Element", "LightPath", "Limit", "Optics", "OpticsTable", "Value"]
+__all__ = [
+    "LARGEST_COUNT",
+    "LITERAL",
+    "Counts",
+    "Element",
+    "LightPath",
+    "Limit",
+    "Optics",
+    "OpticsTable",
+    "Value",
+    "count_in_words",
+]
+
+LARGEST_COUNT = 1 << 16
+"""Pieces of anything that a limit of light counts up to."""
 
 LITERAL = "literal"
 """The preset that holds what the paper prints."""
@@ -223,3 +237,14 @@ class Limit:
     name: str
     value: float | None
     text: str
+
+
+def count_in_words(number: float | None, noun: str) -> str:
+    """A count in words.
+
+    >>> count_in_words(None, "interface"), count_in_words(1, "interface"), count_in_words(65536, "interface")
+    ('no interfaces', '1 interface', '65,536 or more interfaces')
+    """
+    if number is None:
+        return f"no {noun}s"
+    return f"{number:,}{' or more' * (number >= LARGEST_COUNT)} {noun}{'s' * (number != 1)}"

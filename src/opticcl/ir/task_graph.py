@@ -29,6 +29,7 @@ __all__ = [
     "Workload",
     "counted_calls",
     "highest_rank",
+    "median_step",
 ]
 
 Phase = Literal["forward", "backward", "update", ""]
@@ -393,3 +394,9 @@ class TaskGraph:
             "groups": [group.record() for group in self.groups.values()],
             "notes": list(self.notes),
         }
+
+
+def median_step(steps: Sequence[TaskGraph]) -> TaskGraph:
+    """The step with the median computation among those with calls; of two the earlier."""
+    calling = [step for step in steps if step.num_calls] or list(steps)
+    return sorted(calling, key=lambda step: step.compute_s)[(len(calling) - 1) // 2]

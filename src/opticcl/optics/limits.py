@@ -8,30 +8,16 @@ from math import floor
 
 import numpy as np
 
-from opticcl.ir.light import LightPath
+from opticcl.ir.light import LARGEST_COUNT, LightPath
 from opticcl.optics.chain import ROUNDING_DB, Chain
 
-__all__ = ["LARGEST_COUNT", "counted", "largest_that_closes", "reach", "reach_in_parts"]
-
-LARGEST_COUNT = 1 << 16
-"""Pieces of anything that a limit counts up to."""
+__all__ = ["largest_that_closes", "reach", "reach_in_parts"]
 
 
 def largest_that_closes(candidates: Sequence[int], closes: Callable[[int], bool]) -> int | None:
     """The largest candidate that closes, of ascending ones that close up to some point; None if none does."""
     found = bisect_left(candidates, True, key=lambda candidate: not closes(candidate))
     return candidates[found - 1] if found else None
-
-
-def counted(number: float | None, noun: str) -> str:
-    """A count in words.
-
-    >>> counted(None, "interface"), counted(1, "interface"), counted(65536, "interface")
-    ('no interfaces', '1 interface', '65,536 or more interfaces')
-    """
-    if number is None:
-        return f"no {noun}s"
-    return f"{number:,}{' or more' * (number >= LARGEST_COUNT)} {noun}{'s' * (number != 1)}"
 
 
 def reach(chain: Chain, path: LightPath, each: Mapping[str, float]) -> int | None:

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from opticcl.estimate.budget import budget
-from opticcl.estimate.limits import limits
 from opticcl.fabrics import fabric, light_table
 from opticcl.ir.light import Optics
 from opticcl.optics.crosstalk import ber_of_q, q_for_ber
 from opticcl.optics.values import optics
 from opticcl.papers import Found, claim, found
+from opticcl.plans.limits import limits
 
 RATES = (10e9, 15e9, 20e9)  # section 7 [bit/s]
 MEASURED = 6.96e-13  # section 7: bit error rate at the first of them

@@ -10,11 +10,11 @@ from typing import cast
 
 from opticcl.errors import FabricError
 from opticcl.estimate.budget import budget
-from opticcl.estimate.limits import limits
 from opticcl.fabrics import fabric, light_table
 from opticcl.fabrics.ramp import Ramp
 from opticcl.optics.values import light_path_of, optics
 from opticcl.papers import Found, claim, found
+from opticcl.plans.limits import limits
 
 
 def _count(kind: str) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from opticcl.assumptions import SETS, Assumptions
 from opticcl.ir import Fabric, Timeline, Verdict
 from opticcl.ir.verdict import VERDICTS, VERIFIED
+from opticcl.plans.division import Division
 from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light
 from opticcl.plans.machines import ExcludedFabric
@@ -17,7 +18,6 @@ from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, ranks
 from opticcl.registry import canonical, write_call
 from opticcl.simulate import Profile, moved_share
 from opticcl.simulate.bottleneck import Bottleneck
-from opticcl.traces.division import Division
 from opticcl.units import counted, format_bytes, format_rate, format_seconds, in_columns
 
 __all__ = ["Comparison", "Declined", "Entry"]

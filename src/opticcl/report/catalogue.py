@@ -8,19 +8,35 @@ from itertools import chain
 from typing import Any
 
 from opticcl.assumptions import SETS, set_of
+from opticcl.circuits import RULES
 from opticcl.collective import COLLECTIVES, as_request
 from opticcl.errors import FabricError, UnknownNameError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.files import read_toml
 from opticcl.formats import FORMATS
-from opticcl.registry import canonical, nearest, unit_of
+from opticcl.registry import Registry, canonical, nearest, unit_of
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.schedule import ALGORITHMS, reason_declined
+from opticcl.simulate import ENGINES
+from opticcl.studies import STUDIES
+from opticcl.traces import TRACES
 from opticcl.training.device import DEVICES
 from opticcl.training.models import MODELS, model
 from opticcl.units import format_quantity
 
-__all__ = ["catalogue", "catalogue_tables"]
+__all__ = ["REGISTRIES", "catalogue", "catalogue_tables"]
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "fabric": FABRICS,
+    "algorithm": ALGORITHMS,
+    "rule": RULES,
+    "engine": ENGINES,
+    "model": MODELS,
+    "format": FORMATS,
+    "trace": TRACES,
+    "study": STUDIES,
+}
+"""What plugins may add to, by kind."""
 
 MATRIX_NODES = 16
 """Size of the fabrics in the matrix of fabrics and collectives [nodes]."""

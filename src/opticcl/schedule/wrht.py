@@ -45,9 +45,8 @@ from opticcl.collective import ROOTED, Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.light import Limit
+from opticcl.ir.light import Limit, count_in_words
 from opticcl.ir.limits import limit
-from opticcl.optics.limits import counted
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, channels, exchange_wavelengths, lap_of
 
@@ -307,14 +306,14 @@ def _limits(fabric: Fabric, of_machine: tuple[Limit, ...]) -> tuple[Limit, ...]:
     elif fabric.num_nodes <= ALL_SIZES_UP_TO:
         text = (
             "no group size of WRHT closes: the smallest longest lightpath is "
-            f"{counted(longest[least], 'interface')} (m = {least})"
+            f"{count_in_words(longest[least], 'interface')} (m = {least})"
         )
     else:
         text = (
             "the largest groups of WRHT do not close; smaller ones are evaluated on rings of up to "
             f"{ALL_SIZES_UP_TO:,} nodes"
         )
-    farthest = counted(longest[largest], "interface")
+    farthest = count_in_words(longest[largest], "interface")
     return (
         Limit("longest_lightpath", longest[largest], f"longest lightpath of WRHT: {farthest} (m = {largest})"),
         Limit("largest_group", fits[-1] if fits else None, text),

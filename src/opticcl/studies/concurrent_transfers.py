@@ -36,9 +36,9 @@ from opticcl.ir import (
     concatenate_circuits,
     concatenate_transfers,
 )
+from opticcl.plans.plan import Plan
 from opticcl.schedule import generate
 from opticcl.traces import Workload
-from opticcl.verify import verify
 
 __all__ = ["ConcurrentPlan", "ConcurrentTask", "compile_concurrent", "disjoint_sets", "tasks_of"]
 
@@ -207,7 +207,7 @@ def compile_concurrent(fabric: Fabric, tasks: Sequence[ConcurrentTask], algorith
     num_steps = max(part.schedule.num_steps for part in parts)
     names = tuple(task.name for task in tasks)
     plan = CircuitPlan(fabric, Schedule("co_scheduling", combined, num_steps, step), rounds)
-    verify(plan).raise_if_bad()
+    Plan(plan, 1).verify().raise_if_bad()
     sizes = [
         task.sent_bytes if task.is_layer else np.full(n, task.size_bytes / n)
         for task, n in zip(tasks, num_chunks, strict=True)

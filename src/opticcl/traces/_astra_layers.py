@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opticcl.formats.encoding.reading import DamageError, check_size, lines, printable, reading, text_blocks
 from opticcl.ir import IntArray
 from opticcl.ir.call_table import exact_sum
+from opticcl.reading import DamageError, check_size, lines, printable, reading, text_blocks
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import Counts

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from opticcl.formats.encoding.protobuf import LENGTH, VARINT, check_varints, fields, messages, written
-from opticcl.formats.encoding.reading import DamageError, check_size, printable, reading
+from opticcl.reading import DamageError, check_size, printable, reading
 from opticcl.traces._dependencies import IdLists, irregularities
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall

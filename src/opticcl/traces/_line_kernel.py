@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from opticcl.formats.encoding.reading import MAX_LINE
 from opticcl.kernels import njit
+from opticcl.reading import MAX_LINE
 
 _DIGITS = 18  # of a number: below 2**60
 _EXACT = 15  # digits of a decimal number whose value is the correctly rounded quotient of two exact ones

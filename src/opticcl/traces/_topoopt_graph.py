@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opticcl.formats.encoding.flatbuffers import FlatTable, root
-from opticcl.formats.encoding.reading import DamageError, check_size, content_of, printable, reading, title
+from opticcl.reading import DamageError, check_size, content_of, printable, reading, title
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall, RankTrace
 from opticcl.units import format_seconds

@@ -23,10 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from opticcl.formats.encoding.reading import printable, title
 from opticcl.ir import IntArray
 from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import Phase
+from opticcl.reading import printable, title
 from opticcl.traces._astra_layers import PHASES, Layers, read_layers
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from opticcl.formats.encoding.protobuf import messages
-from opticcl.formats.encoding.reading import DamageError, printable, reading, refusal, title
 from opticcl.ir.task_graph import RecordedTimes
+from opticcl.reading import DamageError, printable, reading, refusal, title
 from opticcl.traces._chakra_nodes import ChakraNode, Trace, Value, collect, read_trace
 from opticcl.traces._dependencies import IdLists
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace

@@ -20,7 +20,7 @@ from typing import Any
 
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.formats.encoding.protobuf import LENGTH, VARINT, written
-from opticcl.formats.encoding.reading import DamageError, reading
+from opticcl.reading import DamageError, reading
 from opticcl.traces._chakra_nodes import NODE_TYPES, USED, ChakraNode
 from opticcl.traces.chakra import read_chakra
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace

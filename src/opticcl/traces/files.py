@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from opticcl.files import temporary_folder
-from opticcl.formats.encoding.reading import head_of, printable, refusal
+from opticcl.reading import head_of, printable, refusal
 from opticcl.traces.reader import format_of
 
 __all__ = ["files_of", "is_archive", "is_group_file"]

@@ -24,7 +24,7 @@ from typing import Any
 
 from opticcl.errors import WorkloadError
 from opticcl.formats.encoding.json_stream import JsonStream
-from opticcl.formats.encoding.reading import (
+from opticcl.reading import (
     DamageError,
     check_size,
     content_of,

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.formats.encoding.reading import DamageError, check_size, head_of, printable, reading, title
 from opticcl.ir import IntArray
+from opticcl.reading import DamageError, check_size, head_of, printable, reading, title
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.line_scan import NUMBERS, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opticcl.files import read_toml
-from opticcl.formats.encoding.reading import refusal
+from opticcl.reading import refusal
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankTrace
 

@@ -26,7 +26,7 @@ from opticcl.traces.notes import Omissions, measured
 from opticcl.traces.ranks import RankCount, notes_of, rank_model, workload_from
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
 
-__all__ = ["GraphBuilder", "disjoint_batches", "job_of", "median_step", "rank_batches", "require_count", "task_graphs"]
+__all__ = ["GraphBuilder", "disjoint_batches", "job_of", "rank_batches", "require_count", "task_graphs"]
 
 
 def task_graphs(trace: RankTrace, given: int = 0) -> list[TaskGraph]:
@@ -79,12 +79,6 @@ def _step_graph(
     about = [*notes, *step.notes]
     more = (step.name, step.bound, (), step.recorded)
     return builder.graph(trace.name, trace.source, tasks, about, kept, rank_count, *more)
-
-
-def median_step(steps: Sequence[TaskGraph]) -> TaskGraph:
-    """The step with the median computation among those with calls; of two the earlier."""
-    calling = [step for step in steps if step.num_calls] or list(steps)
-    return sorted(calling, key=lambda step: step.compute_s)[(len(calling) - 1) // 2]
 
 
 def job_of(workload: Workload, *, num_ranks: int = 0) -> TaskGraph:

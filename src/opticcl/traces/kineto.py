@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.formats.encoding.reading import printable, title
 from opticcl.ir.task_graph import RecordedTimes
+from opticcl.reading import printable, title
 from opticcl.traces._kineto_calls import HostCall, select_calls
 from opticcl.traces._kineto_events import Events, read_events
 from opticcl.traces._kineto_order import Kernels, order_of, tasks_of

@@ -18,8 +18,8 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.formats.encoding.reading import MAX_LINE, DamageError
 from opticcl.ir import IntArray
+from opticcl.reading import MAX_LINE, DamageError
 
 __all__ = ["NUMBERS", "OTHER", "TEXT", "Lines", "line_blocks"]
 

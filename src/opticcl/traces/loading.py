@@ -10,11 +10,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from opticcl.errors import UnknownNameError, WorkloadError
-from opticcl.formats.encoding.reading import printable, refusal, title
-from opticcl.ir.task_graph import TaskGraph, Workload
+from opticcl.ir.task_graph import TaskGraph, Workload, median_step
+from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
-from opticcl.traces.graphs import median_step
 from opticcl.traces.merge import merged_graphs, merged_workload
 from opticcl.traces.reader import TRACES, ReadOptions, Recognised, TraceFormat, format_of
 from opticcl.traces.recording import RankTrace

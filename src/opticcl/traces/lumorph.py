@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opticcl.formats.encoding.reading import DamageError, check_size, printable, reading, title
+from opticcl.reading import DamageError, check_size, printable, reading, title
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.line_scan import NUMBERS, TEXT, Lines, line_blocks
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace

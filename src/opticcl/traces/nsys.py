@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from opticcl.formats.encoding.reading import DamageError, check_file, check_size, printable, refusal
+from opticcl.reading import DamageError, check_file, check_size, printable, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, Events, Record, StreamWait
 from opticcl.traces.c10d import collective_of
 from opticcl.traces.kineto import trace_of

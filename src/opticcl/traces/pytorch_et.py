@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from opticcl.formats.encoding.json_stream import JsonStream
-from opticcl.formats.encoding.reading import DamageError, check_size, printable, reading, title
+from opticcl.reading import DamageError, check_size, printable, reading, title
 from opticcl.traces.c10d import (
     MAX_GROUP,
     collective_of,

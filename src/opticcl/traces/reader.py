@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from opticcl.errors import ParameterError
-from opticcl.formats.encoding.reading import head_of, refusal
 from opticcl.ir.task_graph import TaskGraph, Workload
+from opticcl.reading import head_of, refusal
 from opticcl.registry import Registry
 from opticcl.traces.graphs import task_graphs
 from opticcl.traces.ranks import workload_from

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from opticcl.errors import WorkloadError
-from opticcl.formats.encoding.reading import content_of, printable, reading, refusal
+from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankTrace
 
 __all__ = ["add_groups_beside", "rank_in_name"]

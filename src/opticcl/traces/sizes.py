@@ -24,7 +24,7 @@ import numpy as np
 
 from opticcl.collective import collective_name
 from opticcl.errors import ParameterError, UnitError
-from opticcl.formats.encoding.reading import content_of, printable, reading, refusal
+from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankTrace

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opticcl.formats.encoding.reading import refusal
 from opticcl.ir.task_graph import Phase
+from opticcl.reading import refusal
 from opticcl.traces._topoopt_graph import TASK_TYPES, Graph, GraphTask, busiest, read_graph, trace_of
 from opticcl.traces.graphs import rank_batches
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from opticcl.errors import ParameterError
-from opticcl.formats.encoding.reading import content_of, printable, reading, refusal
+from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.training.decoder import DecoderShape, decoder_model
 from opticcl.training.model import Model
 

@@ -36,7 +36,7 @@ from typing import Any
 import msgspec
 
 from opticcl.errors import WorkloadError
-from opticcl.formats.encoding.reading import printable, reading, refusal
+from opticcl.reading import printable, reading, refusal
 from opticcl.training.config_file import is_config, model_from_config
 from opticcl.training.model import Kind, Layer, Model
 from opticcl.units import toml_number

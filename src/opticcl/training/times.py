@@ -26,7 +26,7 @@ import msgspec
 
 from opticcl.errors import UnitError, WorkloadError
 from opticcl.files import write_whole
-from opticcl.formats.encoding.reading import printable, reading, refusal
+from opticcl.reading import printable, reading, refusal
 from opticcl.registry import nearest
 from opticcl.training.model import Model
 from opticcl.units import quantity, toml_number

@@ -12,7 +12,7 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
-from opticcl.ir.task_graph import TaskGraph
+from opticcl.ir.task_graph import TaskGraph, median_step
 from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, search_weight
@@ -20,7 +20,6 @@ from opticcl.plans.ranks import beside
 from opticcl.plans.search import Searches
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
-from opticcl.traces.graphs import median_step
 from opticcl.training.communication import CommunicationTimes, PlanUse, moved_bytes
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
 from opticcl.training.partition import partition

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from opticcl.formats.encoding.reading import DamageError
+from opticcl.reading import DamageError
 
 __all__ = ["FlatTable", "root"]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from opticcl.formats.encoding.reading import DamageError
+from opticcl.reading import DamageError
 
 __all__ = ["MAX_VALUE", "JsonStream"]
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from opticcl.formats.encoding.reading import DamageError
+from opticcl.reading import DamageError
 
 __all__ = ["EIGHT_BYTES", "FOUR_BYTES", "LENGTH", "MAX_MESSAGE", "VARINT"]
 __all__ += ["check_varints", "fields", "messages", "written"]

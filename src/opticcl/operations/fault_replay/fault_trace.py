@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from opticcl.errors import WorkloadError, printable
 from opticcl.files import read_toml
-from opticcl.formats.encoding.reading import DamageError, content_of, reading
 from opticcl.ir import IntArray
+from opticcl.reading import DamageError, content_of, reading
 
 __all__ = ["FaultTrace", "read_fault_trace", "replay_values", "servers_at"]
 

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.circuits import lower
 from opticcl.collective import Request
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import job
@@ -45,11 +44,11 @@ from opticcl.ir.step_cache import StepCache
 from opticcl.operations.faults.residual import Residual, closed_set, residual, residual_bound_s
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.light import DEFAULT_RULE, LightRule
-from opticcl.plans.plan import Plan
+from opticcl.plans.plan import Plan, compile
 from opticcl.plans.ranks import Variation, beside
 from opticcl.plans.search import Search
 from opticcl.registry import canonical, parse_call, write_call
-from opticcl.schedule import ALGORITHMS, NotTried, generate
+from opticcl.schedule import ALGORITHMS, NotTried
 from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.cut import check_cut
 from opticcl.verify.judge import Judge
@@ -361,7 +360,7 @@ class Healthy:
         for given in forwarding_variants(self.wanted, where) if self.streamed and not self._named else ():
             name = write_call("packed_trees", given)
             with suppress(UnsupportedError):  # trees are not for this fabric
-                plan = Plan(lower(where, generate(name, self.wanted, where)), self.size_bytes)
+                plan = compile(where, self.wanted, self.size_bytes, algorithm=name)
                 found.append(TimedPlan(plan, self.seconds(plan)))
         return min(found, key=lambda each: each.seconds)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from opticcl.errors import ParameterError, printable
 from opticcl.files import read_toml
-from opticcl.formats.encoding.reading import DamageError, lines, reading
+from opticcl.reading import DamageError, lines, reading
 from opticcl.registry import convert_arguments, parse_call
 from opticcl.units import Seconds, number_of
 

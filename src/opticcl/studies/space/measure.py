@@ -14,7 +14,7 @@ from opticcl.errors import OpticclError, UnsupportedError
 from opticcl.fabrics import as_fabric
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
-from opticcl.ir.task_graph import TaskGraph
+from opticcl.ir.task_graph import TaskGraph, median_step
 from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light, LightRule, light_of_machine
@@ -31,7 +31,6 @@ from opticcl.studies.space.design import (
     variation_of,
 )
 from opticcl.traces import load_steps
-from opticcl.traces.graphs import median_step
 from opticcl.training.iteration import Runtime
 from opticcl.training.models import MODELS
 from opticcl.training.partition import partition

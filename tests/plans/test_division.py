@@ -9,8 +9,8 @@ from tests.traces.independent import archive, chakra_nodes, kineto
 from tests.traces.test_kineto import record, text
 
 from opticcl.errors import ParameterError
+from opticcl.plans.division import CallClass, divide
 from opticcl.traces import load_workload
-from opticcl.traces.division import CallClass, divide
 
 
 def numbers(path):
