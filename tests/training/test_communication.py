@@ -11,7 +11,7 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, UnknownNameError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir.task_graph import ProcessGroup
-from opticcl.plans import search as candidates
+from opticcl.plans import candidate as candidates
 from opticcl.plans.search import Searches
 from opticcl.training.communication import CommunicationTimes, moved_bytes
 from opticcl.verify import judge, verify
