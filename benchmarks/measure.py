@@ -105,13 +105,7 @@ def measured(one: Case) -> Figures:
 
     Peak memory is that of the whole process, or of its largest child process if that is more.
     """
-    if one.whole:
-        run = one.prepare()
-    else:
-        from opticcl.kernels import always_compiled
-
-        with always_compiled():  # a small case too
-            run = one.prepare()
+    run = one.prepare()
     cpu_s, wall_s = (0.0, _process_start_s()) if one.whole else (cpu_seconds(), time.monotonic())
     further = run() or {}
     cpu_s, wall_s = cpu_seconds() - cpu_s, time.monotonic() - wall_s

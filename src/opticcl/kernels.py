@@ -1,7 +1,7 @@
 """Kernels: functions that numba compiles when they are first called, and where they are kept between processes.
 
 Numba takes 0.3 s to import, a kernel 0.1 to 1 s to compile and 3 ms to load from the disk. So numba is imported when the first
-kernel is called, and where NumPy does the same in a few lines, it does so for few rows.
+kernel is called, and what NumPy does in a few lines is no kernel.
 
 Numba keeps what it compiled beside the package, where that is writable. Where it is not, `keep_kernels` names a directory of
 the user, so that nothing is compiled twice.
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import cache, cached_property
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -22,12 +21,7 @@ import numpy as np
 
 from opticcl.interrupts import temporary
 
-__all__ = ["Kernel", "always_compiled", "compiled_kernels", "keep_kernels", "never_compiled", "njit", "worth_compiling"]
-
-LOADED_FROM = 1 << 14
-"""Rows that NumPy does while a kernel is loaded from the disk."""
-
-_forced: bool | None = None
+__all__ = ["Kernel", "compiled_kernels", "keep_kernels", "njit"]
 
 
 class Kernel:
@@ -133,30 +127,6 @@ def _numba() -> ModuleType:
 
     event.register("numba:compiler_lock", CompilerLock(Path(__file__)))  # type: ignore[no-untyped-call]
     return numba
-
-
-def worth_compiling(rows: int) -> bool:
-    """Whether a kernel does that many rows sooner than NumPy, where it has to be loaded from the disk first.
-
-    Args: rows: of this call [count].
-    """
-    return rows >= LOADED_FROM if _forced is None else _forced
-
-
-@contextmanager
-def always_compiled(wanted: bool = True) -> Iterator[None]:
-    """Within this, kernels are used on any number of rows."""
-    global _forced
-    before, _forced = _forced, wanted
-    try:
-        yield
-    finally:
-        _forced = before
-
-
-def never_compiled() -> AbstractContextManager[None]:
-    """Within this, kernels are used on no number of rows, where NumPy can do the same."""
-    return always_compiled(False)
 
 
 def keep_kernels(package: Path = Path(__file__).parent) -> Path | None:

@@ -9,7 +9,6 @@ from tests.independent.drawn import MACHINES, Drawn, divided, drawn, grown, with
 from tests.independent.judge import judge
 
 from opticcl.errors import PlanFileError
-from opticcl.kernels import always_compiled, never_compiled
 from opticcl.plans.plan import read
 
 AT_ONCE = 10
@@ -25,32 +24,25 @@ def first_of(seeds):
     return [pytest.param(seed, marks=() if seed == seeds[0] else pytest.mark.deep) for seed in seeds]
 
 
-def verdict_of_verify(path: Path, compiled: bool) -> str:
-    """Of the library; a file that it does not read is wrong.
-
-    Args:
-        path: of the file.
-        compiled: whether by compiled kernels or by NumPy.
-    """
+def verdict_of_verify(path: Path) -> str:
+    """Of the library; a file that it does not read is wrong."""
     try:
-        with always_compiled() if compiled else never_compiled():
-            ok = read(path).verify().ok
+        ok = read(path).verify().ok
     except PlanFileError:
         return "wrong"
     return {True: "right", False: "wrong", None: "not_judged"}[ok]
 
 
-def compared(plan: Drawn, folder: Path, number: int, compiled: bool) -> tuple[str, str]:
+def compared(plan: Drawn, folder: Path, number: int) -> tuple[str, str]:
     """Both verdicts; those that differ are a failure.
 
     Args:
         plan: that was drawn.
         folder: for its file.
         number: by which it is JSON or CSV.
-        compiled: as of `verdict_of_verify`.
     """
     path = plan.write(folder, (".csv", ".json")[number % 2])
-    mine, theirs = judge(path), verdict_of_verify(path, compiled)
+    mine, theirs = judge(path), verdict_of_verify(path)
     assert mine.verdict != "not_judged", f"{plan.name}: {mine.reason}"
     assert theirs in ("not_judged", mine.verdict), f"{plan.name}: {mine}, verify: {theirs}\n{path.read_text()}"
     return mine.verdict, theirs
@@ -60,7 +52,7 @@ def compared(plan: Drawn, folder: Path, number: int, compiled: bool) -> tuple[st
 def test_plans_and_mutants(tmp_path, first):
     """A hundred of all systems; a fifth or more is right, and a fifth wrong; few are not judged."""
     found = Counter(
-        compared(plan, tmp_path, number, first != SEEDS[0] and number % 3 == 0)
+        compared(plan, tmp_path, number)
         for seed in range(first, first + AT_ONCE)
         for number, plan in enumerate(drawn(seed, tmp_path))
     )
@@ -84,5 +76,5 @@ def test_light_by_hand(tmp_path, system, seed):
         random = Random(f"{seed} {fabric}")
         plan = grown(random, fabric, tmp_path)
         more = (with_one_more(random, plan) for _ in range(3))
-        found.update(compared(one, tmp_path, seed, seed % 3 == 2) for one in (divided(random, fabric), plan, *more))
+        found.update(compared(one, tmp_path, seed) for one in (divided(random, fabric), plan, *more))
     assert min(found["right", "right"], found["wrong", "wrong"]) >= 1

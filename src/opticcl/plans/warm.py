@@ -15,7 +15,7 @@ import numpy as np
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
-from opticcl.kernels import always_compiled, compiled_kernels
+from opticcl.kernels import compiled_kernels
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.held_shifts import ShiftLaw, fastest_held
 from opticcl.plans.plan import compile
@@ -49,10 +49,9 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
         progress: called with a line of text before each part of the work.
     """
     begun = time.perf_counter()
-    with always_compiled():
-        for what, run in {**_ALWAYS, **(_FURTHER if engines else {})}.items():
-            progress(what)
-            run()
+    for what, run in {**_ALWAYS, **(_FURTHER if engines else {})}.items():
+        progress(what)
+        run()
     found = _made()
     compiled = sum(found.values())
     return Warmth(compiled, len(found) - compiled, _directory(), time.perf_counter() - begun)
