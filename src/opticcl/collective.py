@@ -140,12 +140,15 @@ class Request:
         return collective(self.name, num_ranks, num_chunks, root=self.root, owner=owner, shift=self.shift)
 
 
-def as_request(collective: Request | str) -> Request:
-    """The request itself, or one for the collective of that name with root 0.
+def as_request(collective: Request | str, root: int = 0) -> Request:
+    """The request itself, or one for the collective of that name.
 
+    Args:
+        collective: a request, or a name.
+        root: rank that the collective of a name starts or ends at.
     Raises: ParameterError: unknown name.
     """
-    return collective if isinstance(collective, Request) else Request(collective_name(collective))
+    return collective if isinstance(collective, Request) else Request(collective_name(collective), root)
 
 
 def _owners(name: str, num_ranks: int, num_chunks: int, owner: IntArray | None) -> IntArray:

@@ -23,8 +23,8 @@ __all__ = [
     "printable",
     "reading",
     "refusal",
-    "text_blocks",
     "title",
+    "whole_lines",
 ]
 
 MAX_LINE = 2**20  # of a log [bytes]
@@ -136,8 +136,8 @@ def lines(file: BinaryIO) -> Iterator[tuple[int, str]]:
             yield number, text
 
 
-def text_blocks(file: BinaryIO, first: int, size: int = 2**20) -> Iterator[tuple[int, str]]:
-    """The rest of a file as texts of whole lines, and the number of the first line of each.
+def whole_lines(file: BinaryIO, first: int = 1, size: int = 2**20) -> Iterator[tuple[int, bytes]]:
+    """The rest of a file in blocks of whole lines, and the number of the first line of each.
 
     Args:
         file: open, at the start of a line.
@@ -152,7 +152,7 @@ def text_blocks(file: BinaryIO, first: int, size: int = 2**20) -> Iterator[tuple
         cut = data.rfind(b"\n") + 1 if read else len(data)
         rest = data[cut:]
         if cut:
-            yield first, data[:cut].decode("utf-8", "replace")
+            yield first, data[:cut]
             first += data.count(b"\n", 0, cut)
         if len(rest) > MAX_LINE:
             raise DamageError(first, f"a line of more than {MAX_LINE:,} bytes")

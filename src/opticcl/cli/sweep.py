@@ -26,7 +26,7 @@ class SweepRequest(PlanRequest):
 
 def run(request: SweepRequest) -> Result:
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
-    from opticcl.collective import Request, collective_name
+    from opticcl.collective import as_request
     from opticcl.plans.light import light_rule
     from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
@@ -36,7 +36,7 @@ def run(request: SweepRequest) -> Result:
     if request.nodes is None and not request.fabrics:
         raise ParameterError("sweep: how many nodes? give --nodes N, or fabrics with their shapes")
     sizes = sizes_by(message_size(request.smallest, "--from"), message_size(request.largest, "--to"), request.factor)
-    wanted = Request(collective_name(request.collective), request.root)
+    wanted = as_request(request.collective, request.root)
     built, excluded, remarks = request.machines(request.nodes)
     fabrics = [one for _, one in built]
     processes = request.num_processes(fabrics)

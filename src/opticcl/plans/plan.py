@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.collective import Request, collective_name
+from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
@@ -284,7 +284,7 @@ def compile(
     rule = light_rule([where], optics, ignore_light)
     size_bytes = message_size(size)
     root, algorithm = whole_number(root, "root"), as_text(algorithm, "algorithm", "auto")
-    wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
+    wanted = as_request(collective, root)
     if wanted.name == "barrier":
         size_bytes = 0  # it carries no data
     beside = as_list(beside, "compile: beside", "[plan]")

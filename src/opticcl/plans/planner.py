@@ -20,7 +20,7 @@ import numpy as np
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.circuits import lower
-from opticcl.collective import Request, collective_name
+from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
@@ -232,11 +232,7 @@ class PlanTask:
             raise ParameterError(f"plan: time_limit_s={time_limit_s:g} is negative; try 10")
         where = as_fabric(fabric)
         where = where if nodes is None else job(where, nodes)
-        wanted = (
-            collective
-            if isinstance(collective, Request)
-            else Request(collective_name(collective), whole_number(root, "root"))
-        )
+        wanted = as_request(collective, whole_number(root, "root"))
         size_bytes = message_size(size)
         size_bytes = 0 if wanted.name == "barrier" else size_bytes
         return cls(where, wanted, size_bytes, assumptions_of(assumptions), begin_s, begin_s + time_limit_s)

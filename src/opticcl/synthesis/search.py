@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opticcl.circuits.lightpath import split_by_waveguides
-from opticcl.collective import Request, collective_name
+from opticcl.collective import Request, as_request
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.lightpath import Lightpath
@@ -216,7 +216,7 @@ def _problem(collective: Request | Collective | str, num_nodes: int, chunks: int
                 f"{counted(num_nodes, 'node')}; use that many nodes, such as --job 0-{collective.num_ranks - 1}"
             )
         return problem_of(collective)
-    wanted = collective if isinstance(collective, Request) else Request(collective_name(collective), root)
+    wanted = as_request(collective, root)
     return registered_problem(wanted, num_nodes, chunks)
 
 

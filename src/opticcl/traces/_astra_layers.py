@@ -13,7 +13,7 @@ import numpy as np
 
 from opticcl.ir import IntArray
 from opticcl.ir.call_table import exact_sum
-from opticcl.reading import DamageError, check_size, lines, printable, reading, text_blocks
+from opticcl.reading import DamageError, check_size, lines, printable, reading, whole_lines
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import Counts
@@ -73,8 +73,8 @@ def read_layers(path: Path) -> Layers:
         header, num_layers, last = _header(lines(file))
         words, names = _Words(), list[str]()
         parts = [np.zeros((0, 10), np.int64)]
-        for first, text in text_blocks(file, last + 1):
-            block = _block(first, text, num_layers - len(names))
+        for first, data in whole_lines(file, last + 1):
+            block = _block(first, data.decode("utf-8", "replace"), num_layers - len(names))
             extra += block.extra
             if block.numbers:
                 last = block.numbers[-1]

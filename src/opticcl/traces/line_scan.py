@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
-from opticcl.reading import MAX_LINE, DamageError
+from opticcl.reading import MAX_LINE, DamageError, whole_lines
 
 __all__ = ["NUMBERS", "OTHER", "TEXT", "Lines", "line_blocks"]
 
@@ -70,22 +70,11 @@ def line_blocks(file: BinaryIO, tagged: bool, separator: str, count: int) -> Ite
         count: numbers of a line.
     Raises: DamageError: a line longer than any log has.
     """
-    first, rest = 1, b""
-    while True:
-        read = file.read(BLOCK)
-        data = rest + read
-        cut = data.rfind(b"\n") + 1 if read else len(data)
-        rest = data[cut:]
-        if cut:
-            lines = _scanned(first, data[:cut], (tagged, separator, count))
-            if (long := np.flatnonzero(lines.end - lines.start > MAX_LINE)).size:
-                raise DamageError(first + int(long[0]), f"a line of more than {MAX_LINE:,} bytes")
-            yield lines
-            first += len(lines.start)
-        if len(rest) > MAX_LINE:
-            raise DamageError(first, f"a line of more than {MAX_LINE:,} bytes")
-        if not read:
-            return
+    for first, data in whole_lines(file, size=BLOCK):
+        lines = _scanned(first, data, (tagged, separator, count))
+        if (long := np.flatnonzero(lines.end - lines.start > MAX_LINE)).size:
+            raise DamageError(first + int(long[0]), f"a line of more than {MAX_LINE:,} bytes")
+        yield lines
 
 
 def _scanned(first: int, data: bytes, form: tuple[bool, str, int]) -> Lines:
