@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-class Result:
+class Result(ABC):
     """The answer of a verb.
 
     A subclass has `record`, `table` with `lines`, or `blocks`, and what the files of its verb are made of: `table_rows` of
@@ -38,9 +39,9 @@ class Result:
         """Whether the answer is positive; the exit code is 1 if it is not."""
         return True
 
+    @abstractmethod
     def record(self) -> Any:
         """Plain values, as `--json` prints them."""
-        raise NotImplementedError
 
     def table(self) -> Any:
         """The main table of a terminal."""
