@@ -25,6 +25,7 @@ import numpy as np
 from opticcl.errors import FabricError
 from opticcl.ir import Circuits, Condition, Fault, IntArray
 from opticcl.ir.occupied import failed_parts
+from opticcl.pairs import distinct
 from opticcl.routing.grid import Grid
 
 __all__ = ["KINDS", "Damage", "damage_from", "dead_parts_used", "grid_of", "written_conditions"]
@@ -155,7 +156,7 @@ def damage_from(
     sending, receiving = parts["laser"], parts["photodiode"]
     named = inner[parts["waveguide"] // waveguides] * waveguides + parts["waveguide"] % waveguides
     closed = inner[parts["mzi"]][:, None] * waveguides + np.arange(waveguides)
-    guide = np.union1d(named, closed.ravel()).astype(np.int64)
+    guide = distinct(np.concatenate([named, closed.ravel()]).astype(np.int64))
     edge, dead = np.unique(guide // waveguides, return_counts=True)
     return Damage(
         np.sort(tile[parts["node"]]),

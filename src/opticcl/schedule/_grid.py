@@ -5,7 +5,7 @@ A grid is numbered row by row, the last coordinate fastest. On its lines all nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
 
 import numpy as np
@@ -17,6 +17,7 @@ __all__ = [
     "MOST_TRANSFERS",
     "SizeLimit",
     "grid_of",
+    "line_or_grid",
     "long_sides",
     "pairs_on_lines",
     "peers_on_line",
@@ -61,6 +62,8 @@ def reason_not_linked(fabric: Fabric, src: IntArray, dst: IntArray) -> str | Non
         fabric: the fabric.
         src, dst: ranks, arrays of one shape.
     """
+    if fabric.links_all:
+        return None
     apart = np.flatnonzero(~fabric.linked(src, dst) & (src != dst))
     if not len(apart):
         return None
@@ -78,6 +81,22 @@ def reason_any_not_linked(fabric: Fabric, pairs: Iterable[tuple[IntArray, IntArr
     if fabric.links_all:
         return None
     return next(filter(None, (reason_not_linked(fabric, src, dst) for src, dst in pairs)), None)
+
+
+def line_or_grid(
+    fabric: Fabric, pairs: Callable[[tuple[int, ...]], Iterable[tuple[IntArray, IntArray]]]
+) -> tuple[tuple[int, ...], str | None]:
+    """Sides of a line if all its pairs are linked, else of the grid of the machine; and why neither is possible, or None.
+
+    Args:
+        fabric: the fabric.
+        pairs: sides -> senders and receivers, made one after the other.
+    """
+    line, grid = (fabric.num_nodes,), grid_of(fabric)
+    reason = reason_any_not_linked(fabric, pairs(line))
+    if reason is None or grid == line:
+        return line, reason
+    return grid, reason_any_not_linked(fabric, pairs(grid))
 
 
 def peers_on_line(shape: tuple[int, ...], dimension: int) -> IntArray:

@@ -22,6 +22,7 @@ Source: Johnsson and Ho 1989 for sides of 2; trees of this kind exist by Edmonds
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -32,7 +33,7 @@ from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, register_algorithm
-from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, grid_of, reason_not_linked, reason_not_shaped
+from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit, grid_of, reason_any_not_linked, reason_not_shaped
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
 
@@ -61,8 +62,13 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1, shape: tuple
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES // max(trees, 1):,}"
     if trees * (n - 1) > MOST_TRANSFERS:
         return SizeLimit(f"{trees * (n - 1):,} transfers a step are more than {MOST_TRANSFERS:,}; try tree or sipco")
-    child, parent, _, _ = spanning_trees(sides, collective.root)
-    return reason_not_linked(fabric, parent, child) or reason_not_linked(fabric, child, parent)
+
+    def pairs() -> Iterator[tuple[IntArray, IntArray]]:
+        child, parent, _, _ = spanning_trees(sides, collective.root)
+        yield parent, child
+        yield child, parent
+
+    return reason_any_not_linked(fabric, pairs())
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:

@@ -17,6 +17,7 @@ of two.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -25,20 +26,20 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, reason_any_not_linked
+from opticcl.schedule._grid import line_or_grid
 
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
     """None, or the reason why not."""
     if collective.name not in ("barrier", "all_reduce"):
         return "it does barrier, all_reduce"
-    return _shape(fabric)[1]
+    return line_or_grid(fabric, _pairs)[1]
 
 
 @register_algorithm("dissemination", accepts)
 def dissemination(collective: Request, fabric: Fabric) -> Schedule:
     """Barrier, or all-reduce of a short message: log2 N steps, two more where N is not a power of two."""
-    shape, _ = _shape(fabric)
+    shape, _ = line_or_grid(fabric, _pairs)
     phases = []
     for d, side in enumerate(shape):
         for src, dst, op in _on_line(side):
@@ -52,28 +53,14 @@ def dissemination(collective: Request, fabric: Fabric) -> Schedule:
     return Schedule.of("dissemination", collective.on(fabric.num_nodes, 1), steps)
 
 
-def _shape(fabric: Fabric) -> tuple[tuple[int, ...], str | None]:
-    """A line if its pairs are linked, else the grid of the machine; and why neither is possible."""
-    line, grid = (fabric.num_nodes,), grid_of(fabric)
-    if _reason_not_linked(fabric, line) and grid != line:
-        return grid, _reason_not_linked(fabric, grid)
-    return line, _reason_not_linked(fabric, line)
-
-
-def _reason_not_linked(fabric: Fabric, shape: tuple[int, ...]) -> str | None:
-    return reason_any_not_linked(fabric, ((src, dst) for src, dst, _ in _steps(shape)))
-
-
-def _steps(shape: tuple[int, ...]) -> list[tuple[IntArray, IntArray, Op]]:
-    """(senders, receivers, operation) of each step."""
-    steps = []
+def _pairs(shape: tuple[int, ...]) -> Iterator[tuple[IntArray, IntArray]]:
+    """Senders and receivers of each step."""
     for dimension, side in enumerate(shape):
         stride = prod(shape[dimension + 1 :])
         # one row a line: the number of its first node
         lines = (np.arange(prod(shape[:dimension]))[:, None] * side * stride + np.arange(stride)).reshape(-1, 1)
-        for src, dst, op in _on_line(side):
-            steps.append(((lines + src * stride).ravel(), (lines + dst * stride).ravel(), op))
-    return steps
+        for src, dst, _ in _on_line(side):
+            yield (lines + src * stride).ravel(), (lines + dst * stride).ravel()
 
 
 def _on_line(side: int) -> list[tuple[IntArray, IntArray, Op]]:

@@ -23,6 +23,7 @@ Source: WRHT section 4.1 for the tree and its wavelengths; that it may stand is 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import inf, prod, sqrt
@@ -77,7 +78,7 @@ def accepts(
     if pipeline > 1 and not rooted:
         return "pipeline is for broadcast and reduce only"
     if groups is None:
-        if not _tried(fabric, collective):
+        if not any(_fitting(fabric.num_nodes, fabric.lasers_per_port, rooted)):
             return f"no groups of {fabric.num_nodes} nodes fit {fabric.lasers_per_port} wavelengths; try wrht"
         return None
     if min(groups, default=2) < 2:
@@ -121,11 +122,7 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
         blocks: whether the exchange is always cut, in one step.
     """
     candidates = []
-    for groups in _groups(n, w):
-        counts = _counts(n, groups)
-        top, loads = counts[-1], _loads(counts, groups)
-        if top > (1 if rooted else MOST_EXCHANGING) or sum(loads) > w:
-            continue
+    for groups, top, loads in _fitting(n, w, rooted):
         for cut in (True,) if blocks else (False, True)[: 1 + (top > 2)]:
             candidates.append((_least_load(loads, top, w, cut), groups, cut, top, loads))
     best: dict[int, tuple[float, tuple[int, ...], bool]] = {}
@@ -145,16 +142,26 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
     return tuple(found)
 
 
-def _groups(n: int, w: int) -> list[tuple[int, ...]]:
+def _fitting(n: int, w: int, rooted: bool) -> Iterator[tuple[tuple[int, ...], int, tuple[int, ...]]]:
+    """Groups whose tree fits the wavelengths, with the nodes that are left to exchange and the loads of its levels.
+
+    Args: n, w, rooted: as of `_front`.
+    """
+    for groups in _groups(n, w):
+        counts = _counts(n, groups)
+        top, loads = counts[-1], _loads(counts, groups)
+        if top <= (1 if rooted else MOST_EXCHANGING) and sum(loads) <= w:
+            yield groups, top, loads
+
+
+def _groups(n: int, w: int) -> Iterator[tuple[int, ...]]:
     """Group sizes to consider: none, or one to three levels of odd sizes, for which no side has more nodes than the other."""
     sizes = range(3, min(2 * w + 1, n) + 1, 2)
     few = [m for m in sizes if m <= 17]
-    return [
-        (),
-        *((a,) for a in sizes),
-        *((a, b) for a in sizes for b in sizes if a // 2 + b // 2 <= w),
-        *((a, b, c) for a in few for b in few for c in few if a // 2 + b // 2 + c // 2 < w),
-    ]
+    yield ()
+    yield from ((a,) for a in sizes)
+    yield from ((a, b) for a in sizes for b in sizes if a // 2 + b // 2 <= w)
+    yield from ((a, b, c) for a in few for b in few for c in few if a // 2 + b // 2 + c // 2 < w)
 
 
 def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, collective: Request) -> tuple[int, ...]:

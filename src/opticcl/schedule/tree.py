@@ -14,6 +14,7 @@ Source: Thakur, Rabenseifner and Gropp 2005, section 4 (broadcast and reduce by 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import register_algorithm
-from opticcl.schedule._grid import grid_of, reason_not_linked
+from opticcl.schedule._grid import line_or_grid
 from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
 
 UP = ("reduce", "gather", "all_reduce", "barrier")
@@ -100,20 +101,14 @@ def tree(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
 @lru_cache(maxsize=8)
 def _shape(fabric: Fabric, root: int) -> tuple[tuple[int, ...], str | None]:
     """A line if its tree's pairs are linked, else the grid of the machine; and why neither is possible."""
-    line, grid = (fabric.num_nodes,), grid_of(fabric)
-    if _reason_not_linked(fabric, line, root) and grid != line:
-        return grid, _reason_not_linked(fabric, grid, root)
-    return line, _reason_not_linked(fabric, line, root)
+    return line_or_grid(fabric, lambda shape: _pairs(shape, root))
 
 
-def _reason_not_linked(fabric: Fabric, shape: tuple[int, ...], root: int) -> str | None:
+def _pairs(shape: tuple[int, ...], root: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Ends of the links of a tree, in both directions, level by level."""
     for level in _levels(shape, root):
-        reason = reason_not_linked(fabric, level.parent, level.child) or reason_not_linked(
-            fabric, level.child, level.parent
-        )
-        if reason:
-            return reason
-    return None
+        yield level.parent, level.child
+        yield level.child, level.parent
 
 
 def _levels(shape: tuple[int, ...], root: int) -> list[Level]:
