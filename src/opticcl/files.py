@@ -17,11 +17,26 @@ from typing import IO, Any, NamedTuple
 from opticcl.errors import OutputError, printable
 from opticcl.interrupts import temporary
 
-__all__ = ["all_or_none", "as_written", "read_toml", "temporary_folder", "write_whole", "write_whole_folder"]
+__all__ = [
+    "all_or_none",
+    "as_written",
+    "program_version",
+    "read_toml",
+    "temporary_folder",
+    "write_whole",
+    "write_whole_folder",
+]
 
 
 MORE_BYTES = 1 << 16
 """That are written to find out why the writing of a file has failed [bytes]."""
+
+
+def program_version() -> str:
+    """Version of this program, which its files name."""
+    from importlib.metadata import version  # imports 20 modules, for e-mail and archives among others
+
+    return version("opticcl")
 
 
 class _Finished(NamedTuple):

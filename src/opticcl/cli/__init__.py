@@ -95,9 +95,9 @@ def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
 
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from opticcl.files import program_version
 
-        print(f"opticcl {version('opticcl')}")
+        print(f"opticcl {program_version()}")
         context.exit()
 
 

@@ -184,9 +184,8 @@ def run(request: StudyRequest) -> Result:
 
 def _space(request: StudyRequest) -> Result:
     """Run a design space, or estimate its time."""
-    from importlib.metadata import version
-
     from opticcl.errors import InterruptedStudyError
+    from opticcl.files import program_version
     from opticcl.processes import number_of_jobs
     from opticcl.report.design_space import estimate_text, progressed_text
     from opticcl.studies.space.design import read_design
@@ -207,7 +206,7 @@ def _space(request: StudyRequest) -> Result:
                 folder,
                 jobs=processes,
                 cluster=workers,
-                version=version("opticcl"),
+                version=program_version(),
                 progress=request.progress,
             )
         except KeyboardInterrupt:

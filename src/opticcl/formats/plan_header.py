@@ -7,7 +7,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.fabrics import fabric, job
+from opticcl.files import program_version
 from opticcl.formats.plan_phases import StepsHeader, header_of_steps
 from opticcl.formats.plan_runs import RunHeader, SymmetryHeader, num_file_steps
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray, Schedule
@@ -156,7 +156,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     return Header(
         format=FORMAT,
         version=VERSION if steps is not None else 3 if strided(plan.schedule) else 1,
-        opticcl=version("opticcl"),
+        opticcl=program_version(),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),
         algorithm=algorithm,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import msgspec
 import numpy as np
 
 from opticcl.errors import OutputError, PlanFileError, printable
-from opticcl.files import write_whole
+from opticcl.files import program_version, write_whole
 from opticcl.formats import Format, register_format
 from opticcl.formats._json_columns import cells_as_series
 from opticcl.formats._number_columns import numbers_of
@@ -127,7 +126,7 @@ def write_programme_file(path: Path, plan: CircuitPlan, programme: Programme) ->
     if rows > MOST_ROWS:
         raise OutputError(f"cannot write {path}: {rows:,} rows are more than {MOST_ROWS:,}; take fewer nodes")
     header = ProgrammeHeader(
-        FORMAT, VERSION, version("opticcl"), programme.engine, programme.size_bytes, programme.total_s, plan_digest(plan),
+        FORMAT, VERSION, program_version(), programme.engine, programme.size_bytes, programme.total_s, plan_digest(plan),
         {name: value if isinstance(value, (int, float, bool)) else str(value) for name, value in programme.assumptions.items()},
     )  # fmt: skip
     encoded = msgspec.json.encode(header)

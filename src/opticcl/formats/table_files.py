@@ -6,7 +6,6 @@ Rows are written batch after batch, so that a table of any length takes little m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ import msgspec
 import numpy as np
 
 from opticcl.errors import OpticclError, PlanFileError, printable
-from opticcl.files import write_whole, write_whole_folder
+from opticcl.files import program_version, write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
 from opticcl.formats._number_columns import numbers_of
 from opticcl.formats._polars_errors import first_line, panics_unprinted
@@ -142,7 +141,7 @@ def tables_header(
     about = msgspec.structs.replace(header_of(plan, size_bytes, algorithm), steps=None, version=1)
     initial = "warm" if warm else "cold"
     return TablesHeader(
-        FORMAT, VERSION, version("opticcl"), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices),
+        FORMAT, VERSION, program_version(), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices),
         assumptions=dict(assumptions),
     )  # fmt: skip
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from importlib.metadata import version
 from importlib.resources import files
 
+from opticcl.files import program_version
 from opticcl.ir.verdict import VERDICTS, Judgement
 from opticcl.report.kit.colours import PART_COLOURS, THEME
 
@@ -76,7 +76,7 @@ def page(
         notes=f"<ul>\n{items}</ul>" if items else "",
         links="\n".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in sections),
         body="".join(f'<section id="{key}">\n<h2>{name}</h2>\n{html}</section>\n' for key, name, html in sections),
-        version=escape(version("opticcl")),
+        version=escape(program_version()),
         script=f"<script>\n{resources.joinpath(script).read_text('utf-8')}</script>\n" if script else "",
     )
 

@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
 
 from opticcl.errors import ExecutionError, ParameterError, UnsupportedError
+from opticcl.files import program_version
 from opticcl.processes import Event
 from opticcl.studies.space.design import DesignPoint, DesignSpace
 from opticcl.studies.space.measure import measured
@@ -77,7 +77,7 @@ class Cluster:
         """
         from distributed import KilledWorker
 
-        ours = version("opticcl")
+        ours = program_version()
         name, given = f"opticcl-{uuid4().hex[:12]}", 0
         small = replace(space, axes={}, vary_at={}, answers={})  # what a batch needs
         arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -167,8 +167,8 @@ def _batch(
             for one in measured(space, points, range(len(points))):
                 found.append(replace(one, number=numbers[one.number]).written())
         except Exception as error:
-            return version("opticcl"), found, f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    return version("opticcl"), found, ""
+            return program_version(), found, f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+    return program_version(), found, ""
 
 
 def batches(machines: Sequence[list[int]], points: Sequence[DesignPoint]) -> Iterator[list[int]]:
