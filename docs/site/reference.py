@@ -14,7 +14,7 @@ from opticcl.report.catalogue import catalogue
 
 def pages() -> dict[str, str]:
     """Name of each page -> its Markdown."""
-    found = catalogue()
+    found = catalogue().record()
     return {
         "verbs": "\n".join(verbs()),
         "python": "\n".join(names()),

@@ -13,6 +13,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,7 @@ from opticcl.units import message_size, number_of, quantity, shape, whole_of
 
 __all__ = [
     "Registry",
+    "argument_texts",
     "as_list",
     "as_path",
     "as_text",
@@ -35,6 +37,7 @@ __all__ = [
     "one_or_more",
     "parse_call",
     "unit_of",
+    "user_parameters",
     "whole_number",
     "write_call",
 ]
@@ -158,9 +161,30 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 def unit_of(function: Callable[..., Any], name: str) -> str:
     """The unit in the annotation of a parameter, or ""."""
-    hint = _signature(function)[1].get(name)
+    hint = _hints(function).get(name)
     choices = (hint, *typing.get_args(hint))
     return next((str(typing.get_args(h)[1]) for h in choices if typing.get_origin(h) is typing.Annotated), "")
+
+
+def argument_texts(documented: Callable[..., Any]) -> dict[str, str]:
+    """Description of each parameter, from the Args of the docstring; names may share one, "hops, offsets: ...".
+
+    >>> argument_texts(nearest)
+    {}
+    """
+    _, _, described = (inspect.getdoc(documented) or "").partition("\nArgs:")
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for number, line in enumerate(described.splitlines()):
+        if line and number and not line.startswith("    "):
+            break
+        entry = re.match(r"(?: |    )([A-Za-z]\w*(?:, \w+)*): (.*)", line)
+        if entry:
+            names = entry[1].split(", ")
+            found |= dict.fromkeys(names, entry[2].strip())
+        else:
+            found |= {name: f"{found[name]} {line.strip()}" for name in names if line.strip()}
+    return found
 
 
 def convert_arguments(
@@ -176,15 +200,15 @@ def convert_arguments(
     Returns: values by name.
     Raises: ParameterError: unknown name, a value of the wrong kind, or a missing argument.
     """
-    parameters, hints = _signature(function)
-    known = [p.name for p in parameters[positional:]]
-    arguments = {p.name: p.default for p in parameters[positional:] if p.default is not inspect.Parameter.empty}
+    parameters = user_parameters(function, positional)
+    known = [p.name for p in parameters]
+    arguments = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
     for key, value in given.items():
         name = canonical(key)
         if name not in known:
             hint = nearest(name, known) if known else "it takes none"
             raise ParameterError(f"{what}: unknown parameter {key!r}; {hint}")
-        arguments[name] = convert_value(value, hints.get(name, str), f"{what}: {name}")
+        arguments[name] = convert_value(value, _hints(function).get(name, str), f"{what}: {name}")
     missing = [name for name in known if name not in arguments]
     if missing:
         raise ParameterError(f"{what}: {missing[0]} is missing; write {what}:{missing[0]}=...")
@@ -192,8 +216,19 @@ def convert_arguments(
 
 
 @cache
-def _signature(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], dict[str, Any]]:
-    return list(inspect.signature(function).parameters.values()), typing.get_type_hints(function, include_extras=True)
+def user_parameters(function: Callable[..., Any], positional: int = 0) -> tuple[inspect.Parameter, ...]:
+    """The parameters of a function, or of a class, that users give.
+
+    Args:
+        function: any.
+        positional: leading parameters that users do not give [count].
+    """
+    return tuple(inspect.signature(function).parameters.values())[positional:]
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return typing.get_type_hints(function, include_extras=True)
 
 
 def convert_value(value: Any, hint: Any, what: str) -> Any:

@@ -57,14 +57,14 @@ def test_the_first_bytes_choose_between_formats_of_one_suffix(tmp_path):
 
 def test_all_formats_are_listed(tmp_path):
     """Each with suffixes and a line on its content, in every format that says that it reads or writes."""
-    found = catalogue("formats")["formats"]
+    found = catalogue("formats").record()["formats"]
     assert [entry["name"] for entry in found] == list(FORMATS.names()) == sorted(FORMATS.names())
     assert {"plan", "perfetto"} <= set(FORMATS.names())
     for entry in found:
         assert entry["about"]
         assert entry["suffixes"]
         assert entry["reads"] or entry["writes"]
-    assert catalogue()["formats"] == found
+    assert catalogue().record()["formats"] == found
 
 
 def test_traces_hold_tracks_and_events(tmp_path):

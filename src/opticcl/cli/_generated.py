@@ -6,7 +6,6 @@ have options too.
 
 from __future__ import annotations
 
-import inspect
 import re
 import types
 import typing
@@ -17,7 +16,7 @@ from typing import Annotated, Any
 import click
 
 from opticcl.cli._parameters import Option
-from opticcl.registry import convert_value
+from opticcl.registry import argument_texts, convert_value
 from opticcl.units import format_quantity
 
 __all__ = ["OptionSource", "flag_of", "generated_options"]
@@ -69,10 +68,11 @@ def generated_options(sources: Sequence[OptionSource]) -> list[click.Parameter]:
     found: dict[str, _Option] = {}
     for source in sources:
         hints = typing.get_type_hints(source.options, include_extras=True)
-        texts = _argument_texts(source.options)
+        texts = argument_texts(source.options)
         for one in fields(source.options):
             flag = source.flags.get(one.name) or flag_of(one.name)
-            known = found.setdefault(one.name, _Option(flag, hints[one.name], [], [], texts[one.name]))
+            text = re.sub(r" \[[^]]*\]\.?$|\.$", "", texts[one.name])  # without its unit
+            known = found.setdefault(one.name, _Option(flag, hints[one.name], [], [], text))
             known.owners.append(source.owner)
             known.defaults.append(None if one.default is MISSING else one.default)
     return [_parameter(name, option) for name, option in found.items()]
@@ -126,21 +126,3 @@ def _metavar(hint: Any) -> str:
     if typing.get_origin(hint) is Annotated:
         return _METAVARS[hint.__metadata__[0]]
     return {int: "<int>", float: "<float>"}.get(hint, "<str>")
-
-
-def _argument_texts(options: type) -> dict[str, str]:
-    """Description of each field without its unit, from the Args of the docstring; names may share one, "hops, offsets: ..."."""
-    lines = (inspect.getdoc(options) or "").splitlines()
-    begin = lines.index("Args:") + 1 if "Args:" in lines else len(lines)
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in lines[begin:]:
-        if not line.startswith("    "):
-            break
-        entry = re.match(r"    ([a-z]\w*(?:, \w+)*): (.*)", line)
-        if entry:
-            names = entry[1].split(", ")
-            found |= dict.fromkeys(names, entry[2].strip())
-        else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-    return {name: re.sub(r" \[[^]]*\]\.?$|\.$", "", text) for name, text in found.items()}

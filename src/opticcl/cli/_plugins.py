@@ -59,7 +59,7 @@ def blame(error: Exception) -> str | None:
 
 def _discover_all() -> None:
     """Register everything of the library that a plugin can add to."""
-    from opticcl.report.catalogue import REGISTRIES
+    from opticcl.report.registries import REGISTRIES
 
     for registry in REGISTRIES.values():
         registry.names()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opticcl.cli._request import VerbRequest, argument
-from opticcl.report.kit.result import ComposedResult, Result
+from opticcl.report.kit.result import Result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,6 @@ class ListRequest(VerbRequest):
 
 def run(request: ListRequest) -> Result:
     """Fabrics, algorithms, collectives, models, presets, devices."""
-    from opticcl.report.catalogue import catalogue, catalogue_tables
+    from opticcl.report.catalogue import catalogue
 
-    found = catalogue(request.name)
-    return ComposedResult(lambda: found, lambda: catalogue_tables(found))
+    return catalogue(request.name)

@@ -101,7 +101,7 @@ def known_names() -> Names:
     """Names that questions may use, by kind."""
     from opticcl.assumptions import SETS
     from opticcl.collective import COLLECTIVES
-    from opticcl.report.catalogue import REGISTRIES
+    from opticcl.report.registries import REGISTRIES
 
     names = {kind: list(REGISTRIES[kind].names()) for kind in ("fabric", "algorithm", "engine", "model")}
     return {**names, "collective": list(COLLECTIVES), "assumptions": list(SETS)}

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from inspect import Parameter
 from itertools import chain
 from typing import Any
 
 from opticcl.assumptions import SETS, set_of
-from opticcl.circuits import RULES
 from opticcl.collective import COLLECTIVES, as_request
 from opticcl.errors import FabricError, UnknownNameError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.files import read_toml
 from opticcl.formats import FORMATS
-from opticcl.registry import Registry, canonical, nearest, unit_of
+from opticcl.registry import argument_texts, canonical, nearest, unit_of, user_parameters
 from opticcl.report.kit.columns import Column, FittedTable
-from opticcl.schedule import ALGORITHMS, reason_declined
-from opticcl.simulate import ENGINES
-from opticcl.studies import STUDIES
-from opticcl.traces import TRACES
+from opticcl.report.kit.result import ComposedResult, Result
+from opticcl.schedule import ALGORITHMS, AlgorithmCall
 from opticcl.training.device import DEVICES
+from opticcl.training.model import Model
 from opticcl.training.models import MODELS, model
 from opticcl.units import format_quantity
 
-__all__ = ["REGISTRIES", "catalogue", "catalogue_tables"]
-
-REGISTRIES: dict[str, Registry[Any]] = {
-    "fabric": FABRICS,
-    "algorithm": ALGORITHMS,
-    "rule": RULES,
-    "engine": ENGINES,
-    "model": MODELS,
-    "format": FORMATS,
-    "trace": TRACES,
-    "study": STUDIES,
-}
-"""What plugins may add to, by kind."""
+__all__ = ["Catalogue", "catalogue"]
 
 MATRIX_NODES = 16
 """Size of the fabrics in the matrix of fabrics and collectives [nodes]."""
@@ -44,7 +31,7 @@ MATRIX_NODES = 16
 FORMATS_SECTION = "formats"
 
 
-def catalogue(name: str | None = None) -> dict[str, Any]:
+def catalogue(name: str | None = None) -> Result:
     """Fabrics, algorithms and models with their parameters, collectives, assumptions, devices.
 
     Args: name: of a fabric, algorithm or model, or "formats" for the file formats; None: everything.
@@ -53,17 +40,67 @@ def catalogue(name: str | None = None) -> dict[str, Any]:
     kinds = (FABRICS.names(), ALGORITHMS.names(), MODELS.names())
     key = None if name is None else canonical(name)
     if key == FORMATS_SECTION:
-        return {FORMATS_SECTION: _formats()}
+        return ComposedResult(lambda: {FORMATS_SECTION: _formats()}, lambda: [_formats_table(_formats())])
     if key is not None and not any(key in names for names in kinds):
         known = {*chain(*kinds), FORMATS_SECTION}
         raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, known)}")
-    fabrics, algorithms, models = (tuple(n for n in names if key in (None, n)) for names in kinds)
-    return {
-        "fabrics": [_entry(f, FABRICS.get(f), 0, _sheet(f)) for f in fabrics],
-        "algorithms": [_entry(a, ALGORITHMS.get(a).generate, 2, {}) for a in algorithms],
-        "models": [_model(m) for m in models],
-        **({} if name else _overview_of_the_rest()),
-    }
+    fabrics, algorithms, models = ([n for n in names if key in (None, n)] for names in kinds)
+    return Catalogue(
+        [_Entry(one, FABRICS.get(one), sheet=True) for one in fabrics],
+        [_Entry(one, ALGORITHMS.get(one).generate, positional=2) for one in algorithms],
+        [_Entry(one, MODELS.get(one)) for one in models],
+        whole=name is None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What is registered under a name.
+
+    Args:
+        name: registered name.
+        function: its maker.
+        positional: leading parameters that the user does not give [count].
+        sheet: whether a datasheet has the sources of its defaults.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    positional: int = 0
+    sheet: bool = False
+
+    @property
+    def summary(self) -> str:
+        """What it is, in a line."""
+        return (self.function.__doc__ or "").lstrip().partition("\n")[0].rstrip()
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What the user may give."""
+        return user_parameters(self.function, self.positional)
+
+    @property
+    def parameter_names(self) -> str:
+        """Names of what the user may give."""
+        return ", ".join(p.name for p in self.parameters)
+
+    def record(self) -> dict[str, Any]:
+        """As a plain dict: name, summary, and parameters with defaults, units, descriptions and sources of the defaults."""
+        described, sheet = argument_texts(self.function), _sheet(self.name) if self.sheet else {}
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "parameters": [
+                {
+                    "name": p.name,
+                    "default": p.default,
+                    "unit": unit_of(self.function, p.name),
+                    "about": described.get(p.name, ""),
+                    "source": sheet.get(p.name, {}).get("source", ""),
+                }
+                for p in self.parameters
+            ],
+        }
 
 
 def _sheet(fabric: str) -> dict[str, Any]:
@@ -74,130 +111,111 @@ def _sheet(fabric: str) -> dict[str, Any]:
         return {}
 
 
-def _overview_of_the_rest() -> dict[str, Any]:
-    return {
-        "collectives": list(COLLECTIVES),
-        "devices": list(DEVICES),
-        FORMATS_SECTION: _formats(),
-        "assumptions": {name: set_of(name) for name in SETS},
-        "matrix": {f: _algorithms_of(f) for f in FABRICS.names()},
-    }
+@dataclass(frozen=True, slots=True)
+class Catalogue(Result):
+    """What is registered.
+
+    Args:
+        fabrics, algorithms, models: of each kind, those requested.
+        whole: whether that is everything, and what else the library knows is shown too.
+    """
+
+    fabrics: Sequence[_Entry]
+    algorithms: Sequence[_Entry]
+    models: Sequence[_Entry]
+    whole: bool
+
+    def record(self) -> dict[str, Any]:
+        """Entries of each kind; of the whole also collectives, devices, formats, assumptions and the matrix."""
+        found: dict[str, Any] = {
+            "fabrics": [one.record() for one in self.fabrics],
+            "algorithms": [one.record() for one in self.algorithms],
+            "models": [_model_record(one) for one in self.models],
+        }
+        if self.whole:
+            found["collectives"] = list(COLLECTIVES)
+            found["devices"] = list(DEVICES)
+            found[FORMATS_SECTION] = _formats()
+            found["assumptions"] = {name: set_of(name) for name in SETS}
+            found["matrix"] = _accepting()
+        return found
+
+    def blocks(self) -> Iterable[Any]:
+        """One row a parameter for a single name, one row a name for the whole."""
+        if not self.whole:
+            entries = [one.record() for one in (*self.fabrics, *self.algorithms, *self.models)]
+            yield from (_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries)
+            for one in self.models:
+                yield from _about_model(model(one.name))
+            return
+        for table in (
+            _overview("fabrics", self.fabrics),
+            _overview("algorithms", self.algorithms),
+            _matrix(_accepting()),
+            _models(self.models),
+        ):
+            yield table
+            yield ""
+        yield f"assumptions: {', '.join(SETS)}"
+        yield f"devices: {', '.join(DEVICES)}"
+        yield f"formats: {', '.join(FORMATS.names())}"
+        yield "\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;"
+        yield "`opticcl list formats` shows the file formats."
 
 
 def _formats() -> list[dict[str, Any]]:
     return [FORMATS.get(name).record() for name in FORMATS.names()]
 
 
-def _algorithms_of(name: str) -> dict[str, list[str]]:
-    """Algorithms that accept each collective on a fabric of 16 nodes."""
-    try:
-        fabric = fabric_at_scale(name, MATRIX_NODES)
-    except FabricError:  # a fabric of a plugin may have other sizes
-        return {c: [] for c in COLLECTIVES}
-    requests = {c: as_request(c) for c in COLLECTIVES}
-    return {
-        c: [a for a in ALGORITHMS.names() if reason_declined(a, one, fabric) is None] for c, one in requests.items()
-    }
-
-
-def _entry(name: str, function: Callable[..., Any], positional: int, sheet: dict[str, Any]) -> dict[str, Any]:
-    """Name, summary and parameters of what is registered.
-
-    Args:
-        name: registered name.
-        function: its maker.
-        positional: leading parameters that the user does not give [count].
-        sheet: defaults with their sources, by parameter.
-    """
-    parameters = list(inspect.signature(function).parameters.values())[positional:]
-    described = _described_arguments(function)
-    return {
-        "name": name,
-        "summary": (inspect.getdoc(function) or "").partition("\n")[0],
-        "parameters": [
-            {
-                "name": p.name,
-                "default": p.default,
-                "unit": unit_of(function, p.name),
-                "about": described.get(p.name, ""),
-                "source": sheet.get(p.name, {}).get("source", ""),
-            }
-            for p in parameters
-        ],
-    }
-
-
-def _model(name: str) -> dict[str, Any]:
-    """A model with its default parameters."""
-    built = model(name)
-    about = {"sample": built.sample, "weights": built.parameters, "macs": built.macs, "source": built.source}
-    return {**_entry(name, MODELS.get(name), 0, {}), **about}
-
-
-def _described_arguments(function: Callable[..., Any]) -> dict[str, str]:
-    """Text of each argument, from the "Args" of the docstring."""
-    found: dict[str, str] = {}
-    current, inside = "", False
-    for line in (inspect.getdoc(function) or "").splitlines():
-        if line.startswith("Args:"):
-            inside, line = True, " " * 4 + line.removeprefix("Args:").strip()
-        elif line and not line.startswith(" "):
-            inside = False
-        if not inside or not line.strip():
+def _accepting() -> dict[str, dict[str, list[str]]]:
+    """Algorithms that accept each collective, of each fabric of 16 nodes."""
+    calls = [AlgorithmCall.of(name) for name in ALGORITHMS.names()]
+    requests = [as_request(name) for name in COLLECTIVES]
+    found: dict[str, dict[str, list[str]]] = {}
+    for name in FABRICS.names():
+        try:
+            fabric = fabric_at_scale(name, MATRIX_NODES)
+        except FabricError:  # a fabric of a plugin may have other sizes
+            found[name] = {one.name: [] for one in requests}
             continue
-        head, colon, text = line.strip().partition(": ")
-        if line.startswith(" " * 4) and not line.startswith(" " * 5) and colon and head.isidentifier():
-            current, found[head] = head, text
-        elif current:
-            found[current] += " " + line.strip()
+        found[name] = {
+            one.name: [call.name for call in calls if call.reason_declined(one, fabric) is None] for one in requests
+        }
     return found
 
 
-def catalogue_tables(found: dict[str, Any]) -> list[FittedTable | str]:
-    """The catalogue as tables: one row a parameter for a single name, one row a name for the whole.
-
-    Args: found: as `catalogue` returns it.
-    """
-    if list(found) == [FORMATS_SECTION]:
-        return [_formats_table(found[FORMATS_SECTION])]
-    if "matrix" not in found:
-        entries = found["fabrics"] + found["algorithms"] + found["models"]
-        about = [text for entry in found["models"] for text in _about_model(entry)]
-        return [_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries] + about
-    tables: list[FittedTable | str] = []
-    for table in (*(_overview(kind, found[kind]) for kind in ("fabrics", "algorithms")), _matrix(found["matrix"])):
-        tables += [table, ""]
-    tables += [_models(found["models"]), ""]
-    tables += [f"{kind}: {', '.join(found[kind])}" for kind in ("assumptions", "devices")]
-    tables.append(f"formats: {', '.join(entry['name'] for entry in found[FORMATS_SECTION])}")
-    tables.append("\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;")
-    tables.append("`opticcl list formats` shows the file formats.")
-    return tables
+def _model_record(entry: _Entry) -> dict[str, Any]:
+    """A model with its default parameters."""
+    built = model(entry.name)
+    about = {"sample": built.sample, "weights": built.parameters, "macs": built.macs, "source": built.source}
+    return {**entry.record(), **about}
 
 
-def _overview(kind: str, entries: Sequence[dict[str, Any]]) -> FittedTable:
+def _overview(kind: str, entries: Sequence[_Entry]) -> FittedTable:
     return FittedTable(
         [
-            Column("name", [e["name"] for e in entries], justify="left"),
-            Column("description", [e["summary"] for e in entries], justify="left", wrap=True),
-            Column(
-                "parameters", [", ".join(p["name"] for p in e["parameters"]) for e in entries], 1, "left", wrap=True
-            ),
+            Column("name", [e.name for e in entries], justify="left"),
+            Column("description", [e.summary for e in entries], justify="left", wrap=True),
+            Column("parameters", [e.parameter_names for e in entries], 1, "left", wrap=True),
         ],
         heading=kind,
     )
 
 
-def _models(models: Sequence[dict[str, Any]]) -> FittedTable:
-    weights, operations = ([format_quantity(float(e[key]), " ").strip() for e in models] for key in ("weights", "macs"))
+def _models(entries: Sequence[_Entry]) -> FittedTable:
+    built = [model(e.name) for e in entries]
+    weights, operations = (
+        [format_quantity(float(count), " ").strip() for count in counts]
+        for counts in ([m.parameters for m in built], [m.macs for m in built])
+    )
     return FittedTable(
         [
-            Column("name", [e["name"] for e in models], justify="left"),
-            Column("description", [e["summary"] for e in models], justify="left", wrap=True),
-            Column("sample", [e["sample"] for e in models], 2, "left", wrap=True),
+            Column("name", [e.name for e in entries], justify="left"),
+            Column("description", [e.summary for e in entries], justify="left", wrap=True),
+            Column("sample", [m.sample for m in built], 2, "left", wrap=True),
             Column("weights", weights),
             Column("multiply-adds", operations),
-            Column("parameters", [", ".join(p["name"] for p in e["parameters"]) for e in models], 1, "left", wrap=True),
+            Column("parameters", [e.parameter_names for e in entries], 1, "left", wrap=True),
         ],
         heading="models",
     )
@@ -216,9 +234,9 @@ def _formats_table(entries: Sequence[dict[str, Any]]) -> FittedTable:
     )
 
 
-def _about_model(entry: dict[str, Any]) -> Iterator[str]:
-    yield f"{entry['weights']:,} weights, {entry['macs']:,} multiply-adds for a sample: {entry['sample']}"
-    yield f"source: {entry['source']}"
+def _about_model(built: Model) -> Iterator[str]:
+    yield f"{built.parameters:,} weights, {built.macs:,} multiply-adds for a sample: {built.sample}"
+    yield f"source: {built.source}"
 
 
 def _matrix(matrix: dict[str, dict[str, list[str]]]) -> FittedTable:

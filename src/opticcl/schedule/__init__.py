@@ -17,11 +17,12 @@ from opticcl.errors import AlgorithmError, OpticclError, ParameterError, TooLarg
 from opticcl.ir import Fabric, Schedule, Transfers
 from opticcl.ir.light import Limit
 from opticcl.ir.phases import PhaseRows, Steps
-from opticcl.registry import Registry, convert_arguments, parse_call, write_call
+from opticcl.registry import Registry, convert_arguments, parse_call, user_parameters, write_call
 from opticcl.schedule._grid import SizeLimit
 
 __all__ = [
     "ALGORITHMS",
+    "AlgorithmCall",
     "AlgorithmMaker",
     "GeneratedStep",
     "NotTried",
@@ -119,7 +120,7 @@ def register_algorithm(
 
 def _check_signatures(name: str, maker: AlgorithmMaker) -> None:
     """Refuse functions that would fail when they are called."""
-    own = {p.name: p.default for p in list(inspect.signature(maker.generate).parameters.values())[2:]}
+    own = {p.name: p.default for p in user_parameters(maker.generate, 2)}
     for what, function, keywords in (("accepts", maker.accepts, own), ("variants", maker.variants, {})):
         try:
             inspect.signature(function).bind("collective", "fabric", **keywords)
@@ -165,6 +166,45 @@ def needs_whole(fabric: Fabric, name: str) -> str | None:
     return None
 
 
+class AlgorithmCall(NamedTuple):
+    """An algorithm with its arguments, read from a text once.
+
+    Args:
+        name: of the algorithm.
+        maker: its functions.
+        arguments: all of them, by name.
+    """
+
+    name: str
+    maker: AlgorithmMaker
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of(cls, text: str) -> AlgorithmCall:
+        """The call of "lumorph" or "lumorph:radix=4".
+
+        Raises: UnknownNameError, ParameterError.
+        """
+        name, written = parse_call(text)
+        maker = ALGORITHMS.get(name)
+        return cls(name, maker, convert_arguments(maker.generate, written, name, positional=2))
+
+    def reason_declined(self, collective: Request, fabric: Fabric) -> str | None:
+        """Why it cannot do that collective on that fabric, or None if it can.
+
+        Args:
+            collective: requested.
+            fabric: where it would run.
+        Raises: AlgorithmError: `accepts` raised an exception.
+        """
+        try:
+            return self.maker.accepts(collective, fabric, **self.arguments)
+        except OpticclError:
+            raise
+        except Exception as error:
+            raise _failed(self.name, "accepts", error) from error
+
+
 def reason_declined(algorithm: str, collective: Request | str, fabric: Fabric) -> str | None:
     """Why that algorithm cannot do that collective on that fabric, or None if it can.
 
@@ -174,15 +214,7 @@ def reason_declined(algorithm: str, collective: Request | str, fabric: Fabric) -
         fabric: where it would run.
     Raises: UnknownNameError, ParameterError; AlgorithmError: `accepts` of the algorithm raised an exception.
     """
-    key, written = parse_call(algorithm)
-    maker = ALGORITHMS.get(key)
-    arguments = convert_arguments(maker.generate, written, key, positional=2)
-    try:
-        return maker.accepts(as_request(collective), fabric, **arguments)
-    except OpticclError:
-        raise
-    except Exception as error:
-        raise _failed(key, "accepts", error) from error
+    return AlgorithmCall.of(algorithm).reason_declined(as_request(collective), fabric)
 
 
 def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Schedule:
@@ -198,25 +230,22 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     wanted = as_request(collective)
     if not 0 <= wanted.root < fabric.num_nodes:
         raise ParameterError(f"{wanted.name}: root={wanted.root} is not a rank; try 0 to {fabric.num_nodes - 1}")
-    reason = reason_declined(algorithm, wanted, fabric)
-    key, written = parse_call(algorithm)
-    if reason is not None:
+    call = AlgorithmCall.of(algorithm)
+    if (reason := call.reason_declined(wanted, fabric)) is not None:
         kind = TooLargeError if isinstance(reason, SizeLimit) else UnsupportedError
-        raise kind(f"{key} cannot do {wanted.name} on {fabric.name}: {reason}")
-    maker = ALGORITHMS.get(key)
-    arguments = convert_arguments(maker.generate, written, key, positional=2)
+        raise kind(f"{call.name} cannot do {wanted.name} on {fabric.name}: {reason}")
     try:
-        made = maker.generate(wanted, fabric, **arguments)
+        made = call.maker.generate(wanted, fabric, **call.arguments)
     except OpticclError:
         raise
     except Exception as error:
-        raise _failed(key, "generate", error) from error
+        raise _failed(call.name, "generate", error) from error
     if not isinstance(made, Schedule):
-        raise AlgorithmError(f"algorithm {key}: generate returned {type(made).__name__}, not a Schedule")
-    named = write_call(key, {k: v for k, v in arguments.items() if v is not None})
+        raise AlgorithmError(f"algorithm {call.name}: generate returned {type(made).__name__}, not a Schedule")
+    named = write_call(call.name, {k: v for k, v in call.arguments.items() if v is not None})
     steps = _with_names(made.steps, named, wanted, fabric)
     return Schedule.of(
-        key, made.collective, steps, parameters=MappingProxyType(arguments), stands=made.stands, cut=made.cut
+        call.name, made.collective, steps, parameters=MappingProxyType(call.arguments), stands=made.stands, cut=made.cut
     )
 
 
