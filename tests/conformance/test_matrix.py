@@ -16,9 +16,10 @@ from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
 from opticcl.execute.reference import expected_results, matches
 from opticcl.fabrics import FABRICS, fabric
+from opticcl.ir.phases import PhaseRows
 from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
-from opticcl.simulate import class_bounds, least_transfer_s, profile
+from opticcl.simulate import class_bounds, least_fixed_s, least_transfer_s, profile
 from opticcl.verify import verify
 
 PUBLISHED = assumptions("published")
@@ -94,7 +95,14 @@ def check(plan, where):
     ):
         assert matches(result, due, size), f"{where}: rank {rank}"
 
+    steps = plan.schedule.steps
+    for i, sends in enumerate(steps.sends):  # without a list; of a function only where it is known
+        listed = len(steps(i)) > 0
+        assert sends == listed or (listed and not isinstance(steps.phases[steps.phase_of(i)[0]].rows, PhaseRows)), where
+
     bounds = list(class_bounds(plan.schedule, plan.fabric, PUBLISHED))
+    for least_s, run in zip(least_fixed_s(plan.schedule, plan.fabric, PUBLISHED), range(len(bounds) + 1), strict=True):
+        assert least_s <= sum(bound.fixed_s for bound in bounds[run:]) * (1 + 1e-9), where
     times = profile(plan, PUBLISHED)
     for message in (0, 12_345, 10**9):
         timeline = times.timeline(message)

@@ -182,6 +182,21 @@ def test_a_schedule_of_too_many_distinct_steps_is_set_aside_with_the_reason(monk
     assert not alone.failures
 
 
+def test_no_step_is_listed_of_a_schedule_whose_steps_are_too_many_to_be_the_fastest(monkeypatch):
+    """Each takes its latency at least: 512 of them more than the 63 of a ring."""
+
+    def never(*_):
+        raise AssertionError("a step is listed")
+
+    where, wanted = fabric("terarack:nodes=64,wavelengths=1"), Request("all_gather")
+    monkeypatch.setattr("opticcl.schedule.wavelength_exchange.arcs", never)
+    search = Search(where, wanted, assumptions("common"), ["ring", "wavelength_exchange"])
+    assert search.fastest([1000]).schedule.name == "ring"
+    assert not search.failures
+    assert search.fastest([1000], algorithm="wavelength_exchange") is None
+    assert search.failures
+
+
 @pytest.mark.parametrize(
     ("where", "name"),
     [("ideal:nodes=16", "all_to_all"), ("fat_tree:nodes=16", "all_gather"), ("torus:shape=4x4", "all_reduce")],

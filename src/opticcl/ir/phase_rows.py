@@ -313,6 +313,7 @@ class Phase:
         bundles: first row of each bundle, ascending, the first one 0: in the list of a step bundles follow each other, in a
             bundle the senders, and of a sender the rows.
         same_but_chunks: of a function of the step, whether its steps differ in the numbers of chunks alone.
+        sends: of a function of the step, whether every step is known to have transfers.
     """
 
     rows: PhaseRows | StepFunction
@@ -320,6 +321,7 @@ class Phase:
     count: int = 1
     bundles: tuple[int, ...] = (0,)
     same_but_chunks: bool = False
+    sends: bool = False
 
     @property
     def listed(self) -> bool:

@@ -22,6 +22,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.errors import ParameterError, TooLargeError
 from opticcl.ir._common import IntArray, same_columns
@@ -108,7 +109,14 @@ class Steps:
 
     @classmethod
     def listed(
-        cls, num_ranks: int, num_chunks: int, num_steps: int, step: StepFunction, classes: Sequence[range] = ()
+        cls,
+        num_ranks: int,
+        num_chunks: int,
+        num_steps: int,
+        step: StepFunction,
+        classes: Sequence[range] = (),
+        *,
+        sends: bool = False,
     ) -> Steps:
         """Steps that a function lists.
 
@@ -119,13 +127,14 @@ class Steps:
             step: the transfers of each step.
             classes: the steps in order, cut into ranges whose steps differ in the numbers of chunks alone; (): no two are known
                 to be so.
+            sends: whether every step is known to have transfers.
         """
         phases = [
-            Phase(_Behind(step, one.start) if one.start else step, (), len(one), same_but_chunks=True)
+            Phase(_Behind(step, one.start) if one.start else step, (), len(one), same_but_chunks=True, sends=sends)
             for one in classes
         ]
         if not classes and num_steps:
-            phases = [Phase(step, (), num_steps)]
+            phases = [Phase(step, (), num_steps, sends=sends)]
         return cls(Space((num_ranks,)), (MessagePart(((UNIT, 1, num_chunks),), num_chunks),), phases)
 
     @classmethod
@@ -214,6 +223,23 @@ class Steps:
             label, _ = one.labels(np.arange(one.size), len(self.space.radices))
             found.append(self.space.ranks(label @ np.array(self.space.strides)))
         return np.concatenate(found).astype(np.int32)
+
+    @cached_property
+    def sends(self) -> npt.NDArray[np.bool_]:
+        """Whether each step is known to have transfers, without a list of it, bool (num_steps,)."""
+        found = np.zeros(self.num_steps, bool)
+        for phase, first in zip(self.phases, self.starts, strict=False):
+            rows = phase.rows
+            if not isinstance(rows, PhaseRows):
+                found[first : first + phase.count] = phase.sends
+                continue
+            apart = (rows.src != rows.dst).any(axis=1)
+            if (apart & (rows.unit_shift == 0)).any():
+                found[first : first + phase.count] = True
+                continue
+            for begin, end in pairwise(self._changes(phase)):
+                found[first + begin : first + end] = apart[self._carried(rows, begin)].any()
+        return found
 
     def phase_of(self, i: int) -> tuple[int, int]:
         """Number of the phase of step i, and the step within it.

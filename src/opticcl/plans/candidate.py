@@ -26,6 +26,7 @@ from opticcl.simulate import (
     class_bounds,
     costs,
     ends_of_step,
+    least_fixed_s,
     profile,
     schedule_facts,
 )
@@ -90,6 +91,9 @@ class Candidate:
         self.assumed = assumed
         self._num_runs = len(self.schedule.step_classes())
         self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
+        self._least_s: list[float] = least_fixed_s(
+            self.schedule, self.fabric, assumed
+        ).tolist()  # by runs that have bounds
         self._bounds: list[RunBound] = []
         self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
         self._next_cost: Iterator[Cost] | None = None
@@ -160,7 +164,8 @@ class Candidate:
         if self._rest[0] != evaluated:
             rest = self._bounds[len(self._costs) :]
             self._rest = evaluated, RunBound(*map(sum, zip(*rest, strict=True))) if rest else RunBound(0.0, 0.0, 0.0)
-        parts = [*self._of_costs(self._costs, sizes), _of_bound(self._rest[1], sizes)]
+        least = Known(len(sizes) * self._least_s[len(self._bounds)])
+        parts = [*self._of_costs(self._costs, sizes), _of_bound(self._rest[1], sizes), least]
         return Known(*map(sum, zip(*parts, strict=True)))
 
     def profile_under(self, assumed: Assumptions, where: Fabric | None = None) -> Profile:
@@ -177,8 +182,8 @@ class Candidate:
 
     @property
     def too_long(self) -> str:
-        """Why a search sets it aside, once it has taken too long; "" if it has not."""
-        if len(self._bounds) <= MOST_DISTINCT_STEPS:
+        """Why a search sets it aside once it would evaluate it; "" if it does not."""
+        if self._num_runs <= MOST_DISTINCT_STEPS:
             return ""
         return (
             f"{self.schedule.name} has {self._num_runs:,} distinct steps, a search evaluates {MOST_DISTINCT_STEPS:,} at most; "
@@ -196,7 +201,8 @@ class Candidate:
             self._bounds.append(next(self._next_bound))
             if len(self._bounds) == self._num_runs:
                 self._next_bound.close()  # releases the last step that the generator holds
-            return _of_bound(self._bounds[-1], sizes)
+            before_s, left_s = self._least_s[len(self._bounds) - 1 : len(self._bounds) + 1]
+            return _of_bound(self._bounds[-1], sizes).plus(Known(len(sizes) * (left_s - before_s)))
         if self._next_cost is None:  # a generator that refers to the candidate would keep it until garbage is collected
             facts = self._plan_facts()
             self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)

@@ -23,6 +23,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
+from opticcl.ir.phases import Steps
 from opticcl.schedule import register_algorithm
 
 __all__ = ["Distribution", "hierarchical_ring"]
@@ -136,7 +137,8 @@ def hierarchical_ring(
     runs += [range(i, i + 1) for i in range(group_steps + leader_steps, group_steps + leader_steps + last)]
     num_steps = group_steps + leader_steps + last
     wanted = collective.on(n, m * num_groups)
-    return Schedule("hierarchical_ring", wanted, num_steps, step, tuple(r for r in runs if r))
+    steps = Steps.listed(n, wanted.num_chunks, num_steps, step, [r for r in runs if r], sends=True)
+    return Schedule.of("hierarchical_ring", wanted, steps)
 
 
 def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:

@@ -38,6 +38,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.limits import limit
+from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked
 from opticcl.schedule._pipeline import Pipeline
@@ -152,7 +153,8 @@ def twisted_grid(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> S
     )
     owner = (up if name in BLOCKS_UP else down).owner
     chunks = collective.on(n, n, owner=owner) if blocks else collective.on(n, pipeline)
-    return Schedule("twisted_grid", chunks, starts[-1], step, classes, stands=True)
+    steps = Steps.listed(n, chunks.num_chunks, starts[-1], step, classes, sends=True)
+    return Schedule.of("twisted_grid", chunks, steps, stands=True)
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
+from opticcl.ir.phases import Steps
 from opticcl.schedule import needs_whole, register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "arcs", "channels", "exchange_wavelengths", "lap_of"]
@@ -158,4 +159,5 @@ def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
         (src, dst), op = arcs(n, at * channels(fabric), channels(fabric)), ops[number]
         return Transfers.of(src, dst, src if op == Op.COPY else dst, 1, op, parts=1 if op == Op.MOVE else None)
 
-    return Schedule("wavelength_exchange", collective.on(n, n), half * len(ops), step)
+    steps = Steps.listed(n, n, half * len(ops), step, sends=True)
+    return Schedule.of("wavelength_exchange", collective.on(n, n), steps)

@@ -26,6 +26,7 @@ __all__ = [
     "RunBound",
     "Starts",
     "class_bounds",
+    "least_fixed_s",
     "least_transfer_s",
     "lower_bound",
     "lower_bound_s",
@@ -589,9 +590,7 @@ def class_bounds(
     Yields: one for each run.
     """
     facts = facts or schedule_facts(schedule, fabric)
-    at_once = circuits_at_once(fabric)
-    charged = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
-    change_s = fabric.reconfiguration_s if charged else 0.0
+    at_once, change_s = circuits_at_once(fabric), _change_s(fabric, assumed)
     law, in_line = path_latency(fabric, assumed), in_line_on(fabric, assumed)
     chunks = schedule.collective.num_chunks
     node_rate, all_links = fabric.node_rate_bits_per_s, _rate_of_all_links(fabric)
@@ -621,6 +620,33 @@ def class_bounds(
         traffic = memory_traffic(assumed.compute, found.added, found.sums)
         share = len(steps) / chunks
         yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
+
+
+def least_fixed_s(schedule: Schedule, fabric: Fabric, assumed: Assumptions) -> npt.NDArray[np.float64]:
+    """Latency and changes of circuits of each run and all behind it at least, without a list of any step.
+
+    Of every step that is known to have transfers, what `class_bounds` charges for one round and one message; one change of
+    circuits for the first of them.
+
+    Args:
+        schedule: of any algorithm.
+        fabric: that it would run on.
+        assumed: time assumptions.
+    Returns: float64 (runs + 1,), the last one 0 [s].
+    """
+    law, runs = path_latency(fabric, assumed), schedule.step_classes()
+    sends = schedule.steps.sends[np.array([run.start for run in runs], np.int64)]
+    steps = np.array([len(run) for run in runs], np.int64) * sends
+    behind = np.concatenate([np.cumsum(steps[::-1])[::-1], [0]])
+    first = (behind == behind[0]) & (behind > 0)
+    found: npt.NDArray[np.float64] = behind * (law.least_s + law.message_gap_s) + first * _change_s(fabric, assumed)
+    return found
+
+
+def _change_s(fabric: Fabric, assumed: Assumptions) -> float:
+    """Time of a change of circuits, where one is charged at all [s]."""
+    charged = assumed.initial == "cold" or assumed.reconfiguration_charge == "every_step"
+    return fabric.reconfiguration_s if charged else 0.0
 
 
 def schedule_facts(schedule: Schedule, fabric: Fabric, ends: Callable[[int], StepEnds] | None = None) -> ScheduleFacts:
