@@ -173,7 +173,7 @@ def test_device_tables_set_the_switches():
     """Tables of lasers, selects and MZIs are right by themselves, and give each waveguide one setting at a time."""
     tables = TableMaker(opticcl.compile(SMALL, "all_reduce", "1 KB", algorithm="lumorph:radix=4")).tables()
     assert check_tables(tables).ok
-    groups = [tables.fabric.netlist().groups[k].name for k in np.unique(tables.settings.device)]
+    groups = [tables.fabric.netlist().groups[k].name for k in np.unique(tables.settings.kind)]
     assert {"laser_switch", "select", "mzi"} <= set(groups)
 
 

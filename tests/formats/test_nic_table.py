@@ -57,12 +57,12 @@ def test_the_layout_is_the_documented_one(maker, path):
             device = position["tx_gate" if action == 0 else "rx_gate"]
             base = (node * groups + transceiver // 2) * groups
             for group in range(groups):
-                mine = (s.device == device) & (s.number == base + group) & (s.from_s <= slot * slot_s + 1e-12)
-                state = s.value[mine][-1] if mine.any() else 0
+                mine = (s.kind == device) & (s.device == base + group) & (s.begin_s <= slot * slot_s + 1e-12)
+                state = s.setting[mine][-1] if mine.any() else 0
                 assert (gates >> group) & 1 == state
             assert gates
     slots_of = np.rint(d.from_s / slot_s).astype(int)
-    columns = (slots_of, 1 - d.sends, d.op, d.number, d.wavelength, d.chunk_lo, d.chunk_n)
+    columns = (slots_of, 1 - d.sends, d.op, d.device, d.wavelength, d.chunk_lo, d.chunk_n)
     assert decoded == set(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
     assert count == len(d)
 

@@ -87,8 +87,8 @@ def test_a_part(maker, tmp_path):
     read, whole = read_tables(tmp_path / "part"), maker.tables()
     assert not read.whole
     names = [group.name for group in maker.netlist.groups]
-    kept = np.isin(whole.settings.device, [names.index("add"), names.index("drop")])
-    kept &= np.isin(whole.settings.number // maker.fabric.ports_per_node, [3, 5])
+    kept = np.isin(whole.settings.kind, [names.index("add"), names.index("drop")])
+    kept &= np.isin(whole.settings.device // maker.fabric.ports_per_node, [3, 5])
     assert read.settings == whole.settings.take(kept)
     assert len(read.settings)
     assert not len(read.data)
@@ -199,5 +199,5 @@ def test_plans_without_tables(maker):
     with pytest.raises(ParameterError, match="known: add, drop, transmitter, photodiode"):
         TableMaker(maker.plan, part=TablePart(devices=("lamp",)))
     warm = TableMaker(maker.plan, opticcl.assumptions.assumptions("common", initial="warm"))
-    assert warm.tables().settings.from_s.min() == 0
+    assert warm.tables().settings.begin_s.min() == 0
     assert warm.tables().total_s < maker.tables().total_s

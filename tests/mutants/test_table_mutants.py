@@ -56,17 +56,17 @@ def test_a_slot_where_there_is_none(system, slot):
     """Of a device that is set once a job, or of any device on a fabric without slots."""
     tables = tables_of(system)
     once = np.array([group.once_per_job for group in tables.fabric.netlist().groups])
-    without = once[tables.settings.device] | (tables.fabric.slot_s == 0)
+    without = once[tables.settings.kind] | (tables.fabric.slot_s == 0)
     for row in drawn(without, system):
-        assert rules(tables, "settings", "slot", row, slot) == {"off_slot"}
+        assert rules(tables, "settings", "step", row, slot) == {"off_slot"}
 
 
 def test_another_slot():
     """Of RAMP's devices, which all change with a slot."""
     tables = tables_of("ramp")
     for row in drawn(np.arange(len(tables.settings)), "ramp"):
-        for value in (-1, -2, tables.settings.slot[row] + 1):
-            assert rules(tables, "settings", "slot", row, value) == {"off_slot"}
+        for value in (-1, -2, tables.settings.step[row] + 1):
+            assert rules(tables, "settings", "step", row, value) == {"off_slot"}
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -112,7 +112,7 @@ def test_no_cell_of_the_data_is_free(system, column):
         value = getattr(d, column)[row]
         other = not value if column == "sends" else value * (1 + 1e-6) + 1e-12 if column.endswith("_s") else value + 1
         try:
-            found = rules(tables, "data", column, row, value - 1 if column == "device" else other)
+            found = rules(tables, "data", column, row, value - 1 if column == "kind" else other)
         except ParameterError as refused:
             found = str(refused)
         assert found, (column, row)

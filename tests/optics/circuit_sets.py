@@ -11,7 +11,8 @@ import numpy as np
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progress
 from opticcl.ir.netlist import Bundle, Netlist
-from opticcl.optics.emulator import ElementStates, Emulator, Listeners
+from opticcl.ir.programme import DeviceTable
+from opticcl.optics.emulator import Emulator, Listeners
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
 from opticcl.verify.light import check_light
 
@@ -79,17 +80,13 @@ def _clean(fabric, emulator, sets):
         needed = [round_settings(fabric, one, circuits, lanes), standing_settings(fabric, one, circuits)]
         for part in needed:
             devices = np.array([group.num_devices for group in one.groups])
-            signal = part.group == one.position[one.transmitter]
-            value = part.value + signal * (copy << 24)
-            settings.append(
-                replace(
-                    part, number=part.number + copy * devices[part.group], value=value, owner=part.owner + 1000 * copy
-                )
-            )
+            signal = part.kind == one.position[one.transmitter]
+            setting, device = part.setting + signal * (copy << 24), part.device + copy * devices[part.kind]
+            settings.append(replace(part, device=device, setting=setting, owner=part.owner + 1000 * copy))
         diodes = lanes.photodiode + copy * one.photodiodes.count
         listeners.append((diodes, lanes.wavelength, lanes.signal + (copy << 24)))
         owner.append(np.full(len(lanes), copy))
-    report = emulator.run(ElementStates.joined(settings), Listeners(*map(np.concatenate, zip(*listeners, strict=True))))
+    report = emulator.run(DeviceTable.joined(settings), Listeners(*map(np.concatenate, zip(*listeners, strict=True))))
     assert not report.circulating
     dirty = np.zeros(len(sets), bool)
     of_lane = np.concatenate(owner)

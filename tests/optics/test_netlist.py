@@ -12,8 +12,9 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
 from opticcl.ir import Circuits, Op, Transfers, concatenate_circuits
 from opticcl.ir.netlist import Bundle
+from opticcl.ir.programme import DeviceTable
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import ElementStates, Emulator, Listeners
+from opticcl.optics.emulator import Emulator, Listeners
 from opticcl.optics.rounds import (
     emulator_of,
     lanes_of,
@@ -90,7 +91,7 @@ def test_light_passes_the_hops_of_its_circuit(specification):
     for transfers, circuits in rounds_of(plan):
         lanes = lanes_of(plan.fabric, circuits, transfers)
         settings = round_settings(plan.fabric, emulator.netlist, circuits, lanes)
-        light = emulator.light(emulator.load(ElementStates.joined([settings, standing])), hops=True)
+        light = emulator.light(emulator.load(DeviceTable.joined([settings, standing])), hops=True)
         paths = np.split(light.hops, light.hop_offsets[1:-1])
         circuit_of = dict(zip(lanes.photodiode.tolist(), lanes.circuit.tolist(), strict=True))
         for photodiode, path in zip(light.photodiode.tolist(), paths, strict=True):

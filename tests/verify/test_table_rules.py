@@ -8,7 +8,7 @@ import pytest
 
 import opticcl
 from opticcl.errors import ParameterError
-from opticcl.ir.tables import SettingRows
+from opticcl.ir.programme import DeviceTable
 from opticcl.plans.tables import TableMaker
 from opticcl.verify.tables import check_tables
 
@@ -41,8 +41,8 @@ def changed(tables, settings=(), data=(), **header):
 def with_row(tables, **values):
     """The tables with one more row of settings, as the first one but for some values."""
     s = tables.settings
-    one = SettingRows.of(**{name: [values.get(name, getattr(s, name)[0])] for name in s.KINDS})
-    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, one)])
+    one = DeviceTable.of(**{name: [values.get(name, getattr(s, name)[0])] for name in s.KINDS})
+    more = DeviceTable.joined([s, one])
     return dataclasses.replace(tables, settings=more)
 
 
@@ -76,7 +76,7 @@ def test_progress_and_moments():
 def test_changes_of_a_device_follow_each_other(later, clash):
     """The next one begins no earlier than the one before is done."""
     tables = tables_of("oddl")
-    before = with_row(tables, device=1, number=0, index=0, value=0, from_s=1e-5 - later)
+    before = with_row(tables, kind=1, device=0, index=0, setting=0, begin_s=1e-5 - later)
     assert ("setting_clash" in found(before)) == clash
     if clash:
         one = found(before)["setting_clash"]
@@ -89,7 +89,7 @@ def test_changes_of_a_device_follow_each_other(later, clash):
 def test_two_changes_at_once_of_what_takes_no_time():
     """A device has one setting at a time, whatever the order of the rows; RAMP's take no time at all."""
     tables = tables_of("ramp")
-    twice = with_row(tables, value=0)
+    twice = with_row(tables, setting=0)
     assert found(twice)["setting_clash"].count == 1
     s = twice.settings
     assert found(dataclasses.replace(twice, settings=s.take(np.arange(len(s))[::-1])))["setting_clash"].count == 1
@@ -116,15 +116,16 @@ def test_the_total_is_the_last_event(column):
     assert "total_too_small" in found(none)
 
 
-WORDS = {"number": "does not exist", "from_s": "is no time from 0 on", "until_s": "is no time", "ready_s": "is no time"}
+NO_TIME = dict.fromkeys(("from_s", "until_s", "ready_s"), "is no time from 0 on")
+WORDS = {**NO_TIME, "begin_s": "from_s=.* is no time from 0 on", "device": "does not exist"}
 
 
 @pytest.mark.parametrize(
     ("system", "table", "column", "lowest", "highest"),
     [
         ("oddl", "settings", "index", 0, 3),
-        ("oddl", "settings", "number", 0, 0),
-        ("ramp", "settings", "from_s", 0.0, 1e300),
+        ("oddl", "settings", "device", 0, 0),
+        ("ramp", "settings", "begin_s", 0.0, 1e300),
         ("ramp", "data", "wavelength", 0, 1),
         ("ramp", "data", "op", None, 3),
         ("ramp", "data", "chunk_lo", 0, 3),
@@ -203,11 +204,11 @@ def test_light_that_does_not_fit_its_row(kept, data, expected):
 @pytest.mark.parametrize(
     ("changes", "rule", "where", "expected", "got"),
     [
-        ([("value", 4, 0)], "control_wrong", "laser:0", 1, "setting 0"),
-        ([("value", 6, 0)], "control_wrong", "receiver:0", 1, "setting 0"),
-        ([("from_s", 4, 1.1e-5)], "setting_late", "laser:0", 1, "a change from -1"),
-        ([("from_s", 7, 1.1e-5)], "setting_late", "receiver:1", 0, "a change from -1"),
-        ([("from_s", 7, 1.0), ("from_s", 6, 1.0)], "control_wrong", "receiver:1", 0, "setting -1"),
+        ([("setting", 4, 0)], "control_wrong", "laser:0", 1, "setting 0"),
+        ([("setting", 6, 0)], "control_wrong", "receiver:0", 1, "setting 0"),
+        ([("begin_s", 4, 1.1e-5)], "setting_late", "laser:0", 1, "a change from -1"),
+        ([("begin_s", 7, 1.1e-5)], "setting_late", "receiver:1", 0, "a change from -1"),
+        ([("begin_s", 7, 1.0), ("begin_s", 6, 1.0)], "control_wrong", "receiver:1", 0, "setting -1"),
     ],
 )
 def test_controls_that_are_not_as_the_data_needs(changes, rule, where, expected, got):
@@ -249,11 +250,11 @@ def test_rows_that_break_one_rule_at_once(rule, kept, data):
         ("data", [("share", 2, 1)], "data row 2: has a share beyond its shares"),
         ("data", [("until_s", 2, 0.0)], "data row 2: has until_s before from_s"),
         ("data", [("op", 2, 2)], "data row 2: op=2 is none of the operations of all_gather"),
-        ("settings", [("value", 4, -2)], "settings row 4: value=-2; laser has"),
-        ("settings", [("value", 4, (1 << 40) + 1)], f"settings row 4: value={(1 << 40) + 1}; laser has"),
-        ("settings", [("value", 4, 1 << 40)], ""),
+        ("settings", [("setting", 4, -2)], "settings row 4: value=-2; laser has"),
+        ("settings", [("setting", 4, (1 << 40) + 1)], f"settings row 4: value={(1 << 40) + 1}; laser has"),
+        ("settings", [("setting", 4, 1 << 40)], ""),
         *(
-            ("settings", [("device", 5, group)], f"settings row 5: {name} has no states that can be set")
+            ("settings", [("kind", 5, group)], f"settings row 5: {name} has no states that can be set")
             for group, name in ((0, "transmitter"), (3, "fibre_up"), (7, "photodiode"))
         ),
     ],
@@ -276,17 +277,17 @@ def test_operations_of_what_stays_apart(op, wrong):
 def test_data_of_a_node_outside_of_the_job():
     """A job of two nodes of three."""
     tables = TableMaker(opticcl.compile("oddl:shape=3", "all_gather", "1 KB", nodes=[0, 1])).tables()
-    assert refusal(changed(tables, data=[("number", 0, 2)])) == "data row 0: its device is on no node of the job"
+    assert refusal(changed(tables, data=[("device", 0, 2)])) == "data row 0: its device is on no node of the job"
 
 
 def test_a_second_setting_of_what_is_set_once():
     """At the same time as the first; and a second change at a later time of what takes no time."""
-    again = found(with_row(tables_of("oddl"), value=0))
+    again = found(with_row(tables_of("oddl"), setting=0))
     assert again["set_again"].count == 1
     tables = tables_of("ramp")
-    late = int(np.argmax(tables.settings.from_s))
+    late = int(np.argmax(tables.settings.begin_s))
     row = {name: getattr(tables.settings, name)[late] for name in tables.settings.KINDS}
-    assert row["from_s"] > 0
+    assert row["begin_s"] > 0
     assert "setting_clash" in found(with_row(tables, **row))
 
 
@@ -296,7 +297,7 @@ def test_overlapping_data_is_named_with_its_times():
     d = tables.data
     assert check_tables(tables_of("oddl")).moments == 1
     first = int(np.flatnonzero(d.sends)[0])
-    second = int(np.flatnonzero(d.sends & (d.number == d.number[first]) & (d.from_s > d.from_s[first]))[0])
+    second = int(np.flatnonzero(d.sends & (d.device == d.device[first]) & (d.from_s > d.from_s[first]))[0])
     one = found(changed(tables, data=[("until_s", first, d.until_s[second])]))["data_overlap"]
     assert (one.at_s, one.found, one.count) == (d.from_s[second], f"chunk {d.chunk_lo[second]}", 1)
     assert one.expected.endswith(f"the end of chunk {d.chunk_lo[first]}")
@@ -305,9 +306,9 @@ def test_overlapping_data_is_named_with_its_times():
 def test_a_late_ring_is_named():
     """The device that changes, from what to what, and what is not received meanwhile."""
     tables = tables_of("terarack")
-    drop = int(np.flatnonzero((tables.settings.device == 3) & (tables.settings.value == 1))[-1])
-    number = tables.settings.number[drop]
-    one = found(changed(tables, settings=[("from_s", drop, tables.settings.from_s[drop] + 1e-6)]))["setting_late"]
+    drop = int(np.flatnonzero((tables.settings.kind == 3) & (tables.settings.setting == 1))[-1])
+    number = tables.settings.device[drop]
+    one = found(changed(tables, settings=[("begin_s", drop, tables.settings.begin_s[drop] + 1e-6)]))["setting_late"]
     assert one.where.startswith(f"drop:{number} (")
     assert " index " in one.where
     assert one.found.startswith("a change from 0 to 1, one of 1: ")
@@ -319,7 +320,7 @@ def test_wavelengths_of_a_laser():
     tables = TableMaker(opticcl.compile("oddl:shape=4", "all_to_all", "1 KB")).tables()
     d = tables.data
     row = int(np.flatnonzero(d.sends & (d.from_s == d.from_s.min()))[0])
-    same = np.flatnonzero(d.sends & (d.from_s == d.from_s[row]) & (d.number == d.number[row]))
+    same = np.flatnonzero(d.sends & (d.from_s == d.from_s[row]) & (d.device == d.device[row]))
     one = found(changed(tables, data=[("wavelength", same, 1)]))["control_wrong"]
     assert one.where.startswith("laser:")
     assert one.expected == f"setting {1 * (2 + 1) + len(same)}"

@@ -7,7 +7,8 @@ import pytest
 
 import opticcl
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir.tables import DataRows, SettingRows
+from opticcl.ir.programme import DeviceTable
+from opticcl.ir.tables import DataRows
 from opticcl.optics.emulator import Emulator
 from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
 from opticcl.optics.values import optics
@@ -107,10 +108,10 @@ def test_replayed_tables_give_the_states_that_the_circuits_need(system):
             for position, group in enumerate(netlist.groups):
                 if group.name in data or "fixed" in group.parameters:
                     continue
-                own = needed.group == position
+                own = needed.kind == position
                 held = dict(zip(*pairs(*replayed.held(position)), strict=True))
                 parked = 0 if group.kind in ("gate", "ringbank") else -1
-                for key, value in zip(*pairs(needed.number[own], needed.index[own], needed.value[own]), strict=True):
+                for key, value in zip(*pairs(needed.device[own], needed.index[own], needed.setting[own]), strict=True):
                     assert held.get(key, parked) == value, (system, group.name, key)
     if any(group.once_per_job for group in netlist.groups):
         assert len(standing_settings(plan.fabric, netlist, circuits))
@@ -164,8 +165,8 @@ def test_a_setting_that_comes_late(system):
     tables = tables_of(system)
     netlist = tables.fabric.netlist()
     moving = [p for p, group in enumerate(netlist.groups) if not group.once_per_job]
-    rows = np.flatnonzero(np.isin(tables.settings.device, moving) & (tables.settings.value > 0))
-    late = changed(tables, settings={"from_s": (rows[:1], tables.settings.from_s[rows[:1]] + 1e-6)})
+    rows = np.flatnonzero(np.isin(tables.settings.kind, moving) & (tables.settings.setting > 0))
+    late = changed(tables, settings={"begin_s": (rows[:1], tables.settings.begin_s[rows[:1]] + 1e-6)})
     assert "setting_late" in rules(late)
 
 
@@ -173,10 +174,10 @@ def test_a_change_while_light_passes():
     """A gate of RAMP shuts in the middle of a slot."""
     tables = tables_of("ramp")
     s, d = tables.settings, tables.data
-    gate = int(np.flatnonzero((s.value == 1) & (s.from_s == d.from_s.min()))[0])
+    gate = int(np.flatnonzero((s.setting == 1) & (s.begin_s == d.from_s.min()))[0])
     columns = {name: getattr(s, name)[[gate]] for name in s.KINDS}
-    shut = SettingRows.of(**{**columns, "from_s": [d.until_s.min() / 2 + s.from_s[gate] / 2], "value": [0]})
-    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, shut)])
+    shut = DeviceTable.of(**{**columns, "begin_s": [d.until_s.min() / 2 + s.begin_s[gate] / 2], "setting": [0]})
+    more = DeviceTable.joined([s, shut])
     assert {"light_missing", "off_slot"} <= rules(dataclasses.replace(tables, settings=more))
 
 
@@ -185,7 +186,7 @@ def test_a_missing_change(system):
     """No single row of the first round can be left out without a difference."""
     tables = tables_of(system)
     s = tables.settings
-    first = np.flatnonzero((s.from_s == s.from_s.min()) & (s.value != 0))
+    first = np.flatnonzero((s.begin_s == s.begin_s.min()) & (s.setting != 0))
     for row in first[:: max(len(first) // 5, 1)]:
         kept = s.take(np.arange(len(s)) != row)
         assert rules(dataclasses.replace(tables, settings=kept)) & {"light_missing", "light_wrong", "light_stray"}
@@ -195,7 +196,7 @@ def test_a_missing_change_of_a_switch_that_is_set_once():
     """ODDL."""
     tables = tables_of("oddl")
     netlist, s = tables.fabric.netlist(), tables.settings
-    rows = [i for i in range(len(s)) if netlist.groups[int(s.device[i])].once_per_job]
+    rows = [i for i in range(len(s)) if netlist.groups[int(s.kind[i])].once_per_job]
     for row in rows[::5]:
         assert "light_missing" in rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row)))
 
@@ -216,20 +217,20 @@ def test_a_wrong_partner(name):
     """ODDL's laser is tuned to other wavelengths, or its receiver to another node; or one of them is not set at all."""
     tables = tables_of("oddl")
     s = tables.settings
-    rows = np.flatnonzero((s.device == tables.fabric.netlist().position[name]) & (s.value >= 0))
+    rows = np.flatnonzero((s.kind == tables.fabric.netlist().position[name]) & (s.setting >= 0))
     for row in rows[:: max(len(rows) // 4, 1)]:
-        assert rules(changed(tables, settings={"value": ([row], s.value[row] ^ 1)})) == {"control_wrong"}
+        assert rules(changed(tables, settings={"setting": ([row], s.setting[row] ^ 1)})) == {"control_wrong"}
         assert rules(dataclasses.replace(tables, settings=s.take(np.arange(len(s)) != row))) == {"control_wrong"}
 
 
 def with_setting(tables, group, number, index, value, from_s, slot=-1):
     """The tables with one more change of a device."""
     s = tables.settings
-    one = SettingRows.of(
-        from_s=[from_s], slot=[slot], device=[tables.fabric.netlist().position[group]], number=[number], index=[index],
-        value=[value],
+    one = DeviceTable.of(
+        begin_s=[from_s], step=[slot], kind=[tables.fabric.netlist().position[group]], device=[number], index=[index],
+        setting=[value],
     )  # fmt: skip
-    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, one)])
+    more = DeviceTable.joined([s, one])
     return dataclasses.replace(tables, settings=more)
 
 
@@ -242,9 +243,9 @@ def test_a_ring_that_begins_to_drop_what_passes():
     mates = match_data(tables)
     for row in first:
         receiver = np.flatnonzero(mates == row)[0]
-        node, port = divmod(int(d.number[row]), ports)
+        node, port = divmod(int(d.device[row]), ports)
         next_node = (node + 1 - 2 * (port % 2)) % tables.fabric.nodes
-        if d.number[receiver] // w // ports != next_node:
+        if d.device[receiver] // w // ports != next_node:
             middle = (d.from_s[row] + d.until_s[row]) / 2
             passing = next_node * ports + port
             found = rules(with_setting(tables, "drop", passing, int(d.wavelength[row]), 1, middle))
@@ -256,7 +257,7 @@ def test_a_ring_that_begins_to_drop_what_passes():
 def test_a_gate_that_lets_another_sender_in():
     """RAMP: a second open gate towards a subnet joins its light with what a receiver listens to."""
     tables = tables_of("ramp", "all_to_all")
-    begin = float(tables.settings.from_s.min())
+    begin = float(tables.settings.begin_s.min())
     more = with_setting(tables, "tx_gate", 1, 0, 1, begin, round(begin / tables.fabric.slot_s))
     assert rules(more) == {"light_collided"}
 
@@ -276,18 +277,18 @@ def test_light_that_goes_round():
     east, west, south, north = (way * w for way in range(4))
     tile = tables.fabric.netlist().position["tile"]
     mine = np.flatnonzero(
-        (s.device == tile) & (s.number == 0) & (s.index >= 4 * w * lines) & (s.value < east + w) & (s.value >= 0)
+        (s.kind == tile) & (s.device == 0) & (s.index >= 4 * w * lines) & (s.setting < east + w) & (s.setting >= 0)
     )
     row = mine[0]
-    guide, line = int(s.value[row]), int(s.index[row]) % lines
+    guide, line = int(s.setting[row]), int(s.index[row]) % lines
     loop = [(1, east, south), (4, south, west), (3, west, north), (0, north, east)]
-    added = SettingRows.of(
-        from_s=[float(s.from_s[row])] * 4, slot=[-1] * 4, device=[tile] * 4, number=[number for number, _, _ in loop],
-        index=[(into + guide) * lines + line for _, into, _ in loop], value=[out + guide for _, _, out in loop],
+    added = DeviceTable.of(
+        begin_s=[float(s.begin_s[row])] * 4, kind=[tile] * 4, device=[number for number, _, _ in loop],
+        index=[(into + guide) * lines + line for _, into, _ in loop], setting=[out + guide for _, _, out in loop],
     )  # fmt: skip
-    before = np.isin(s.number * (1 << 30) + s.index, added.number * (1 << 30) + added.index) & (s.device == tile)
+    before = np.isin(s.device * (1 << 30) + s.index, added.device * (1 << 30) + added.index) & (s.kind == tile)
     kept = s.take(~before)
-    more = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (kept, added)])
+    more = DeviceTable.joined([kept, added])
     found = check_tables(dataclasses.replace(tables, settings=more)).violations
     one = next(violation for violation in found if violation.rule == "light_circulating")
     assert (one.where, one.expected) == ("lightpath", "light that ends")
@@ -299,8 +300,8 @@ def test_a_wrong_wavelength_of_a_laser():
     tables = tables_of("ramp")
     s = tables.settings
     laser = tables.fabric.netlist().position["laser"]
-    row = np.flatnonzero((s.device == laser) & (s.value >= 0))[:1]
-    assert "light_missing" in rules(changed(tables, settings={"value": (row, (s.value[row] + 1) % 4)}))
+    row = np.flatnonzero((s.kind == laser) & (s.setting >= 0))[:1]
+    assert "light_missing" in rules(changed(tables, settings={"setting": (row, (s.setting[row] + 1) % 4)}))
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -320,7 +321,7 @@ def test_data_that_overlaps():
     d = tables.data
     for sends in (True, False):
         rows = np.flatnonzero(d.sends == sends)
-        key = d.number[rows] * 8 + d.wavelength[rows]
+        key = d.device[rows] * 8 + d.wavelength[rows]
         again = rows[np.flatnonzero(key == key[0])][:2]
         assert len(again) == 2
         assert "data_overlap" in rules(changed(tables, data={"until_s": (again[:1], d.from_s[again[1]] + 1e-9)}))
@@ -377,7 +378,7 @@ def test_an_operation_that_is_another():
     tables = tables_of("terarack")
     d = tables.data
     adds = np.flatnonzero(~d.sends & (d.op == 1))
-    mates = adds[(d.number[adds] // 8 == d.number[adds[0]] // 8) & (d.from_s[adds] == d.from_s[adds[0]])]
+    mates = adds[(d.device[adds] // 8 == d.device[adds[0]] // 8) & (d.from_s[adds] == d.from_s[adds[0]])]
     assert rules(changed(tables, data={"op": (mates, 0)})) == {"data_wrong", "op_differs", "ready_wrong"}
 
 
@@ -406,15 +407,15 @@ def test_data_that_is_overwritten_while_it_leaves():
 def test_rules_of_times():
     """Slots, the total, two changes at once, a second setting of what is set once."""
     ramp, oddl, terarack = tables_of("ramp"), tables_of("oddl"), tables_of("terarack")
-    assert rules(changed(ramp, settings={"slot": (slice(0, 1), 7_000)})) == {"off_slot"}
+    assert rules(changed(ramp, settings={"step": (slice(0, 1), 7_000)})) == {"off_slot"}
     assert rules(dataclasses.replace(ramp, total_s=ramp.total_s / 2)) == {"total_too_small"}
     s = oddl.settings
     once = [p for p, group in enumerate(oddl.fabric.netlist().groups) if group.once_per_job]
-    row = np.flatnonzero(np.isin(s.device, once))[:1]
-    assert "set_again" in rules(changed(oddl, settings={"from_s": (row, 1e-6)}))
+    row = np.flatnonzero(np.isin(s.kind, once))[:1]
+    assert "set_again" in rules(changed(oddl, settings={"begin_s": (row, 1e-6)}))
     s = terarack.settings
-    both = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, s.take([0]))])
-    both.value[-1] = 1 - both.value[0]
+    both = DeviceTable.joined([s, s.take([0])])
+    both.setting[-1] = 1 - both.setting[0]
     assert "setting_clash" in rules(dataclasses.replace(terarack, settings=both))
 
 
@@ -422,9 +423,9 @@ def test_settings_that_change_nothing_are_counted():
     """They are harmless."""
     tables = tables_of("terarack")
     s = tables.settings
-    again = SettingRows.joined([tuple(getattr(rows, name) for name in s.KINDS) for rows in (s, s.take([0]))])
-    again.from_s[-1] = tables.total_s
-    again.value[-1] = s.value[(s.device == s.device[0]) & (s.number == s.number[0]) & (s.index == s.index[0])][-1]
+    again = DeviceTable.joined([s, s.take([0])])
+    again.begin_s[-1] = tables.total_s
+    again.setting[-1] = s.setting[(s.kind == s.kind[0]) & (s.device == s.device[0]) & (s.index == s.index[0])][-1]
     verdict = check_tables(dataclasses.replace(tables, settings=again))
     assert verdict.ok
     assert "1 row of settings change nothing" in verdict.notes
@@ -433,19 +434,19 @@ def test_settings_that_change_nothing_are_counted():
 @pytest.mark.parametrize(
     ("table", "column", "value", "message"),
     [
-        ("settings", "number", 1 << 20, "does not exist; laser has 0 to 31"),
-        ("settings", "number", -1, "does not exist"),
-        ("settings", "value", 99, "value=99; laser has -1 to 3"),
+        ("settings", "device", 1 << 20, "does not exist; laser has 0 to 31"),
+        ("settings", "device", -1, "does not exist"),
+        ("settings", "setting", 99, "value=99; laser has -1 to 3"),
         ("settings", "index", 1, "index=1; laser has 0 to 0"),
-        ("settings", "from_s", np.nan, "from_s=nan is no time"),
-        ("settings", "device", 1, "modulator has no states"),
+        ("settings", "begin_s", np.nan, "from_s=nan is no time"),
+        ("settings", "kind", 1, "modulator has no states"),
         ("data", "until_s", -1.0, "until_s=-1.0 is no time"),
-        ("data", "number", 1 << 40, "does not exist"),
+        ("data", "device", 1 << 40, "does not exist"),
         ("data", "wavelength", 4, "wavelength=4 is none of 0 to 3"),
         ("data", "chunk_n", 1 << 40, "is none of 1 to"),
         ("data", "share", 5, "has a share beyond its shares"),
         ("data", "op", 2, "op=2 is none of the operations of all_reduce"),
-        ("data", "device", 0, "laser sends, but in ramp only modulator does"),
+        ("data", "kind", 0, "laser sends, but in ramp only modulator does"),
     ],
 )
 def test_rows_of_what_the_machine_does_not_have(table, column, value, message):
@@ -459,7 +460,7 @@ def test_a_part_of_the_tables_is_not_judged():
     """Light needs all devices."""
     plan = opticcl.compile("oddl:shape=2x4", "all_reduce", "1 KB")
     part = TableMaker(plan, part=TablePart(nodes=(3,))).tables()
-    assert {int(n) // 2 for n in part.data.number[part.data.sends]} == {3}
+    assert {int(n) // 2 for n in part.data.device[part.data.sends]} == {3}
     with pytest.raises(ParameterError, match="a part of the devices"):
         check_tables(part)
     alone = TableMaker(plan, part=TablePart(devices=("laser",))).tables()
@@ -470,4 +471,4 @@ def test_a_part_of_the_tables_is_not_judged():
 def test_empty_tables_carry_nothing():
     """And the collective is wrong."""
     tables = tables_of("sipac")
-    assert rules(dataclasses.replace(tables, settings=SettingRows.empty(), data=DataRows.empty())) == {"data_wrong"}
+    assert rules(dataclasses.replace(tables, settings=DeviceTable.empty(), data=DataRows.empty())) == {"data_wrong"}

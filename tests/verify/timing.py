@@ -152,7 +152,7 @@ class _Scheduler:
             (ControlTimes, self.control), (StepRuns, self.runs),
         ]  # fmt: skip
         made = [
-            kind.of(**dict(zip(kind.KINDS, zip(*rows, strict=True), strict=True))) if rows else kind.empty()
+            kind.of(**dict(zip(kind.stored(), zip(*rows, strict=True), strict=True))) if rows else kind.empty()
             for kind, rows in tables
         ]
         circuits, data, devices, control, runs = made

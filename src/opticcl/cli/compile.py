@@ -87,10 +87,10 @@ def run(request: CompileRequest) -> Result:
             return _steps(plan)
         rows = _instructions(plan, of_nodes, assumed)
         return ComposedResult(lambda: rows, lambda: [str(plan), instructions_table(rows)])
-    from opticcl.plans.tables import TableMaker, wanted_part
+    from opticcl.plans.tables import TableMaker, TablePart
     from opticcl.report.device_times import device_times, device_times_figure, write_device_trace
 
-    maker = TableMaker(plan, assumed, wanted_part(of_nodes, request.device))
+    maker = TableMaker(plan, assumed, TablePart(of_nodes, request.device or None))
     for folder in folders:
         settings, data = maker.write(folder, progress)
         outputs.lines.append(f"tables: {folder}, {settings:,} settings, {data:,} rows of data")

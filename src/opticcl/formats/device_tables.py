@@ -6,7 +6,6 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import CircuitPlan, Op
@@ -38,8 +37,8 @@ def instructions_of_node(
     for step in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(step)
         for number, circuits in enumerate(plan.rounds(step)):
-            times = None if programme is None else _times(programme, step, number, circuits.transfer >= 0)
-            circuits = circuits.carrying()
+            carries = circuits.transfer >= 0
+            circuits = circuits.take(carries)
             wavelengths = np.bincount(circuits.transfer, circuits.wavelength_n, minlength=len(transfers))
             for row in np.flatnonzero((circuits.src == node) | (circuits.dst == node)):
                 t = int(circuits.transfer[row])
@@ -72,30 +71,13 @@ def instructions_of_node(
                 if fabric.slot_s:
                     payload = fabric.slot_payload_bytes * n
                     entry |= {"first_slot": 0, "slots": ceil(carried / payload - 1e-9)}
-                if times is not None:
-                    entry |= {"from_s": float(times[0][row]), "end_s": float(times[1][row])}
+                if programme is not None:
+                    rows, later_s = programme.rows_of_round(step, number)
+                    times = programme.circuits.take(rows).take(carries)
+                    entry |= {"from_s": float(times.start_s[row] + later_s), "end_s": float(times.end_s[row] + later_s)}
                     if fabric.slot_s:
                         entry["first_slot"] = round(entry["from_s"] / fabric.slot_s)
                 found.append(entry)
                 if len(found) >= max_rows:
                     return found
     return found
-
-
-def _times(
-    programme: Programme, step: int, number: int, carries: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Start and end of the circuits of a round that carry data, in steps that a programme may store once [s].
-
-    Args:
-        programme: of the plan.
-        step: of the round.
-        number: of the round in its step.
-        carries: which circuits of the round carry data.
-    """
-    runs, c = programme.runs, programme.circuits
-    run = int(np.searchsorted(runs.first, step, "right")) - 1
-    lo, hi = np.searchsorted(c.step, [runs.first[run], runs.first[run] + 1])
-    first, last = lo + np.searchsorted(c.round[lo:hi], [number, number + 1])
-    shift_s = (step - runs.first[run]) * runs.period_s[run]
-    return c.start_s[first:last][carries] + shift_s, c.end_s[first:last][carries] + shift_s

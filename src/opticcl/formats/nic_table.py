@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,8 @@ from opticcl.errors import OutputError, PlanFileError
 from opticcl.files import write_whole
 from opticcl.ir import IntArray, Op
 from opticcl.ir.netlist import Netlist
-from opticcl.ir.tables import DataRows, SettingRows
+from opticcl.ir.programme import DeviceTable
+from opticcl.ir.tables import Tables
 
 __all__ = ["HEADER_BYTES", "ROW", "NicShape", "NicTable", "nic_rows", "read_nic_table", "write_nic_table"]
 
@@ -87,60 +87,56 @@ class NicTable:
         return found
 
 
-def nic_rows(shape: NicShape, netlist: Netlist, settings: Iterable[SettingRows], data: Iterable[DataRows]) -> NicTable:
+def nic_rows(shape: NicShape, netlist: Netlist, tables: Tables) -> NicTable:
     """The tables of all nodes from their device tables.
 
     Args:
         shape: of the machine.
         netlist: that has the devices.
-        settings: rows in the order of time.
-        data: likewise; rows that begin together may be in several parts.
+        tables: whose settings are in the order of time.
     Raises: OutputError: more groups than a row has bits for gates.
     """
     if shape.groups > MOST_GROUPS:
         raise OutputError(f"nic.bin: {shape.groups} groups; a row has gates of up to {MOST_GROUPS}")
-    gates = {netlist.position[name]: name for name in ("tx_gate", "rx_gate")}
-    opened = {name: np.zeros((shape.nodes * shape.groups, shape.groups), bool) for name in gates.values()}
-    changes = iter(settings)
-    waiting = next(changes, None)
-    planes = shape.transceivers // shape.groups
-    weights = np.uint64(1) << np.arange(shape.groups, dtype=np.uint64)
-    nodes, parts = [], []
-    for rows in data:
-        for at in _beginnings(rows.from_s):
-            part = rows.take(at)
-            begin_s = float(part.from_s[0])
-            while waiting is not None and float(waiting.from_s[0]) <= begin_s + 1e-6 * shape.slot_s:
-                for position, name in gates.items():
-                    mine = waiting.device == position
-                    opened[name].reshape(-1)[waiting.number[mine]] = waiting.value[mine] == 1
-                waiting = next(changes, None)
-            node, transceiver = np.divmod(part.number, shape.transceivers)
-            group = node * shape.groups + transceiver // planes
-            made = np.zeros(len(part), ROW)
-            made["slot"] = np.rint(part.from_s / shape.slot_s)
-            made["slots"] = np.ceil((part.until_s - part.from_s) / shape.slot_s - 1e-6)
-            made["action"], made["op"] = np.where(part.sends, SEND, RECEIVE), part.op
-            made["transceiver"], made["wavelength"] = transceiver, part.wavelength
-            for name, sends in (("tx_gate", True), ("rx_gate", False)):
-                own = part.sends == sends
-                made["gates"][own] = (opened[name][group[own]] * weights).sum(axis=1, dtype=np.uint64)
-            made["chunk_lo"], made["chunk_n"] = part.chunk_lo, part.chunk_n
-            nodes.append(node)
-            parts.append(made)
-    node = np.concatenate([np.zeros(0, np.int64), *nodes])
-    rows_made = np.concatenate([np.zeros(0, ROW), *parts])
-    order = np.lexsort((rows_made["transceiver"], rows_made["action"], rows_made["slot"], node))
+    d = tables.data
+    node, transceiver = np.divmod(d.device, shape.transceivers)
+    rows = np.zeros(len(d), ROW)
+    rows["slot"] = np.rint(d.from_s / shape.slot_s)
+    rows["slots"] = np.ceil((d.until_s - d.from_s) / shape.slot_s - 1e-6)
+    rows["action"], rows["op"] = np.where(d.sends, SEND, RECEIVE), d.op
+    rows["transceiver"], rows["wavelength"] = transceiver, d.wavelength
+    rows["chunk_lo"], rows["chunk_n"] = d.chunk_lo, d.chunk_n
+    group = node * shape.groups + transceiver // (shape.transceivers // shape.groups)
+    for gate, own in (("tx_gate", d.sends), ("rx_gate", ~d.sends)):
+        gates = tables.settings.take(tables.settings.kind == netlist.position[gate])
+        rows["gates"][own] = _open_gates(shape, gates, group[own], d.from_s[own] + 1e-6 * shape.slot_s)
+    order = np.lexsort((rows["transceiver"], rows["action"], rows["slot"], node))
     first = np.searchsorted(node[order], np.arange(shape.nodes + 1))
-    last = int((rows_made["slot"].astype(np.int64) + rows_made["slots"]).max(initial=0))
-    return NicTable(shape, last, first, rows_made[order])
+    last = int((rows["slot"].astype(np.int64) + rows["slots"]).max(initial=0))
+    return NicTable(shape, last, first, rows[order])
 
 
-def _beginnings(from_s: np.ndarray) -> Iterable[IntArray]:
-    """Rows that begin together, in the order of time."""
-    order = np.argsort(from_s, kind="stable")
-    new = np.flatnonzero(np.r_[True, np.diff(from_s[order]) > 0]) if len(order) else np.zeros(0, np.int64)
-    return [one for one in np.split(order, new[1:]) if len(one)]
+def _open_gates(shape: NicShape, gates: DeviceTable, group: IntArray, time_s: np.ndarray) -> np.ndarray:
+    """Gates that are open at a time, as bits, uint64 (n,).
+
+    Args:
+        shape: of the machine.
+        gates: changes of gates, in the order of time.
+        group: of gates, int64 (n,).
+        time_s: float64 (n,) [s].
+    """
+    found = np.zeros(len(group), np.uint64)
+    moments = np.unique(gates.begin_s)
+    key = gates.device * (len(moments) + 1) + np.searchsorted(moments, gates.begin_s) + 1
+    order = np.argsort(key, kind="stable")
+    upto = np.searchsorted(moments, time_s, "right")
+    for bit in range(shape.groups if len(gates) else 0):
+        device = group * shape.groups + bit
+        at = np.searchsorted(key[order], device * (len(moments) + 1) + upto, "right") - 1
+        last = order[np.maximum(at, 0)]
+        is_open = (at >= 0) & (gates.device[last] == device) & (gates.setting[last] == 1)
+        found |= is_open.astype(np.uint64) << np.uint64(bit)
+    return found
 
 
 def write_nic_table(path: Path | str, table: NicTable) -> None:

@@ -39,7 +39,7 @@ def write_folder(path: Path, tables: Mapping[str, Any], header: bytes) -> None:
     with write_whole_folder(path, (HEADER, *(f"{name}.csv" for name in tables))) as folder:
         (folder / HEADER).write_bytes(header + b"\n")
         for name, table in tables.items():
-            frame = pl.DataFrame({column: getattr(table, column) for column in table.KINDS})
+            frame = pl.DataFrame(table.as_stored())
             with (folder / f"{name}.csv").open("wb") as file:
                 frame.with_columns(pl.col(pl.Float64).fill_nan(None)).write_csv(file)
 
@@ -65,9 +65,11 @@ def read_folder(
         file = path / f"{name}.csv"
         first, _, _ = _bytes_of(file, most_bytes, 1 << 12).partition(b"\n")
         found = printable(first.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").strip())
-        if found != ",".join(kind.KINDS):
-            raise PlanFileError(f"{file}: its first line is {found[:200]!r}, not {','.join(kind.KINDS)!r}")
-        schema = {column: pl.Float64() if dtype is np.float64 else pl.Int64() for column, dtype in kind.KINDS.items()}
+        if found != ",".join(kind.stored()):
+            raise PlanFileError(f"{file}: its first line is {found[:200]!r}, not {','.join(kind.stored())!r}")
+        schema = {
+            column: pl.Float64() if dtype is np.float64 else pl.Int64() for column, dtype in kind.stored().items()
+        }
         try:
             frame = pl.read_csv(source_of(file), schema=schema, n_rows=left + 1)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

@@ -142,7 +142,7 @@ def _write_parquet(file: IO[bytes], tables: dict[str, Tables], header: bytes) ->
     import polars as pl
 
     frames = [
-        pl.DataFrame({"table": pl.Series([name] * len(table), dtype=pl.String), **_columns(table)})
+        pl.DataFrame({"table": pl.Series([name] * len(table), dtype=pl.String), **table.as_stored()})
         for name, table in tables.items()
     ]
     whole = pl.concat(frames, how="diagonal")
@@ -153,10 +153,6 @@ def _write_json(file: IO[bytes], tables: dict[str, Tables], header: bytes) -> No
     file.write(b'{"header": ' + header + b',\n"tables": ')
     plain = {name: table.record() for name, table in tables.items()}
     file.write(json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"}\n")
-
-
-def _columns(table: Tables) -> dict[str, Any]:
-    return {name: getattr(table, name) for name in table.KINDS}
 
 
 # --- from a file ------------------------------------------------------------------------------------------------------
@@ -225,7 +221,7 @@ def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]
         if count > MOST_ROWS:
             raise PlanFileError(f"{path}: {count:,} rows are more than {MOST_ROWS:,}")
         schema = rows.collect_schema()
-        known = [name for kind in TABLES.values() for name in kind.KINDS]
+        known = [name for kind in TABLES.values() for name in kind.stored()]
         missing = [name for name in ("table", *known) if name not in schema]
         if missing:
             raise PlanFileError(f"{path}: column {missing[0]!r} is missing")
@@ -235,7 +231,7 @@ def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]
             given = printable(str(names[int(odd[0])]))
             raise PlanFileError(f"{path}: row {odd[0]}: table={given!r} is none of {', '.join(TABLES)}")
         return text, {
-            name: rows.filter(pl.col("table").cast(pl.String) == name).select(list(kind.KINDS)).collect()
+            name: rows.filter(pl.col("table").cast(pl.String) == name).select(list(kind.stored())).collect()
             for name, kind in TABLES.items()
         }
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -256,12 +252,12 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
     frames = {}
     for table, kind in TABLES.items():
         columns = whole["tables"].get(table)
-        if not isinstance(columns, dict) or set(columns) != set(kind.KINDS):
-            raise PlanFileError(f"{path}: table {table!r} must have the columns {', '.join(kind.KINDS)}")
+        if not isinstance(columns, dict) or set(columns) != set(kind.stored()):
+            raise PlanFileError(f"{path}: table {table!r} must have the columns {', '.join(kind.stored())}")
         try:
             frames[table] = pl.DataFrame(
                 cells_as_series(name, columns[name], "number" if dtype is np.float64 else "whole")
-                for name, dtype in kind.KINDS.items()
+                for name, dtype in kind.stored().items()
             )
         except (pl.exceptions.PolarsError, ValueError) as error:  # of one length, polars says
             raise PlanFileError(f"{path}: table {table!r}: {first_line(error)}") from None
@@ -272,7 +268,7 @@ def _table(frame: polars.DataFrame, kind: Any, name: str, path: Path) -> Any:
     """A table from its columns; idle circuits have no end."""
     return kind.of(**{
         column: numbers_of(frame[column], dtype, path, name, endless=(name, column) == ("circuits", "end_s"))
-        for column, dtype in kind.KINDS.items()
+        for column, dtype in kind.stored().items()
     })  # fmt: skip
 
 

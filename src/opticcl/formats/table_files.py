@@ -5,9 +5,9 @@ Rows are written batch after batch, so that a table of any length takes little m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -22,12 +22,13 @@ from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
 from opticcl.ir.netlist import Netlist
-from opticcl.ir.tables import DataRows, SettingRows, Tables
+from opticcl.ir.programme import DeviceTable
+from opticcl.ir.tables import DataRows, Tables
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["MOST_ROWS", "DeviceHeader", "TablesHeader", "TablesToWrite", "read_tables", "tables_header", "write_tables"]
+__all__ = ["MOST_ROWS", "DeviceHeader", "TablesHeader", "read_tables", "tables_header", "write_tables"]
 
 FORMAT, VERSION = "opticcl-tables", 2  # 1: without column step and without assumptions
 HEADER, SETTINGS, DATA, NIC = "devices.json", "settings.parquet", "data.parquet", "nic.bin"
@@ -38,6 +39,15 @@ BATCH = 1 << 17
 """Rows that are written together [count]."""
 ACTIONS = ("send", "receive")
 OPS = tuple(op.name.lower() for op in Op)
+KINDS: dict[str, Any] = {SETTINGS: DeviceTable, DATA: DataRows}
+COLUMNS = {
+    SETTINGS: {
+        "begin_s": "from_s", "done_s": "from_s", "step": "slot", "kind": "device", "device": "number", "index": "index",
+        "setting": "value",
+    },
+    DATA: {name: {"kind": "device", "device": "number", "sends": "action"}.get(name, name) for name in DataRows.KINDS},
+}  # fmt: skip
+"""Column of each file for each column of `DeviceTable` and `DataRows`."""
 
 
 class DeviceHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -101,23 +111,6 @@ class TablesHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     assumptions: dict[str, str | float] | None = None
 
 
-class TablesToWrite(NamedTuple):
-    """Tables whose rows are made as they are written.
-
-    Args:
-        header: without counts of rows.
-        netlist: that has the devices.
-        settings, data: rows in the order of time.
-        nic: -> tables for network interfaces, which are written as nic.bin; None: none.
-    """
-
-    header: TablesHeader
-    netlist: Netlist
-    settings: Iterator[SettingRows]
-    data: Iterator[DataRows]
-    nic: Callable[[], NicTable] | None = None
-
-
 def tables_header(
     plan: CircuitPlan,
     size_bytes: int,
@@ -126,6 +119,8 @@ def tables_header(
     warm: bool,
     devices: Sequence[DeviceHeader],
     assumptions: Mapping[str, str | float],
+    nodes: Collection[int] | None,
+    only: Collection[str] | None,
 ) -> TablesHeader:
     """The header of the tables of a plan.
 
@@ -137,47 +132,61 @@ def tables_header(
         warm: whether the settings of time 0 stand.
         devices: all groups.
         assumptions: of latency and sums, by name.
+        nodes, only: as of `TablesHeader`.
     """
     about = msgspec.structs.replace(header_of(plan, size_bytes, algorithm), steps=None, version=1)
     initial = "warm" if warm else "cold"
     return TablesHeader(
         FORMAT, VERSION, program_version(), about, total_s, plan.fabric.slot_s, initial, 0, 0, list(devices),
-        assumptions=dict(assumptions),
+        None if nodes is None else list(nodes), None if only is None else list(only), dict(assumptions),
     )  # fmt: skip
 
 
 # --- to a directory ---------------------------------------------------------------------------------------------------
 
 
-def write_tables(path: Path | str, tables: TablesToWrite) -> tuple[int, int]:
-    """Write a directory of tables, whole or not at all.
+def write_tables(
+    path: Path | str,
+    header: TablesHeader,
+    netlist: Netlist,
+    settings: Iterator[DeviceTable],
+    data: Iterator[DataRows],
+    nic: Callable[[], NicTable] | None = None,
+) -> tuple[int, int]:
+    """Write a directory of tables, whole or not at all; rows are made as they are written.
 
     Args:
         path: a new or empty directory.
-        tables: rows and header.
+        header: without counts of rows.
+        netlist: that has the devices.
+        settings, data: rows in the order of time.
+        nic: -> tables for network interfaces, which are written as nic.bin; None: none.
     Returns: rows of settings and of data.
     Raises: OutputError: not writable, or not empty.
     """
-    names = [group.name for group in tables.netlist.groups]
     with write_whole_folder(Path(path), ()) as folder:
-        settings = _sink(
-            folder / SETTINGS, (_setting_frame(rows, names) for rows in tables.settings), _setting_schema(names)
-        )
-        data = _sink(folder / DATA, (_data_frame(rows, names) for rows in tables.data), _data_schema(names))
-        if tables.nic is not None:
-            write_nic_table(folder / NIC, tables.nic())
-        header = msgspec.structs.replace(tables.header, settings=settings, data=data)
+        count = _sink(folder / SETTINGS, settings, netlist), _sink(folder / DATA, data, netlist)
+        if nic is not None:
+            write_nic_table(folder / NIC, nic())
         with write_whole(folder / HEADER) as file:
+            header = msgspec.structs.replace(header, settings=count[0], data=count[1])
             file.write(msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n")
-    return settings, data
+    return count
 
 
-def _sink(path: Path, frames: Iterator[polars.DataFrame], schema: polars.Schema) -> int:
-    """Write frames as one Parquet file, batch after batch; returns the number of rows."""
+def _sink(path: Path, parts: Iterator[DeviceTable] | Iterator[DataRows], netlist: Netlist) -> int:
+    """Write rows as one Parquet file, batch after batch; returns their number.
+
+    Args:
+        path: of the file.
+        parts: rows.
+        netlist: that has the devices.
+    """
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    count = 0
+    words, count = _words(netlist), 0
+    schema = _frame(KINDS[path.name].empty(), COLUMNS[path.name], words).schema
     failed: list[Exception] = []
 
     def source(
@@ -185,76 +194,58 @@ def _sink(path: Path, frames: Iterator[polars.DataFrame], schema: polars.Schema)
     ) -> Iterator[polars.DataFrame]:
         nonlocal count
         try:
-            for frame in _batches(frames, schema):
-                count += len(frame)
+            for rows in _batches(parts, KINDS[path.name]):
+                count += len(rows)
+                frame = _frame(rows, COLUMNS[path.name], words)
                 yield frame if with_columns is None else frame.select(with_columns)
         except OpticclError as error:  # the engine would wrap it
             failed.append(error)
             raise
 
-    rows = register_io_source(io_source=source, schema=schema)
+    scanned = register_io_source(io_source=source, schema=schema)
     try:
         with path.open("wb") as file:
-            rows.sink_parquet(file, compression="zstd", row_group_size=1 << 20, maintain_order=True)
+            scanned.sink_parquet(file, compression="zstd", row_group_size=1 << 20, maintain_order=True)
     except (pl.exceptions.PolarsError, OpticclError) as error:
         raise failed[0] if failed else error from None
     return count
 
 
-def _batches(frames: Iterator[polars.DataFrame], schema: polars.Schema) -> Iterator[polars.DataFrame]:
-    import polars as pl
-
-    kept: list[polars.DataFrame] = []
+def _batches(parts: Iterator[Any], kind: Any) -> Iterator[Any]:
+    """Rows in tables of about `BATCH`; one at least."""
+    kept: list[Any] = []
     rows = 0
-    for frame in frames:
-        kept.append(frame)
-        rows += len(frame)
+    for part in parts:
+        kept.append(part)
+        rows += len(part)
         if rows >= BATCH:
-            yield pl.concat(kept)
+            yield kind.joined(kept)
             kept, rows = [], 0
-    yield pl.concat(kept) if kept else pl.DataFrame(schema=schema)
+    yield kind.joined(kept)
 
 
-def _setting_schema(names: Sequence[str]) -> polars.Schema:
+def _words(netlist: Netlist) -> dict[str, Sequence[str]]:
+    """Words of columns that hold some."""
+    return {"device": [group.name for group in netlist.groups], "action": ACTIONS, "op": OPS}
+
+
+def _frame(rows: Any, columns: Mapping[str, str], words: Mapping[str, Sequence[str]]) -> polars.DataFrame:
+    """Rows as a file has them.
+
+    Args:
+        rows: settings or data.
+        columns: column of the file for each of theirs.
+        words: of columns that hold some.
+    """
     import polars as pl
 
-    whole = dict.fromkeys(("number", "index", "value"), pl.Int64())
-    return pl.Schema({"from_s": pl.Float64(), "slot": pl.Int64(), "device": pl.Enum(names), **whole})
-
-
-def _data_schema(names: Sequence[str]) -> polars.Schema:
-    import polars as pl
-
-    times: dict[str, pl.DataType] = dict.fromkeys(("from_s", "until_s", "ready_s"), pl.Float64())
-    times |= {"step": pl.Int64()}
-    whole = dict.fromkeys(("chunk_lo", "chunk_n", "parts", "share", "shares"), pl.Int64())
-    place = {"device": pl.Enum(names), "number": pl.Int64(), "wavelength": pl.Int64()}
-    return pl.Schema({**times, **place, "action": pl.Enum(ACTIONS), "op": pl.Enum(OPS), **whole})
-
-
-def _setting_frame(rows: SettingRows, names: Sequence[str]) -> polars.DataFrame:
-    import polars as pl
-
-    columns = {name: getattr(rows, name) for name in SettingRows.KINDS}
-    return pl.DataFrame({**columns, "device": _words(rows.device, names)}, schema=_setting_schema(names))
-
-
-def _data_frame(rows: DataRows, names: Sequence[str]) -> polars.DataFrame:
-    import polars as pl
-
-    columns = {name: getattr(rows, name) for name in DataRows.KINDS if name != "sends"}
-    words = {
-        "device": _words(rows.device, names),
-        "action": _words(np.where(rows.sends, 0, 1), ACTIONS),
-        "op": _words(rows.op, OPS),
-    }
-    return pl.DataFrame({**columns, **words}).select(_data_schema(names).names())
-
-
-def _words(numbers: Any, names: Sequence[str]) -> polars.Series:
-    import polars as pl
-
-    return pl.Series(names, dtype=pl.Enum(names)).gather(np.asarray(numbers, np.uint32))
+    cells: dict[str, Any] = {}
+    for own, name in columns.items():
+        cells[name] = getattr(rows, own)
+        if name in words:
+            numbers = (~rows.sends if name == "action" else cells[name]).astype(np.uint32)
+            cells[name] = pl.Series(words[name], dtype=pl.Enum(words[name])).gather(numbers)
+    return pl.DataFrame(cells)
 
 
 # --- from a directory -------------------------------------------------------------------------------------------------
@@ -270,8 +261,9 @@ def read_tables(path: Path | str) -> Tables:
     if not path.is_dir():
         raise PlanFileError(f"{path}: is no directory of tables; it has {HEADER}, {SETTINGS}, {DATA}")
     header = _header(path / HEADER)
-    expected = ((SETTINGS, header.settings, _setting_schema(())), (DATA, header.data, _data_schema(())))
-    frames = {name: _frame(path / name, count, known) for name, count, known in expected}
+    frames = {name: _scanned(path / name, count) for name, count in ((SETTINGS, header.settings), (DATA, header.data))}
+    if header.version == 1:
+        frames[DATA] = frames[DATA].with_columns(step=-1)
     where = str(path / HEADER)
     about = msgspec.structs.replace(header.plan, runs=[], symmetries=[], steps=None, num_steps=0)
     check_claims(about, len(frames[DATA]), where)
@@ -283,18 +275,7 @@ def read_tables(path: Path | str) -> Tables:
     if netlist is None:
         raise PlanFileError(f"{where}: {fabric.name} has no netlist, so no devices")
     _check_devices(header, netlist, where)
-    names = [group.name for group in netlist.groups]
-    s, d = (_Cells(frames[name], path / name) for name in (SETTINGS, DATA))
-    numbers = {name: s.numbers(name, kind) for name, kind in SettingRows.KINDS.items() if name != "device"}
-    settings = SettingRows.of(device=s.words("device", names), **numbers)
-    words = {
-        "device": d.words("device", names), "sends": d.words("action", ACTIONS) == 0, "op": d.words("op", OPS)
-    }  # fmt: skip
-    if header.version == 1:
-        words["step"] = np.full(len(frames[DATA]), -1)
-    data = DataRows.of(
-        **words, **{name: d.numbers(name, kind) for name, kind in DataRows.KINDS.items() if name not in words}
-    )
+    settings, data = (_rows(frame, KINDS[name], _words(netlist), path / name) for name, frame in frames.items())
     if not (np.isfinite(header.total_s) and header.total_s >= 0):
         raise PlanFileError(f"{where}: total_s={header.total_s} is no time")
     whole = header.nodes is None and header.only is None
@@ -326,7 +307,7 @@ def _header(path: Path) -> TablesHeader:
 
 
 @panics_unprinted()
-def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
+def _scanned(path: Path, count: int) -> polars.DataFrame:
     """A table with as many rows as the header says; columns that are not known are not read."""
     import polars as pl
 
@@ -337,7 +318,7 @@ def _frame(path: Path, count: int, known: polars.Schema) -> polars.DataFrame:
         found = int(rows.select(pl.len()).collect().item())
         if found != count:
             raise PlanFileError(f"{path}: has {found:,} rows, and {HEADER} says {count:,}")
-        return rows.select([name for name in rows.collect_schema() if name in known]).collect()
+        return rows.select([name for name in rows.collect_schema() if name in COLUMNS[path.name].values()]).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise PlanFileError(f"{path}: cannot be read as a table: {first_line(error)}") from None
 
@@ -357,43 +338,44 @@ def _check_devices(header: TablesHeader, netlist: Netlist, where: str) -> None:
             )
 
 
-class _Cells:
-    """Columns of a frame.
+def _rows(frame: polars.DataFrame, kind: Any, words: Mapping[str, Sequence[str]], path: Path) -> Any:
+    """Rows of a file.
 
     Args:
         frame: as it was read.
-        path: of the file, for messages.
+        kind: `DeviceTable` or `DataRows`.
+        words: of columns that hold some.
+        path: of the file.
+    Raises: PlanFileError: a column is missing or of another type, or a cell is empty or out of range.
     """
+    columns: dict[str, np.ndarray] = {}
+    for own, name in COLUMNS[path.name].items():
+        if name not in frame.columns:
+            raise PlanFileError(f"{path}: column {name!r} is missing")
+        if name in words:
+            columns[own] = _positions(frame[name], words[name], path)
+        else:
+            columns[own] = numbers_of(frame[name], kind.KINDS[own], path)
+    if kind is DataRows:
+        columns["sends"] = columns["sends"] == 0
+    return kind.of(**columns)
 
-    def __init__(self, frame: polars.DataFrame, path: Path) -> None:
-        self.frame, self.path = frame, path
 
-    def _column(self, name: str) -> polars.Series:
-        if name not in self.frame.columns:
-            raise PlanFileError(f"{self.path}: column {name!r} is missing")
-        cells = self.frame[name]
-        empty = cells.is_null().arg_true()
-        if len(empty):
-            raise PlanFileError(f"{self.path}: row {empty[0]}: {name} is empty")
-        return cells
+def _positions(cells: polars.Series, known: Sequence[str], path: Path) -> np.ndarray:
+    """Positions of words among those that are known, int64 (rows,)."""
+    import polars as pl
 
-    def words(self, name: str, known: Sequence[str]) -> np.ndarray:
-        """Positions of words among those that are known, int64 (rows,)."""
-        import polars as pl
-
-        cells = self._column(name)
-        if not isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
-            raise PlanFileError(f"{self.path}: column {name!r} holds {cells.dtype}, not words")
-        text = cells.cast(pl.String)
-        odd = (~text.is_in(list(known))).arg_true()
-        if len(odd):
-            given = printable(str(text[int(odd[0])])[:80])
-            raise PlanFileError(f"{self.path}: row {odd[0]}: {name}={given!r} is none of {', '.join(known)}")
-        return text.cast(pl.Enum(list(known))).to_physical().to_numpy().astype(np.int64)
-
-    def numbers(self, name: str, kind: type) -> np.ndarray:
-        """Times or whole numbers."""
-        return numbers_of(self._column(name), kind, self.path)
+    name, empty = cells.name, cells.is_null().arg_true()
+    if len(empty):
+        raise PlanFileError(f"{path}: row {empty[0]}: {name} is empty")
+    if not isinstance(cells.dtype, (pl.String, pl.Categorical, pl.Enum)):
+        raise PlanFileError(f"{path}: column {name!r} holds {cells.dtype}, not words")
+    text = cells.cast(pl.String)
+    odd = (~text.is_in(list(known))).arg_true()
+    if len(odd):
+        given = printable(str(text[int(odd[0])])[:80])
+        raise PlanFileError(f"{path}: row {odd[0]}: {name}={given!r} is none of {', '.join(known)}")
+    return text.cast(pl.Enum(list(known))).to_physical().to_numpy().astype(np.int64)
 
 
 register_format(

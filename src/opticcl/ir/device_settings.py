@@ -50,7 +50,7 @@ class DeviceSettings:
         if ((kind[1:] == kind[:-1]) & (device[1:] == device[:-1])).any():
             raise ParameterError("configuration: a device is set twice; give one row for each device")
         self.machine, self.links = machine, links
-        self.table = DeviceTable.of(kind=kind, device=device, step=-1, begin_s=0.0, done_s=0.0, setting=setting)
+        self.table = DeviceTable.of(kind=kind, device=device, setting=setting)
 
     @classmethod
     def of_circuits(cls, fabric: Fabric, circuits: Circuits) -> Self:
@@ -71,10 +71,7 @@ class DeviceSettings:
             else:  # circuits of a round take different members
                 first = np.argsort(index, kind="stable")
                 device = index[first] * pool + place_in_group(index[first])
-            parts.append((
-                np.full(len(device), kind), device, np.full(len(device), -1), np.zeros(len(device)), np.zeros(len(device)),
-                setting[first],
-            ))  # fmt: skip
+            parts.append(DeviceTable.of(kind=np.full(len(device), kind), device=device, setting=setting[first]))
         return cls(fabric, DeviceTable.joined(parts), None if fabric.links_set(circuits) is None else circuits)
 
     @classmethod

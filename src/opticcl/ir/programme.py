@@ -7,7 +7,7 @@ step hold the first of them, and step number `first + k` of the run happens `k *
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -23,10 +23,23 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class _Columns:
-    """Columns of equal length."""
+    """Columns of equal length.
+
+    Attributes:
+        KINDS: type of each column.
+        DEFAULTS: values of columns that need not be given.
+        STORED: type of each column in files and records of programmes; empty: as `KINDS`.
+    """
 
     __slots__ = ()
     KINDS: ClassVar[Mapping[str, type]] = {}
+    DEFAULTS: ClassVar[Mapping[str, float]] = {}
+    STORED: ClassVar[Mapping[str, type]] = {}
+
+    @classmethod
+    def stored(cls) -> Mapping[str, type]:
+        """Type of each column in files and records of programmes."""
+        return cls.STORED or cls.KINDS
 
     @classmethod
     def of(cls, **columns: Any) -> Self:
@@ -34,6 +47,7 @@ class _Columns:
 
         Raises: ParameterError: a column is missing or unknown, or lengths differ.
         """
+        columns = {**cls.DEFAULTS, **columns}
         if columns.keys() != cls.KINDS.keys():
             odd = sorted(columns.keys() ^ cls.KINDS.keys())
             raise ParameterError(f"{cls.__name__}: columns are {', '.join(cls.KINDS)}; check {', '.join(odd)}")
@@ -50,12 +64,16 @@ class _Columns:
         return cls(**{name: np.zeros(0, kind) for name, kind in cls.KINDS.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Any, ...]]) -> Self:
-        """Columns of several tables, in the order of the fields, one below the other."""
-        if not parts:
+    def joined(cls, parts: Iterable[Iterable[npt.NDArray[Any]]]) -> Self:
+        """Several tables, or their columns in the order of the fields, one below the other."""
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        if not columns:
             return cls.empty()
-        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         return cls.of(**dict(zip(cls.KINDS, columns, strict=True)))
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        """All columns, in the order of the fields."""
+        return (getattr(self, name) for name in self.KINDS)
 
     def __len__(self) -> int:
         return len(getattr(self, next(iter(self.KINDS))))
@@ -76,9 +94,13 @@ class _Columns:
         """The given rows (indices, slice or mask)."""
         return type(self)(**{name: getattr(self, name)[rows] for name in self.KINDS})
 
+    def as_stored(self) -> dict[str, npt.NDArray[Any]]:
+        """Columns of files, by name."""
+        return {name: getattr(self, name).astype(kind, copy=False) for name, kind in self.stored().items()}
+
     def record(self) -> dict[str, list[Any]]:
         """Columns as lists; times that do not exist are None."""
-        return {name: [None if v != v else v for v in getattr(self, name).tolist()] for name in self.KINDS}
+        return {name: [None if v != v else v for v in column.tolist()] for name, column in self.as_stored().items()}
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -150,14 +172,17 @@ class DataTimes(_Columns):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class DeviceTable(_Columns):
-    """Changes of device settings.
+    """Settings of devices, a row each: what circuits need, what stands, and changes over time.
 
     Args:
-        kind: position in the fabric's `devices`, int32 (n,).
-        device: index x pool + member, int32 (n,).
-        step: first step of the run with which the change is repeated, or -1: it happens once, int32 (n,).
+        kind: position in the fabric's `devices`, or in `Netlist.groups`, int32 (n,).
+        device: of this kind, in pools index x pool + member, int64 (n,).
+        step: first step of the run with which the change is repeated; of the tables of a netlist, the slot that begins then;
+            -1: none, int64 (n,).
         begin_s, done_s: start and end of the change, float64 (n,) [s].
         setting: from then on, int64 (n,).
+        index: wavelength, input or similar within the device, int64 (n,); 0 where it has one setting.
+        owner: circuit that needs the setting, int64 (n,); -1: none.
     """
 
     kind: IntArray
@@ -166,8 +191,15 @@ class DeviceTable(_Columns):
     begin_s: FloatArray
     done_s: FloatArray
     setting: IntArray
+    index: IntArray
+    owner: IntArray
 
     KINDS: ClassVar[Mapping[str, type]] = {
+        "kind": np.int32, "device": np.int64, "step": np.int64, "begin_s": np.float64, "done_s": np.float64,
+        "setting": np.int64, "index": np.int64, "owner": np.int64,
+    }  # fmt: skip
+    DEFAULTS: ClassVar[Mapping[str, float]] = {"step": -1, "begin_s": 0.0, "done_s": 0.0, "index": 0, "owner": -1}
+    STORED: ClassVar[Mapping[str, type]] = {
         "kind": np.int32, "device": np.int32, "step": np.int32, "begin_s": np.float64, "done_s": np.float64,
         "setting": np.int64,
     }  # fmt: skip
@@ -217,6 +249,19 @@ class Programme:
     devices: DeviceTable = field(default_factory=DeviceTable.empty)
     control: ControlTimes = field(default_factory=ControlTimes.empty)
     assumptions: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
+
+    def rows_of_round(self, step: int, number: int) -> tuple[slice, float]:
+        """Rows of `circuits` with a round, and how much later than there it happens, where steps are stored once [s].
+
+        Args:
+            step: of the round.
+            number: of the round in its step.
+        """
+        run = int(np.searchsorted(self.runs.first, step, "right")) - 1
+        first = int(self.runs.first[run])
+        lo, hi = np.searchsorted(self.circuits.step, [first, first + 1])
+        begin, end = lo + np.searchsorted(self.circuits.round[lo:hi], [number, number + 1])
+        return slice(int(begin), int(end)), (step - first) * float(self.runs.period_s[run])
 
     def __repr__(self) -> str:
         from opticcl.units import counted, format_seconds

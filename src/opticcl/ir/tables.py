@@ -16,37 +16,11 @@ import numpy.typing as npt
 from opticcl.ir._common import IntArray
 from opticcl.ir.collective import Collective
 from opticcl.ir.fabric import Fabric
-from opticcl.ir.programme import _Columns
+from opticcl.ir.programme import DeviceTable, _Columns
 
-__all__ = ["DataRows", "SettingRows", "TableVerdict", "TableViolation", "Tables"]
+__all__ = ["DataRows", "TableVerdict", "TableViolation", "Tables"]
 
 FloatArray = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class SettingRows(_Columns):
-    """Changes of devices.
-
-    Args:
-        from_s: the change begins, float64 (n,) [s].
-        slot: slot that begins then, int64 (n,); -1 without slots, and for devices that are set once a job.
-        device: position in `Netlist.groups`, int32 (n,).
-        number: device of the group, int64 (n,).
-        index: wavelength, input or similar within the device, int64 (n,); 0 where it has one state.
-        value: what it is set to, int64 (n,).
-    """
-
-    from_s: FloatArray
-    slot: IntArray
-    device: IntArray
-    number: IntArray
-    index: IntArray
-    value: IntArray
-
-    KINDS: ClassVar[Mapping[str, type]] = {
-        "from_s": np.float64, "slot": np.int64, "device": np.int32, "number": np.int64, "index": np.int64,
-        "value": np.int64,
-    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -57,8 +31,8 @@ class DataRows(_Columns):
         from_s, until_s: first and last bit leave the sender, float64 (n,) [s].
         ready_s: received: stored or added; sent: as `until_s`, float64 (n,) [s].
         step: of the plan, int64 (n,); -1 where it is not known.
-        device: position in `Netlist.groups`, of transmitters or photodiodes, int32 (n,).
-        number: device of the group, int64 (n,).
+        kind: position in `Netlist.groups`, of transmitters or photodiodes, int32 (n,).
+        device: of the group, int64 (n,).
         wavelength: int64 (n,).
         sends: whether the row sends; else it receives, bool (n,).
         op: `Op` of the transfer, uint8 (n,); sent: of one of its receivers.
@@ -70,8 +44,8 @@ class DataRows(_Columns):
     until_s: FloatArray
     ready_s: FloatArray
     step: IntArray
+    kind: IntArray
     device: IntArray
-    number: IntArray
     wavelength: IntArray
     sends: npt.NDArray[np.bool_]
     op: npt.NDArray[np.uint8]
@@ -82,8 +56,8 @@ class DataRows(_Columns):
     shares: IntArray
 
     KINDS: ClassVar[Mapping[str, type]] = {
-        "from_s": np.float64, "until_s": np.float64, "ready_s": np.float64, "step": np.int64, "device": np.int32,
-        "number": np.int64, "wavelength": np.int64, "sends": np.bool_, "op": np.uint8, "chunk_lo": np.int64,
+        "from_s": np.float64, "until_s": np.float64, "ready_s": np.float64, "step": np.int64, "kind": np.int32,
+        "device": np.int64, "wavelength": np.int64, "sends": np.bool_, "op": np.uint8, "chunk_lo": np.int64,
         "chunk_n": np.int64, "parts": np.int64, "share": np.int64, "shares": np.int64,
     }  # fmt: skip
 
@@ -98,7 +72,7 @@ class Tables:
         size_bytes: message of every rank [bytes].
         total_s: last event [s].
         warm: whether the settings of time 0 stand from the start.
-        settings: changes of devices.
+        settings: changes of devices, by groups of the netlist; how long a change lasts, they do not say.
         data: at transmitters and photodiodes.
         whole: whether they are of all nodes and devices.
         assumptions: of latency and sums, by name, which `ready_s` of what is received rests on; None: not known.
@@ -109,7 +83,7 @@ class Tables:
     size_bytes: int
     total_s: float
     warm: bool
-    settings: SettingRows
+    settings: DeviceTable
     data: DataRows
     whole: bool = True
     assumptions: Mapping[str, Any] | None = None

@@ -9,10 +9,10 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir.netlist import ElementGroup, Netlist
+from opticcl.ir.programme import DeviceTable
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import ElementStates
 
-__all__ = ["NO_OWNER", "DeviceChange", "device_change", "places_of", "states_of"]
+__all__ = ["NO_OWNER", "DeviceChange", "device_change", "places_of", "settable", "states_of"]
 
 NO_OWNER = -1
 """Owner of a changed state."""
@@ -37,19 +37,17 @@ class DeviceChange:
     index: int | None
     value: int
 
-    def applied(self, netlist: Netlist, settings: ElementStates) -> ElementStates:
+    def applied(self, netlist: Netlist, settings: DeviceTable) -> DeviceTable:
         """The settings with this state in place of others."""
-        mine = (settings.group == self.group) & (settings.number == self.number)
+        mine = (settings.kind == self.group) & (settings.device == self.number)
         index = np.array([self.index])
         if self.index is None:
             group = netlist.groups[self.group]
             span = netlist.num_wavelengths if group.per_wavelength else 1
             index = np.unique(np.concatenate([settings.index[mine], np.arange(span)]))
-        kept = ~(mine & np.isin(settings.index, index))
-        columns = (settings.group, settings.number, settings.index, settings.value, settings.owner)
-        given = (self.group, self.number, index, self.value, NO_OWNER)
-        new = (np.broadcast_to(np.asarray(column), index.shape) for column in given)
-        return ElementStates.joined([ElementStates(*(column[kept] for column in columns)), ElementStates(*new)])
+        kept = settings.take(~(mine & np.isin(settings.index, index)))
+        new = DeviceTable.of(kind=self.group, device=self.number, index=index, setting=self.value, owner=NO_OWNER)
+        return DeviceTable.joined([kept, new])
 
 
 def device_change(netlist: Netlist, text: str) -> DeviceChange:
@@ -106,3 +104,13 @@ def places_of(netlist: Netlist, group: ElementGroup) -> int:
     if group.kind == "wss":
         return (group.n_in + group.n_out) * netlist.num_wavelengths
     return netlist.num_wavelengths if group.per_wavelength else 1
+
+
+def settable(netlist: Netlist) -> list[int]:
+    """Positions of the groups whose devices a table of settings sets."""
+    data = (netlist.transmitter, netlist.photodiodes.name)
+    return [
+        position
+        for position, group in enumerate(netlist.groups)
+        if KINDS[group.kind].about and "fixed" not in group.parameters and group.name not in data and group.num_devices
+    ]

@@ -21,13 +21,13 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import ElementGroup, Netlist
+from opticcl.ir.programme import DeviceTable
 from opticcl.optics.elements import ABSORBED, ALL, KINDS, InputRows, StateOf, splitting_db
 
 __all__ = [
     "NO_DATA",
     "Arrivals",
     "Clash",
-    "ElementStates",
     "Emulator",
     "LightReport",
     "Listeners",
@@ -42,35 +42,6 @@ FIRST_MARK = 64
 
 DARK, COLLIDED = -1, -2
 """In place of a signal: nothing, or more than one."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ElementStates:
-    """States of devices, as columns of equal length.
-
-    Args:
-        group: position in `Netlist.groups`, int32 (n,).
-        number: device of the group, int64 (n,).
-        index: wavelength, input or similar, int64 (n,); 0 where the device has one state.
-        value: state, int64 (n,).
-        owner: number by which the caller knows what needs the state, int64 (n,).
-    """
-
-    group: IntArray
-    number: IntArray
-    index: IntArray
-    value: IntArray
-    owner: IntArray
-
-    @classmethod
-    def joined(cls, parts: Sequence[ElementStates]) -> ElementStates:
-        """Several tables, one below the other."""
-        names = ("group", "number", "index", "value", "owner")
-        empty = np.zeros(0, np.int64)
-        return cls(*(np.concatenate([empty, *(getattr(part, name) for part in parts)]) for name in names))
-
-    def __len__(self) -> int:
-        return len(self.group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +64,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """ElementStates as devices hold them: the first of several states of one device.
+    """Settings as devices hold them: the first of several states of one device.
 
     Args:
         tables: by group, sorted keys `number * span + index`, values, and the span.
@@ -259,20 +230,17 @@ class Emulator:
             self._devices_of[position] = group.device_of(np.arange(group.count))
         return self._devices_of[position]
 
-    def load(self, settings: ElementStates) -> Loaded:
+    def load(self, settings: DeviceTable) -> Loaded:
         """Load settings.
 
         Raises: ParameterError: a device that the netlist does not have.
         """
-        order = np.lexsort((settings.index, settings.number, settings.group))
-        group, number, index, value, owner = (
-            getattr(settings, name)[order] for name in ("group", "number", "index", "value", "owner")
-        )
+        rows = settings.take(np.lexsort((settings.index, settings.device, settings.kind)))
         tables, clashes = [], []
-        ends = np.searchsorted(group, np.arange(len(self.netlist.groups) + 1))
+        ends = np.searchsorted(rows.kind, np.arange(len(self.netlist.groups) + 1))
         for position, one in enumerate(self.netlist.groups):
-            rows = slice(ends[position], ends[position + 1])
-            numbers, indices, values, owners = number[rows], index[rows], value[rows], owner[rows]
+            own = slice(ends[position], ends[position + 1])
+            numbers, indices, values, owners = rows.device[own], rows.index[own], rows.setting[own], rows.owner[own]
             if not len(numbers):
                 tables.append((numbers, values, 1))
                 continue
@@ -500,7 +468,7 @@ class Emulator:
             shut[ins] = ends if group.n_in == 1 else np.repeat(ends, group.n_in)
         return ahead
 
-    def run(self, settings: ElementStates, listeners: Listeners, *, count: bool = False) -> LightReport:
+    def run(self, settings: DeviceTable, listeners: Listeners, *, count: bool = False) -> LightReport:
         """Load settings, follow light, and compare what arrives with what has to arrive.
 
         Args:

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.programme import DeviceTable
 from opticcl.optics.decibels import ratio_of_db
-from opticcl.optics.emulator import ElementStates, Emulator, Listeners
+from opticcl.optics.emulator import Emulator, Listeners
 
 __all__ = ["LEAKING", "Crosstalk", "crosstalk", "isolation_of"]
 
@@ -66,7 +67,7 @@ def isolation_of(netlist: Netlist, given: Mapping[str, float]) -> dict[str, floa
 
 
 def crosstalk(
-    emulator: Emulator, settings: ElementStates, listeners: Listeners, isolation_db: Mapping[str, float]
+    emulator: Emulator, settings: DeviceTable, listeners: Listeners, isolation_db: Mapping[str, float]
 ) -> Crosstalk:
     """Power that leaks to each listener over the power of its signal.
 

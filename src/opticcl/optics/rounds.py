@@ -14,9 +14,10 @@ from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import MOST_PORTS, Netlist
+from opticcl.ir.programme import DeviceTable
 from opticcl.ir.signals import signals_of
 from opticcl.optics.device_changes import DeviceChange
-from opticcl.optics.emulator import NO_DATA, ElementStates, Emulator, LightReport, Listeners
+from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners
 from opticcl.optics.leaks import Crosstalk, crosstalk
 
 __all__ = [
@@ -130,8 +131,8 @@ def _nearest(fabric: Fabric) -> str:
     return "try fewer nodes"
 
 
-def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) -> ElementStates:
-    """Columns of states.
+def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) -> DeviceTable:
+    """Settings that circuits need, without times.
 
     Args:
         netlist: that has the groups.
@@ -146,20 +147,15 @@ def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) ->
             raise ParameterError(f"{netlist.name}: no elements {use.kind!r}; known: {known}")
         n = len(use.index)
         circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
-        within = np.zeros(n, np.int64) if use.within is None else np.asarray(use.within, np.int64)
+        within = 0 if use.within is None else use.within
+        kind = np.full(n, netlist.position[use.kind])
         parts.append(
-            ElementStates(
-                np.full(n, netlist.position[use.kind], np.int32),
-                np.asarray(use.index, np.int64),
-                within,
-                np.asarray(use.setting, np.int64),
-                circuit + owner,
-            )
+            DeviceTable.of(kind=kind, device=use.index, index=within, setting=use.setting, owner=circuit + owner)
         )
-    return ElementStates.joined(parts)
+    return DeviceTable.joined(parts)
 
 
-def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> ElementStates:
+def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> DeviceTable:
     """States of the devices that are set once a job.
 
     Args:
@@ -192,8 +188,8 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
     )
 
 
-def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> ElementStates:
-    """ElementStates of a round: states that the circuits need, signals at transmitters, and lanes at photodiodes.
+def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: Lanes, owner: int = 0) -> DeviceTable:
+    """Settings of a round: states that the circuits need, signals at transmitters, and lanes at photodiodes.
 
     Args:
         fabric: that derives states from circuits.
@@ -217,7 +213,7 @@ def round_light(
     emulator: Emulator,
     circuits: Circuits,
     transfers: Transfers,
-    standing: Sequence[ElementStates] = (),
+    standing: Sequence[DeviceTable] = (),
     changed: Sequence[DeviceChange] = (),
     count: bool = False,
     owner: int = 0,
@@ -239,7 +235,7 @@ def round_light(
     lanes = lanes_of(fabric, circuits, transfers)
     netlist = emulator.netlist
     own = [*standing] or [standing_settings(fabric, netlist, circuits)]
-    settings = ElementStates.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
+    settings = DeviceTable.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
     for change in changed:
         settings = change.applied(netlist, settings)
     listeners = Listeners(lanes.photodiode, lanes.wavelength, lanes.signal)

@@ -8,34 +8,32 @@ after the other are made on demand.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
 
 from opticcl.assumptions import DEFAULT_SET, LATENCY_KEYS, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics.ramp import Ramp
 from opticcl.formats.nic_table import NicShape, NicTable, nic_rows
-from opticcl.formats.table_files import DeviceHeader, TablesHeader, TablesToWrite, tables_header, write_tables
+from opticcl.formats.table_files import DeviceHeader, TablesHeader, tables_header, write_tables
 from opticcl.ir import Circuits, IntArray, Op, ProgressCallback, Transfers, concatenate_circuits, no_progress
-from opticcl.ir.device import SettingUse
-from opticcl.ir.netlist import ElementGroup, Netlist
-from opticcl.ir.programme import Programme
-from opticcl.ir.tables import DataRows, SettingRows, Tables
-from opticcl.optics.device_changes import places_of
+from opticcl.ir.netlist import ElementGroup
+from opticcl.ir.programme import DeviceTable, Programme
+from opticcl.ir.tables import DataRows, Tables
+from opticcl.optics.device_changes import places_of, settable
 from opticcl.optics.elements import KINDS
-from opticcl.optics.rounds import lanes_of, netlist_of
+from opticcl.optics.rounds import lanes_of, netlist_of, settings_of
 from opticcl.plans.plan import Plan
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.parts import sums_s
 
-__all__ = ["TableMaker", "TablePart", "settable", "wanted_part"]
+__all__ = ["TableMaker", "TablePart"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -48,8 +46,8 @@ class TablePart(NamedTuple):
         devices: names of groups that have rows; None: all.
     """
 
-    nodes: tuple[int, ...] | None = None
-    devices: tuple[str, ...] | None = None
+    nodes: Collection[int] | None = None
+    devices: Collection[str] | None = None
 
     @property
     def whole(self) -> bool:
@@ -60,8 +58,6 @@ class TablePart(NamedTuple):
 ALL = TablePart()
 """Everything."""
 
-_NEVER = np.zeros(0)
-
 
 class _Round(NamedTuple):
     """A round with its times.
@@ -70,57 +66,21 @@ class _Round(NamedTuple):
         circuits: of the round.
         transfers: of its step.
         step: of the plan.
+        place: first step of its class and number in the step; equal for rounds with the same circuits.
         start_s, left_s: first and last bit of each circuit leave, float64 (circuits,) [s].
         latency_s: of the path of each circuit, float64 (circuits,) [s].
         sent_s, summed_s: each rank has sent all of the step, and has summed all of it, float64 (ranks,) [s].
-        again: equal for rounds with the same circuits, where that is known; else None.
     """
 
     circuits: Circuits
     transfers: Transfers
     step: int
+    place: tuple[int, int]
     start_s: FloatArray
     left_s: FloatArray
     latency_s: FloatArray
     sent_s: FloatArray
     summed_s: FloatArray
-    again: tuple[int, int] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What the devices of a group are set to, without those that are parked.
-
-    Args:
-        key: device x places + index, ascending, int64 (n,).
-        value: int64 (n,).
-    """
-
-    key: IntArray
-    value: IntArray
-
-    def lacks(self, wanted: _Held, parked: int) -> npt.NDArray[np.bool_]:
-        """Which rows of `wanted` are not set; what has no row is parked."""
-        held = np.full(len(wanted.key), parked)
-        if len(self.key):
-            at = np.minimum(np.searchsorted(self.key, wanted.key), len(self.key) - 1)
-            held = np.where(self.key[at] == wanted.key, self.value[at], parked)
-        different: npt.NDArray[np.bool_] = held != wanted.value
-        return different
-
-    def without(self, parked: int) -> _Held:
-        """What is not parked."""
-        return _Held(self.key[self.value != parked], self.value[self.value != parked])
-
-
-def settable(netlist: Netlist) -> list[int]:
-    """Positions of the groups whose devices are set by a table of settings."""
-    data = (netlist.transmitter, netlist.photodiodes.name)
-    return [
-        position
-        for position, group in enumerate(netlist.groups)
-        if KINDS[group.kind].about and "fixed" not in group.parameters and group.name not in data and group.num_devices
-    ]
 
 
 class TableMaker:
@@ -144,18 +104,21 @@ class TableMaker:
             raise UnsupportedError("tables: they begin with devices that are all unset, or all set; leave --start out")
         self.programme: Programme = plan.programme("closed_form", assumptions=self.assumed)
         self.warm = self.assumed.initial == "warm"
+        groups = self.netlist.groups
         self.settable = settable(self.netlist)
         self._transmitter = self.netlist.position[self.netlist.transmitter]
         self._photodiode = self.netlist.position[self.netlist.photodiodes.name]
         times = {device.kind: device.setting_time_s for device in self.fabric.devices}
-        self.setting_s = {p: times.get(self._group(p).device or self._group(p).name, 0.0) for p in self.settable}
+        self.setting_s = np.array([times.get(group.device or group.name, 0.0) for group in groups])
+        self._once_per_job = np.array([group.once_per_job for group in groups])
+        self._parked = np.array([KINDS[group.kind].parked for group in groups], np.int64)
+        self._places = np.array([places_of(self.netlist, group) for group in groups], np.int64)
+        self._first_place = np.cumsum([0, *(self._places[:-1] * [group.num_devices for group in groups[:-1]])])
+        self._named = np.array([part.devices is None or group.name in part.devices for group in groups])
         self._check_part()
 
-    def _group(self, position: int) -> ElementGroup:
-        return self.netlist.groups[position]
-
     def _check_part(self) -> None:
-        known = [self._group(p).name for p in (*self.settable, self._transmitter, self._photodiode)]
+        known = [self.netlist.groups[p].name for p in (*self.settable, self._transmitter, self._photodiode)]
         for name in self.part.devices or ():
             if name not in known:
                 raise ParameterError(
@@ -166,24 +129,22 @@ class TableMaker:
             if not 0 <= node < most:
                 raise ParameterError(f"--node: {node} is no node of {self.fabric.name}; try 0 to {most - 1}")
 
-    def _kept(self, position: int, number: IntArray) -> npt.NDArray[np.bool_]:
-        """Which devices of a group are in the wanted part."""
-        group = self._group(position)
-        if self.part.devices is not None and group.name not in self.part.devices:
-            return np.zeros(len(number), bool)
-        if self.part.nodes is None:
-            return np.ones(len(number), bool)
-        if group.node_of is None:
-            return np.zeros(len(number), bool)
-        kept: npt.NDArray[np.bool_] = np.isin(group.node_of(number), self.part.nodes)
+    def _kept(self, rows: DeviceTable | DataRows) -> npt.NDArray[np.bool_]:
+        """Which rows are of devices in the wanted part."""
+        kept: npt.NDArray[np.bool_] = self._named[rows.kind]
+        if self.part.nodes is not None:
+            nodes = list(self.part.nodes)
+            for kind in np.unique(rows.kind).tolist():
+                mine, node_of = rows.kind == kind, self.netlist.groups[kind].node_of
+                kept[mine] &= node_of is not None and np.isin(node_of(rows.device[mine]), nodes)
         return kept
 
     def tables(self) -> Tables:
         """All rows at once."""
         return Tables(
             self.fabric, self.plan.schedule.collective, self.plan.size_bytes, self.programme.total_s, self.warm,
-            SettingRows.joined([_columns(rows) for rows in self.settings()]),
-            DataRows.joined([_columns(rows) for rows in self.data()]),
+            DeviceTable.joined(self.settings()),
+            DataRows.joined(self.data()),
             self.part.whole, self._stated(),
         )  # fmt: skip
 
@@ -198,21 +159,16 @@ class TableMaker:
         """What devices.json says."""
         devices = []
         for p in (*self.settable, self._transmitter, self._photodiode):
-            group = self._group(p)
+            group = self.netlist.groups[p]
             does = "send" if p == self._transmitter else "receive" if p == self._photodiode else "set"
-            setting_s = self.setting_s.get(p, 0.0)
+            index, setting_s = (self._index(group), float(self.setting_s[p])) if does == "set" else ("", 0.0)
             devices.append(DeviceHeader(
-                group.name, group.kind, group.num_devices, does, KINDS[group.kind].about, self._index(group),
-                KINDS[group.kind].parked, setting_s, group.once_per_job, group.place_of(0),
-                group.place_of(group.num_devices - 1),
+                group.name, group.kind, group.num_devices, does, KINDS[group.kind].about, index, KINDS[group.kind].parked,
+                setting_s, group.once_per_job, group.place_of(0), group.place_of(group.num_devices - 1),
             ))  # fmt: skip
-        plan = self.plan
-        about = tables_header(
-            plan.circuits, plan.size_bytes, plan.algorithm, self.programme.total_s, self.warm, devices, self._stated()
-        )
-        nodes, only = self.part
-        return structs.replace(
-            about, nodes=None if nodes is None else list(nodes), only=None if only is None else list(only)
+        plan, total_s = self.plan, self.programme.total_s
+        return tables_header(
+            plan.circuits, plan.size_bytes, plan.algorithm, total_s, self.warm, devices, self._stated(), *self.part
         )
 
     def _index(self, group: ElementGroup) -> str:
@@ -220,10 +176,7 @@ class TableMaker:
         if group.kind == "wss":
             own = f"input x {w} + wavelength"
             return f"{own}; ({group.n_in} + output) x {w} + wavelength" if "selects" in group.parameters else own
-        return "wavelength" if group.per_wavelength and group.name in map(self._name, self.settable) else ""
-
-    def _name(self, position: int) -> str:
-        return self._group(position).name
+        return "wavelength" if group.per_wavelength else ""
 
     def write(self, path: Path | str, progress: ProgressCallback = no_progress) -> tuple[int, int]:
         """Write the directory of tables, whole or not at all.
@@ -233,8 +186,7 @@ class TableMaker:
         """
         has_nic = isinstance(self.fabric.machine, Ramp) and self.fabric.slot_s > 0 and self.part.devices is None
         nic = self.nic_table if has_nic else None
-        rows = TablesToWrite(self.header(), self.netlist, self.settings(progress), self.data(progress), nic)
-        return write_tables(path, rows)
+        return write_tables(path, self.header(), self.netlist, self.settings(progress), self.data(progress), nic)
 
     def nic_table(self) -> NicTable:
         """Tables of RAMP's network interfaces, slot by slot.
@@ -251,45 +203,40 @@ class TableMaker:
             self.netlist.num_wavelengths,
             machine.slot_s,
         )
-        return nic_rows(shape, self.netlist, self.settings(), self.data())
+        return nic_rows(shape, self.netlist, self.tables())
 
     # --- rounds with their times --------------------------------------------------------------------------------------
 
     def _rounds(self) -> Iterator[_Round]:
-        """All rounds in order, those of repeated steps as often as they are repeated."""
-        plan, times = self.plan.circuits, self.programme
+        """All rounds in order."""
+        plan, times = self.plan.circuits, self.programme.circuits
         law = path_latency(self.fabric, self.assumed)
-        c, runs = times.circuits, times.runs
-        of_class = {steps.start: len(steps) > 1 for steps in plan.schedule.step_classes()}
-        starts = np.array(sorted(of_class))
-        for first, repeats, period_s in zip(
-            runs.first.tolist(), runs.repeats.tolist(), runs.period_s.tolist(), strict=True
-        ):
-            class_start = int(starts[np.searchsorted(starts, first, "right") - 1])
-            lo, hi = np.searchsorted(c.step, [first, first + 1])
-            ends = lo + np.searchsorted(c.round[lo:hi], np.arange(len(rounds := plan.rounds(first)) + 1))
-            transfers, found = plan.schedule.step(first), []
-            for number, (circuits, a, b) in enumerate(zip(rounds, ends[:-1], ends[1:], strict=True)):
-                if len(circuits):
-                    latency_s, again = law.of_circuits(circuits), (class_start, number)
-                    left_s = _left(c.start_s[a:b], c.end_s[a:b] - latency_s)
-                    found.append(_Round(
-                        circuits, transfers, first, c.start_s[a:b], left_s, latency_s, _NEVER, _NEVER,
-                        again if of_class[class_start] else None,
-                    ))  # fmt: skip
-            sent_s, arrived_s = self._of_ranks(transfers, found)
-            for turn in range(repeats):
-                transfers, later_s = plan.schedule.step(first + turn), turn * period_s
-                summed_s = arrived_s.copy()  # chunks that arrive twice in one step may arrive once in the next
-                np.maximum.at(summed_s, transfers.dst, arrived_s[transfers.dst] + self._sums_s(transfers))
+        for steps in plan.schedule.step_classes():
+            rounds = [
+                (number, circuits, law.of_circuits(circuits))
+                for number, circuits in enumerate(plan.rounds(steps.start))
+                if len(circuits)
+            ]
+            for step in steps:
+                transfers, found, later_s = plan.schedule.step(step), [], 0.0
+                for number, circuits, latency_s in rounds:
+                    rows, later_s = self.programme.rows_of_round(step, number)
+                    start_s = times.start_s[rows]
+                    left_s = times.end_s[rows] - latency_s
+                    left_s = np.where(
+                        np.isnan(left_s), start_s, left_s
+                    )  # an idle circuit, which has no end, leaves at once
+                    place = steps.start, number
+                    found.append(_Round(circuits, transfers, step, place, start_s, left_s, latency_s, start_s, start_s))
+                sent_s, summed_s = self._of_ranks(transfers, found)
                 for one in found:
                     yield one._replace(
-                        transfers=transfers, step=first + turn, start_s=one.start_s + later_s,
-                        left_s=one.left_s + later_s, sent_s=sent_s + later_s, summed_s=summed_s + later_s,
+                        start_s=one.start_s + later_s, left_s=one.left_s + later_s, sent_s=sent_s + later_s,
+                        summed_s=summed_s + later_s,
                     )  # fmt: skip
 
     def _of_ranks(self, transfers: Transfers, rounds: list[_Round]) -> tuple[FloatArray, FloatArray]:
-        """When each rank has sent all of a step, and has all data that it adds, float64 (ranks,) [s].
+        """When each rank has sent all of a step, and has summed all data that it adds, float64 (ranks,) [s].
 
         Data waits in a buffer until its rank has sent what it sends in the step. All sums of a rank are one pass over memory,
         once the last data for them is there.
@@ -298,7 +245,8 @@ class TableMaker:
             transfers: of the step.
             rounds: of the step.
         """
-        sent_s, arrived_s = np.full((2, self.plan.schedule.collective.num_ranks), -np.inf)
+        c = self.plan.schedule.collective
+        sent_s, there_s = np.full((2, c.num_ranks), -np.inf)
         carrying = [(one, np.flatnonzero(one.circuits.transfer >= 0)) for one in rounds]
         for one, rows in carrying:
             np.maximum.at(sent_s, transfers.src[one.circuits.transfer[rows]], one.left_s[rows])
@@ -307,135 +255,113 @@ class TableMaker:
             adds = transfers.op[carried] & Op.REDUCE > 0
             rows, carried = rows[adds], carried[adds]
             placed_s = np.maximum((one.left_s + one.latency_s)[rows], sent_s[transfers.dst[carried]])
-            np.maximum.at(arrived_s, transfers.dst[carried], placed_s)
-        return sent_s, arrived_s
-
-    def _sums_s(self, transfers: Transfers) -> FloatArray:
-        """Time of the sums of the receiver of each transfer, float64 (transfers,) [s]."""
-        return sums_s(transfers, self.plan.size_bytes / self.plan.schedule.collective.num_chunks, self.assumed)
+            np.maximum.at(there_s, transfers.dst[carried], placed_s)
+        summed_s, lasts_s = there_s.copy(), sums_s(transfers, self.plan.size_bytes / c.num_chunks, self.assumed)
+        np.maximum.at(summed_s, transfers.dst, there_s[transfers.dst] + lasts_s)
+        return sent_s, summed_s
 
     # --- settings -----------------------------------------------------------------------------------------------------
 
-    def settings(self, progress: ProgressCallback = no_progress) -> Iterator[SettingRows]:
+    def settings(self, progress: ProgressCallback = no_progress) -> Iterator[DeviceTable]:
         """Changes of devices, round by round; first those of the devices that are set once a job.
 
         Raises: ParameterError: circuits of a round that need one device in two states, or assumptions that leave no time for
             a setting.
         """
-        yield from self._once()
-        held: dict[int, _Held] = {}
-        kept: dict[tuple[int, int], dict[int, _Held]] = {}
-        gone_s = 0.0
+        plan = self.plan.circuits
+        if self._once_per_job[self.settable].any():
+            rounds = [c for steps in plan.schedule.step_classes() for c in plan.rounds(steps.start) if len(c)]
+            if rounds:
+                yield self._rows(self._needed(concatenate_circuits(rounds), once=True), 0.0)
+        held, first, gone_s = DeviceTable.empty(), True, 0.0
+        known: dict[tuple[int, int], DeviceTable] = {}
         for one in self._rounds():
-            if one.again is None or one.again not in kept:
-                wanted = self._wanted(self.fabric.states(one.circuits))
-                if one.again is not None:
-                    kept = {again: held for again, held in kept.items() if again[0] == one.again[0]}
-                    kept[one.again] = wanted
-            else:
-                wanted = kept[one.again]
-            rows, held = self._changes(held, wanted, float(one.start_s.min()), gone_s)
+            if one.place not in known:
+                known = {place: rows for place, rows in known.items() if place[0] == one.place[0]}
+                known[one.place] = self._needed(one.circuits)
+            changes = self._changes(held, known[one.place])
+            if len(changes):
+                start_s = float(one.start_s.min())
+                yield self._rows(changes, self._begin_s(changes.kind, start_s, gone_s, first))
+                wanted, first = known[one.place], False
+                held = wanted.take(wanted.setting != self._parked[wanted.kind])
             gone_s = max(gone_s, float(one.left_s.max()))
-            yield from rows
             progress("write the settings")
 
-    def _once(self) -> Iterator[SettingRows]:
-        """Settings of the devices that are set once a job."""
-        groups = [p for p in self.settable if self._group(p).once_per_job]
-        if not groups:
-            return
-        plan = self.plan.circuits
-        all_rounds = [c for steps in plan.schedule.step_classes() for c in plan.rounds(steps.start) if len(c)]
-        if not all_rounds:
-            return
-        for position, one in self._wanted(self.fabric.states(concatenate_circuits(all_rounds)), once=True).items():
-            yield from self._rows(position, one.key, one.value, 0.0)
-
-    def _wanted(self, uses: Iterable[SettingUse], once: bool = False) -> dict[int, _Held]:
-        """What circuits need, by group.
+    def _needed(self, circuits: Circuits, once: bool = False) -> DeviceTable:
+        """Settings that circuits need, in the order of their places.
 
         Args:
-            uses: of devices by the circuits.
+            circuits: of a round, or of all.
             once: whether of devices that are set once a job; else of the others.
+        Raises: ParameterError: a device in two states.
         """
-        found: dict[int, list[tuple[IntArray, IntArray]]] = {}
-        for use in uses:
-            position = self.netlist.position[use.kind]
-            group = self._group(position)
-            if group.once_per_job == once:
-                within = 0 if use.within is None else np.asarray(use.within, np.int64)
-                key = np.asarray(use.index, np.int64) * places_of(self.netlist, group) + within
-                found.setdefault(position, []).append((key, np.asarray(use.setting, np.int64)))
-        return {p: self._one_value(p, *map(np.concatenate, zip(*parts, strict=True))) for p, parts in found.items()}
-
-    def _one_value(self, position: int, key: IntArray, value: IntArray) -> _Held:
-        order = np.argsort(key, kind="stable")
-        key, value = key[order], value[order]
-        new = np.ones(len(key), bool)
-        new[1:] = key[1:] != key[:-1]
-        both = np.flatnonzero(~new[1:] & (value[1:] != value[:-1]))
+        rows = settings_of(self.netlist, self.fabric.states(circuits))
+        rows = rows.take(self._once_per_job[rows.kind] == once)
+        rows = rows.take(np.argsort(self._place(rows), kind="stable"))
+        again = np.diff(self._place(rows), prepend=-1) == 0
+        both = np.flatnonzero(again & (np.diff(rows.setting, prepend=0) != 0))
         if len(both):
-            group = self._group(position)
-            number = int(key[both[0]]) // places_of(self.netlist, group)
+            at = int(both[0])
             raise ParameterError(
-                f"tables: {group.name}:{number} would be in the states {value[both[0]]} and {value[both[0] + 1]} at once; "
-                "opticcl verify --emulate names the circuits"
+                f"tables: {self.netlist.groups[rows.kind[at]].name}:{rows.device[at]} would be in the states "
+                f"{rows.setting[at - 1]} and {rows.setting[at]} at once; opticcl verify --emulate names the circuits"
             )
-        return _Held(key[new], value[new])
+        return rows.take(~again)
 
-    def _changes(
-        self, held: dict[int, _Held], wanted: dict[int, _Held], start_s: float, gone_s: float
-    ) -> tuple[list[SettingRows], dict[int, _Held]]:
-        """Changes before a round, and what is held then.
+    def _place(self, rows: DeviceTable) -> IntArray:
+        """A number for each device and index, ascending with the group, int64 (n,)."""
+        place: IntArray = self._first_place[rows.kind] + rows.device * self._places[rows.kind] + rows.index
+        return place
+
+    def _changes(self, held: DeviceTable, wanted: DeviceTable) -> DeviceTable:
+        """What a round changes: settings that do not stand, and beside them others that it parks; nothing, if all stand.
 
         Args:
-            held: settings before.
-            wanted: settings that the round needs.
-            start_s: its first light [s].
+            held: settings before that are not parked, in the order of their places.
+            wanted: settings that the round needs, likewise.
+        """
+        place, before = self._place(wanted), self._place(held)
+        now = self._parked[wanted.kind]
+        _, mine, its = np.intersect1d(place, before, assume_unique=True, return_indices=True)
+        now[mine] = held.setting[its]
+        new = wanted.take(wanted.setting != now)
+        if not len(new):
+            return new
+        gone = held.take(~np.isin(before, place))
+        both = DeviceTable.joined([new, replace(gone, setting=self._parked[gone.kind])])
+        return both.take(np.argsort(both.kind, kind="stable"))
+
+    def _begin_s(self, kind: IntArray, start_s: float, gone_s: float, first: bool) -> FloatArray:
+        """When changes before a round begin, so that they are done as light comes, float64 (changes,) [s].
+
+        Args:
+            kind: of device, of each change.
+            start_s: first light of the round [s].
             gone_s: when the light of all rounds before has left [s].
+            first: whether nothing was set before.
+        Raises: ParameterError: there is no time for them.
         """
-        none = _Held(np.zeros(0, np.int64), np.zeros(0, np.int64))
-        parked = {p: KINDS[self._group(p).kind].parked for p in self.settable}
-        lacking = {p: held.get(p, none).lacks(one, parked[p]) for p, one in wanted.items()}
-        if not any(rows.any() for rows in lacking.values()):
-            return [], held
-        rows = []
-        for p in sorted(held.keys() | wanted.keys()):
-            before, after = held.get(p, none), wanted.get(p, none)
-            gone = before.key[~np.isin(before.key, after.key)]
-            new = lacking.get(p, np.zeros(0, bool))
-            key = np.concatenate([after.key[new], gone])
-            value = np.concatenate([after.value[new], np.full(len(gone), parked[p])])
-            if len(key):
-                from_s = self._begin(p, start_s, gone_s, first=not held)
-                rows += list(self._rows(p, key, value, from_s))
-        return rows, {p: one.without(parked[p]) for p, one in wanted.items()}
-
-    def _begin(self, position: int, start_s: float, gone_s: float, first: bool) -> float:
-        """When a change begins, so that it is done as light comes [s].
-
-        Raises: ParameterError: there is no time for it.
-        """
-        begin_s = start_s - self.setting_s[position]
-        slack_s = 1e-9 * abs(start_s) + 1e-15
+        begin_s = start_s - self.setting_s[kind]
         if first and self.warm:
-            return max(begin_s, 0.0)
-        if begin_s < gone_s - slack_s:
+            return np.maximum(begin_s, 0.0)
+        late = np.flatnonzero(begin_s < gone_s - (1e-9 * abs(start_s) + 1e-15))
+        if len(late):
+            position = int(kind[late[0]])
             raise ParameterError(
-                f"tables: {self._group(position).name}: a setting takes {self.setting_s[position]:g} s, and these assumptions "
-                f"leave {start_s - gone_s:g} s before the light of {start_s:g} s; try --assumptions common"
+                f"tables: {self.netlist.groups[position].name}: a setting takes {self.setting_s[position]:g} s, and these "
+                f"assumptions leave {start_s - gone_s:g} s before the light of {start_s:g} s; try --assumptions common"
             )
-        return max(begin_s, gone_s)
+        return np.maximum(begin_s, gone_s)
 
-    def _rows(self, position: int, key: IntArray, value: IntArray, from_s: float) -> Iterator[SettingRows]:
-        number, index = np.divmod(key, places_of(self.netlist, self._group(position)))
-        kept = self._kept(position, number)
-        slot_s = 0.0 if self._group(position).once_per_job else self.fabric.slot_s
-        if kept.any():
-            yield SettingRows.of(
-                from_s=np.full(int(kept.sum()), from_s), slot=round(from_s / slot_s) if slot_s else -1, device=position,
-                number=number[kept], index=index[kept], value=value[kept],
-            )  # fmt: skip
+    def _rows(self, settings: DeviceTable, begin_s: FloatArray | float) -> DeviceTable:
+        """Settings that begin at a time, of the wanted part."""
+        slot_s = self.fabric.slot_s
+        rows = DeviceTable.of(
+            kind=settings.kind, device=settings.device, index=settings.index, setting=settings.setting, begin_s=begin_s,
+            done_s=begin_s, step=np.where(self._once_per_job[settings.kind], -1, np.rint(begin_s / slot_s)) if slot_s else -1,
+        )  # fmt: skip
+        return rows.take(self._kept(rows))
 
     # --- data ---------------------------------------------------------------------------------------------------------
 
@@ -461,24 +387,24 @@ class TableMaker:
                 column[carrying][lanes.circuit] for column in (one.start_s, one.left_s, one.latency_s)
             )
             _, first = np.unique(lanes.signal, return_index=True)
-            all_lanes = np.arange(len(lanes))
-            for rows, position, number, sends in (
+            for lane, position, number, sends in (
                 (first, self._transmitter, lanes.transmitter, True),
-                (all_lanes, self._photodiode, lanes.photodiode, False),
+                (np.arange(len(lanes)), self._photodiode, lanes.photodiode, False),
             ):
-                rows = rows[self._kept(position, number[rows])]
-                if len(rows):
-                    ranges, row, from_s, until_s = _one_by_one(t.take(transfer[rows]), start[rows], left[rows])
-                    rows, ready_s = rows[row], until_s
-                    if not sends:
-                        ready_s = np.maximum(until_s + latency[rows], one.sent_s[ranges.dst])
-                        ready_s = np.where(ranges.op & Op.REDUCE > 0, one.summed_s[ranges.dst], ready_s)
-                    yield DataRows.of(
-                        from_s=from_s, until_s=until_s, ready_s=ready_s, step=one.step, device=position,
-                        number=number[rows], wavelength=lanes.wavelength[rows], sends=sends, op=ranges.op,
-                        chunk_lo=ranges.chunk_lo, chunk_n=ranges.chunk_n,
-                        parts=1 if ranges.parts is None else ranges.parts, share=lanes.share[rows], shares=lanes.shares[rows],
-                    )  # fmt: skip
+                ranges, row, from_s, until_s = _one_by_one(t.take(transfer[lane]), start[lane], left[lane])
+                lane, ready_s = lane[row], until_s
+                if not sends:
+                    ready_s = np.maximum(until_s + latency[lane], one.sent_s[ranges.dst])
+                    ready_s = np.where(ranges.op & Op.REDUCE > 0, one.summed_s[ranges.dst], ready_s)
+                rows = DataRows.of(
+                    from_s=from_s, until_s=until_s, ready_s=ready_s, step=one.step, kind=position, device=number[lane],
+                    wavelength=lanes.wavelength[lane], sends=sends, op=ranges.op, chunk_lo=ranges.chunk_lo,
+                    chunk_n=ranges.chunk_n, parts=1 if ranges.parts is None else ranges.parts, share=lanes.share[lane],
+                    shares=lanes.shares[lane],
+                )  # fmt: skip
+                kept = self._kept(rows)
+                if kept.any():
+                    yield rows.take(kept)
             progress("write the data")
 
 
@@ -499,17 +425,3 @@ def _one_by_one(
     nth = np.arange(len(row)) - (np.cumsum(many) - many)[row]
     each_s = ((left_s - start_s) / many)[row]
     return ranges, row, start_s[row] + nth * each_s, start_s[row] + (nth + 1) * each_s
-
-
-def _left(start_s: FloatArray, left_s: FloatArray) -> FloatArray:
-    """When the last bit leaves; an idle circuit, which has no end, leaves at once."""
-    return np.where(np.isnan(left_s), start_s, left_s)
-
-
-def _columns(rows: SettingRows | DataRows) -> tuple[np.ndarray, ...]:
-    return tuple(getattr(rows, name) for name in rows.KINDS)
-
-
-def wanted_part(nodes: Collection[int] | None, devices: Collection[str]) -> TablePart:
-    """The part that options select: none given, everything."""
-    return TablePart(None if nodes is None else tuple(nodes), tuple(devices) or None)

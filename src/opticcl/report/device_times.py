@@ -75,15 +75,14 @@ def device_times(maker: TableMaker) -> DeviceTimes:
     """Bars of the devices of a plan; those that are set once a job have one from beginning to end."""
     tables, netlist = maker.tables(), maker.netlist
     parked = np.array([KINDS[group.kind].parked for group in netlist.groups])
-    setting_s = np.array([maker.setting_s.get(p, 0.0) for p in range(len(netlist.groups))])
     s, d = tables.settings, tables.data
-    order = np.lexsort((s.from_s, s.index, s.number, s.device))
-    key = np.stack([s.device.astype(np.int64), s.number, s.index])[:, order]
-    begin, value = s.from_s[order], s.value[order]
+    order = np.lexsort((s.begin_s, s.index, s.device, s.kind))
+    key = np.stack([s.kind.astype(np.int64), s.device, s.index])[:, order]
+    begin, value = s.begin_s[order], s.setting[order]
     until = np.full(len(order), tables.total_s)
     same = (key[:, 1:] == key[:, :-1]).all(axis=0)
     until[:-1][same] = begin[1:][same]
-    takes = setting_s[key[0]] * ~(tables.warm & (begin <= 0))
+    takes = maker.setting_s[key[0]] * ~(tables.warm & (begin <= 0))
     done = np.minimum(begin + takes, until)
     on = value != parked[key[0]]
     parts = [
@@ -93,7 +92,7 @@ def device_times(maker: TableMaker) -> DeviceTimes:
     for sends, what in ((True, SENDS), (False, RECEIVES)):
         own = d.sends == sends
         parts.append((
-            d.device[own].astype(np.int64), d.number[own], d.wavelength[own], d.from_s[own], d.until_s[own], what,
+            d.kind[own].astype(np.int64), d.device[own], d.wavelength[own], d.from_s[own], d.until_s[own], what,
             d.chunk_lo[own],
         ))  # fmt: skip
     group, number, index, begin_s, end_s, what_of, value_of = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import limit
+from opticcl.ir.programme import DeviceTable
 
 __all__ = ["MOST_MEMBERS", "DeviceUses", "Devices"]
 
@@ -70,10 +72,17 @@ class Devices:
             )
         return count
 
-    def kind_and_device(self, member: IntArray) -> tuple[IntArray, IntArray]:
-        """Columns kind and device of a `DeviceTable` for members."""
+    def table(self, member: IntArray, setting: IntArray, begin_s: Any, done_s: Any) -> DeviceTable:
+        """Changes of members, which happen once.
+
+        Args:
+            member: of each change, int64 (n,).
+            setting: from then on, int64 (n,).
+            begin_s, done_s: start and end, float64 (n,) or one for all [s].
+        """
         kind = np.searchsorted(self.first_member, member, side="right") - 1
-        return kind, member - self.first_member[kind]
+        device = member - self.first_member[kind]
+        return DeviceTable.of(kind=kind, device=device, begin_s=begin_s, done_s=done_s, setting=setting)
 
     def set_at_start(self, initial: DeviceSettings | None) -> tuple[IntArray, IntArray]:
         """Members that are set at the start and their settings, int64 (n,) each.

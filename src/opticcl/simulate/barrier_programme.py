@@ -75,7 +75,7 @@ class _Tables:
 
     circuits: list[tuple[IntArray | FloatArray, ...]] = field(default_factory=list)
     data: list[tuple[IntArray | FloatArray, ...]] = field(default_factory=list)
-    devices: list[tuple[IntArray | FloatArray, ...]] = field(default_factory=list)
+    devices: list[DeviceTable] = field(default_factory=list)
     control: list[tuple[float, ...]] = field(default_factory=list)
     runs: list[tuple[float, ...]] = field(default_factory=list)
 
@@ -135,8 +135,7 @@ class _Writer:
         self.before_first_round = True
         self.tables = _Tables()
         if assumed.configuration is not None:
-            table = assumed.configuration.table
-            self.tables.devices.append(tuple(getattr(table, name) for name in table.KINDS))
+            self.tables.devices.append(assumed.configuration.table)
 
     def programme(self, engine: str, progress: ProgressCallback) -> Programme:
         """Walk through all steps."""
@@ -273,18 +272,15 @@ class _Writer:
         self.setting[member] = uses.setting[row]
         stands = first_round and self.assumed.initial == "warm" and self.assumed.reconfiguration_charge == "on_change"
         begin_s = 0.0 if stands else begin_s
-        kind, device = self.devices.kind_and_device(member)
-        done = begin_s + uses.setting_s[row] * (not stands)
-        self.tables.devices.append(
-            (kind, device, np.full(len(member), -1), np.full(len(member), begin_s), done, uses.setting[row])
-        )
+        done_s = begin_s + uses.setting_s[row] * (not stands)
+        self.tables.devices.append(self.devices.table(member, uses.setting[row], begin_s, done_s))
         return member, before
 
     def _mark_repeated(self, step: int, first_table: int) -> None:
         """The changes from one table on are those of a run of steps."""
         for at in range(first_table, len(self.tables.devices)):
-            kind, device, _, *times = self.tables.devices[at]
-            self.tables.devices[at] = (kind, device, np.full_like(device, step), *times)
+            changes = self.tables.devices[at]
+            self.tables.devices[at] = replace(changes, step=np.full(len(changes), step))
 
     def _joined(self, engine: str) -> Programme:
         tables = self.tables

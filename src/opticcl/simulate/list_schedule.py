@@ -178,14 +178,10 @@ class ListScheduler:
 
     def _device_table(self) -> DeviceTable:
         nothing = np.zeros((2, 0), np.int64), np.zeros((2, 0))
-        (member, setting), (begin, done) = map(np.hstack, zip(nothing, *self.changes, strict=True))
-        kind, device = self.devices.kind_and_device(member)
-        table = DeviceTable.of(
-            kind=kind, device=device, step=np.full(len(member), -1), begin_s=begin, done_s=done, setting=setting
-        )
+        (member, setting), (begin_s, done_s) = map(np.hstack, zip(nothing, *self.changes, strict=True))
+        table = self.devices.table(member, setting, begin_s, done_s)
         if self.assumed.configuration is not None:
-            at_start = self.assumed.configuration.table
-            table = DeviceTable.joined([tuple(getattr(one, n) for n in one.KINDS) for one in (at_start, table)])
+            table = DeviceTable.joined([self.assumed.configuration.table, table])
         return table
 
     # --- what the steps of a class have in common ---------------------------------------------------------------------

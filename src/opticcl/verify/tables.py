@@ -39,10 +39,11 @@ from opticcl.ir import (
 from opticcl.ir.light import Optics
 from opticcl.ir.limits import limit
 from opticcl.ir.netlist import ElementGroup, Netlist
-from opticcl.ir.tables import DataRows, SettingRows, Tables, TableVerdict, TableViolation
+from opticcl.ir.programme import DeviceTable
+from opticcl.ir.tables import DataRows, Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of, states_of
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import NO_DATA, Arrivals, ElementStates
+from opticcl.optics.emulator import NO_DATA, Arrivals
 from opticcl.optics.rounds import emulator_of
 from opticcl.units import counted, format_seconds
 from opticcl.verify._table_data import check_result, due_ready_s
@@ -129,20 +130,20 @@ class DeviceStates:
         kinds = {device.kind: device for device in tables.fabric.devices}
         takes = [getattr(kinds.get(g.device or g.name), "setting_time_s", 0.0) for g in netlist.groups]
         takes_s, once = np.array(takes), np.array([g.once_per_job for g in netlist.groups])
-        self.once = once[rows.device]
-        stands = self.once | ((rows.from_s <= 0) & tables.warm)
-        self.done_s = np.where(stands, rows.from_s, rows.from_s + takes_s[rows.device])
+        self.once = once[rows.kind]
+        stands = self.once | ((rows.begin_s <= 0) & tables.warm)
+        self.done_s = np.where(stands, rows.begin_s, rows.begin_s + takes_s[rows.kind])
         unique, self.row_key = np.unique(
-            np.stack([rows.device.astype(np.int64), rows.number, rows.index]), axis=1, return_inverse=True
+            np.stack([rows.kind.astype(np.int64), rows.device, rows.index]), axis=1, return_inverse=True
         )
         self.row_key = self.row_key.reshape(-1)
         self.group, self.number, self.index = unique
         parked = np.array([KINDS[group.kind].parked for group in netlist.groups], np.int64)
         self.parked = parked[self.group]
         self.rows = rows
-        self._by_begin = np.argsort(rows.from_s, kind="stable")
+        self._by_begin = np.argsort(rows.begin_s, kind="stable")
         self._by_done = np.argsort(self.done_s, kind="stable")
-        self.times = np.unique(np.concatenate([rows.from_s, self.done_s]))
+        self.times = np.unique(np.concatenate([rows.begin_s, self.done_s]))
         self.restart()
 
     def restart(self) -> None:
@@ -155,22 +156,21 @@ class DeviceStates:
         """Apply the changes that have begun (`new`), and those that are done (`old`), at a time that is not before the last."""
         latest_s = time_s + slack(time_s)
         for name, order, times, at in (
-            ("_begun", self._by_begin, self.rows.from_s, self._begun),
+            ("_begun", self._by_begin, self.rows.begin_s, self._begun),
             ("_finished", self._by_done, self.done_s, self._finished),
         ):
             stop = int(np.searchsorted(times, latest_s, "right", sorter=order))
             if stop > at:
                 rows = order[at:stop]
                 state = self.new if name == "_begun" else self.old
-                state[self.row_key[rows]] = self.rows.value[rows]
+                state[self.row_key[rows]] = self.rows.setting[rows]
                 setattr(self, name, stop)
                 self.version += 1
 
-    def states(self, value: IntArray) -> ElementStates:
+    def states(self, value: IntArray) -> DeviceTable:
         """Columns of the states that are not parked."""
         on = np.flatnonzero(value != self.parked)
-        columns = (self.group[on].astype(np.int32), self.number[on], self.index[on], value[on], on)
-        return ElementStates(*columns)
+        return DeviceTable.of(kind=self.group[on], device=self.number[on], index=self.index[on], setting=value[on])
 
     def name(self, key: int) -> str:
         """A device in words."""
@@ -236,9 +236,14 @@ class _Judge:
     def check_settings(self) -> None:
         """Changes of a device follow each other, each in its slot; those of a job happen once."""
         rows, devices = self.tables.settings, self.devices
-        order, new = runs_of((devices.row_key,), (rows.from_s,))
+        order, new = runs_of((devices.row_key,), (rows.begin_s,))
         same = ~new[1:]
-        key, begin, done, value = devices.row_key[order], rows.from_s[order], devices.done_s[order], rows.value[order]
+        key, begin, done, value = (
+            devices.row_key[order],
+            rows.begin_s[order],
+            devices.done_s[order],
+            rows.setting[order],
+        )
         early = same & (begin[1:] <= done[:-1] - slack(done[:-1]))
         early |= same & (begin[1:] - begin[:-1] <= slack(begin[1:]))
         for at in np.flatnonzero(early)[:1]:
@@ -247,13 +252,13 @@ class _Judge:
                 f"one change at a time; the one to {value[at]} is done at {format_seconds(float(done[at]))}",
                 f"a change to {value[at + 1]}", int(early.sum()),
             )  # fmt: skip
-        again = (devices.once & (rows.from_s > 0)) | _in_order(order, same & devices.once[order][1:])
+        again = (devices.once & (rows.begin_s > 0)) | _in_order(order, same & devices.once[order][1:])
         for at in np.flatnonzero(again)[:1]:
             where = devices.name(int(devices.row_key[at]))
             self.report(
-                "set_again", rows.from_s[at], where, "a setting at 0 for the whole job", "a change", again.sum()
+                "set_again", rows.begin_s[at], where, "a setting at 0 for the whole job", "a change", again.sum()
             )
-        self._slots(rows.from_s, rows.slot, ~devices.once, "a setting")
+        self._slots(rows.begin_s, rows.step, ~devices.once, "a setting")
         repeated = same & (value[1:] == value[:-1])
         if repeated.any():
             self.notes.append(f"{counted(int(repeated.sum()), 'row')} of settings change nothing")
@@ -266,7 +271,7 @@ class _Judge:
             self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
         transmitter = self.netlist.groups[self.netlist.position[self.netlist.transmitter]]
         wavelength = np.where(d.sends, d.wavelength if transmitter.per_wavelength else 0, 0)
-        key = (d.sends, d.number, wavelength)
+        key = (d.sends, d.device, wavelength)
         order, new = runs_of(key[::-1], (d.from_s,))
         over = ~new[1:] & (d.until_s[order[:-1]] - d.from_s[order[1:]] > slack(d.until_s[order[:-1]]))
         for at in np.flatnonzero(over)[:1]:
@@ -406,7 +411,7 @@ class _Judge:
         d, w = self.tables.data, self.netlist.num_wavelengths
         for position, group in enumerate(self.netlist.groups):
             if "tunes" in group.parameters:
-                control = group.parameters["tunes"](d.number[active.send])
+                control = group.parameters["tunes"](d.device[active.send])
                 number, which, count = np.unique(control, return_inverse=True, return_counts=True)
                 first = np.full(len(number), w)
                 np.minimum.at(first, which, d.wavelength[active.send])
@@ -415,8 +420,8 @@ class _Judge:
                 rows = active.receive[self.sender[active.receive] >= 0]
                 node_of = self.netlist.groups[self.netlist.position[self.netlist.transmitter]].node_of
                 assert node_of is not None
-                source = node_of(d.number[self.sender[rows]])
-                self._compare(time_s, position, group.parameters["receives"](d.number[rows]), source)
+                source = node_of(d.device[self.sender[rows]])
+                self._compare(time_s, position, group.parameters["receives"](d.device[rows]), source)
 
     def _compare(self, time_s: float, position: int, number: IntArray, due: IntArray) -> None:
         """Report controls that are not set as they should be.
@@ -450,8 +455,8 @@ class _Judge:
         group = self.netlist.groups[position]
         n = len(number)
         index = wavelength if group.per_wavelength else np.zeros(n, np.int64)
-        sent = ElementStates(np.full(n, position, np.int32), number, index, np.arange(n), np.full(n, -1))
-        settings = ElementStates.joined([self.devices.states(value), sent])
+        sent = DeviceTable.of(kind=np.full(n, position), device=number, index=index, setting=np.arange(n))
+        settings = DeviceTable.joined([self.devices.states(value), sent])
         return self.emulator.light(self.emulator.load(settings), hops=True)
 
     def _flight_s(self, light: Arrivals, active: _Active) -> FloatArray:
@@ -470,12 +475,12 @@ class _Judge:
         assert dst is not None
         paths = light.hops, light.hop_offsets
         circuits = Circuits.of(-1, np.zeros(len(light.signal)), 0, 0, light.wavelength, 1, paths).take(data)
-        circuits = replace(circuits, src=src(d.number[row]), dst=dst(light.photodiode[data]))
+        circuits = replace(circuits, src=src(d.device[row]), dst=dst(light.photodiode[data]))
         flight_s = np.zeros(len(light.signal))
         if self.rules is not None:
             flight_s[data] = path_latency_s(self.tables, circuits, self.rules.latency)
         if self.power:
-            received = np.flatnonzero(np.isin(light.photodiode[data], d.number[active.receive]))
+            received = np.flatnonzero(np.isin(light.photodiode[data], d.device[active.receive]))
             step = np.maximum(d.step[row[received]], 0)
             for one in np.unique(step).tolist():
                 self.circuits.setdefault(one, []).append(circuits.take(received[step == one]))
@@ -509,8 +514,8 @@ class _Judge:
         many = np.bincount(light.photodiode, minlength=diodes.count)
         arrived = np.full(diodes.count, -1)
         arrived[light.photodiode] = np.arange(len(light.photodiode))
-        at = arrived[d.number[receive]]
-        count = many[d.number[receive]]
+        at = arrived[d.device[receive]]
+        count = many[d.device[receive]]
         if light.circulating:
             yield (
                 "light_circulating",
@@ -566,7 +571,7 @@ class _Judge:
                 int(off.sum()),
             )
         listened = np.zeros(diodes.count, bool)
-        listened[d.number[receive]] = True
+        listened[d.device[receive]] = True
         stray = np.flatnonzero(~listened[light.photodiode] & (light.signal < NO_DATA))
         if len(stray):
             where = f"photodiode of {diodes.place(int(light.photodiode[stray[0]]))}"
@@ -582,8 +587,8 @@ class _Judge:
     def _end(self, row: int) -> str:
         """Transmitter or photodiode of a row of data, in words."""
         d = self.tables.data
-        group = self.netlist.groups[int(d.device[row])]
-        return f"{group.name}:{d.number[row]} ({group.place_of(int(d.number[row]))}), wavelength {d.wavelength[row]}"
+        group = self.netlist.groups[int(d.kind[row])]
+        return f"{group.name}:{d.device[row]} ({group.place_of(int(d.device[row]))}), wavelength {d.wavelength[row]}"
 
     def _chunks(self, row: int) -> str:
         d = self.tables.data
@@ -595,12 +600,12 @@ class _Judge:
 def _signals(d: DataRows, send: IntArray) -> tuple[IntArray, IntArray]:
     """Transmitter and wavelength of the rows that send, in the order of their signals."""
     ordered = _in_order_of_signals(d, send)
-    return d.number[ordered], d.wavelength[ordered]
+    return d.device[ordered], d.wavelength[ordered]
 
 
 def _in_order_of_signals(d: DataRows, send: IntArray) -> IntArray:
     """Rows that send, in the order of the signals of their light."""
-    ordered: IntArray = send[np.lexsort((d.wavelength[send], d.number[send]))]
+    ordered: IntArray = send[np.lexsort((d.wavelength[send], d.device[send]))]
     return ordered
 
 
@@ -611,23 +616,23 @@ def _in_order(order: IntArray, follows: BoolArray) -> BoolArray:
     return found
 
 
-def _known_states(netlist: Netlist, rows: SettingRows) -> None:
+def _known_states(netlist: Netlist, rows: DeviceTable) -> None:
     """Refuse settings of devices, places or states that a netlist does not have."""
-    _known_times("settings", rows.from_s)
-    for position in np.unique(rows.device).tolist():
+    _known_times("settings", rows.begin_s)
+    for position in np.unique(rows.kind).tolist():
         group = netlist.groups[position]
-        mine = np.flatnonzero(rows.device == position)
+        mine = np.flatnonzero(rows.kind == position)
         states = states_of(netlist, group)
         if (group.kind != "control" and states is None) or group.name in (
             netlist.transmitter,
             netlist.photodiodes.name,
         ):
             raise ParameterError(f"settings row {mine[0]}: {group.name} has no states that can be set")
-        _known_numbers("settings", group, rows.number, mine)
+        _known_numbers("settings", group, rows.device, mine)
         places = places_of(netlist, group)
         for name, column, lowest, highest in (
             ("index", rows.index, 0, places - 1),
-            ("value", rows.value, *((-1, 1 << 40) if states is None else (states[0], states[-1]))),
+            ("value", rows.setting, *((-1, 1 << 40) if states is None else (states[0], states[-1]))),
         ):
             bad = mine[(column[mine] < lowest) | (column[mine] > highest)]
             if len(bad):
@@ -645,15 +650,15 @@ def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
     for sends, name in ((True, netlist.transmitter), (False, netlist.photodiodes.name)):
         position = netlist.position[name]
         mine = np.flatnonzero(d.sends == sends)
-        wrong = mine[d.device[mine] != position]
+        wrong = mine[d.kind[mine] != position]
         if len(wrong):
             action = "sends" if sends else "receives"
-            given = netlist.groups[int(d.device[wrong[0]])].name
+            given = netlist.groups[int(d.kind[wrong[0]])].name
             raise ParameterError(f"data row {wrong[0]}: {given} {action}, but in {netlist.name} only {name} does")
-        _known_numbers("data", netlist.groups[position], d.number, mine)
+        _known_numbers("data", netlist.groups[position], d.device, mine)
         node_of = netlist.groups[position].node_of
         assert node_of is not None
-        nodes = node_of(d.number[mine])
+        nodes = node_of(d.device[mine])
         ranks[mine] = tables.fabric.ranks_at(nodes)
     outside = np.flatnonzero(ranks < 0)
     if len(outside):
