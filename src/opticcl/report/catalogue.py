@@ -15,7 +15,7 @@ from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.files import read_toml
 from opticcl.formats import FORMATS
 from opticcl.registry import argument_texts, canonical, nearest, unit_of, user_parameters
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.result import ComposedResult, Result
 from opticcl.schedule import ALGORITHMS, AlgorithmCall
 from opticcl.training.device import DEVICES
@@ -29,6 +29,8 @@ MATRIX_NODES = 16
 """Size of the fabrics in the matrix of fabrics and collectives [nodes]."""
 
 FORMATS_SECTION = "formats"
+
+NAME = Shown("name")
 
 
 def catalogue(name: str | None = None) -> Result:
@@ -222,16 +224,18 @@ def _models(entries: Sequence[_Entry]) -> FittedTable:
 
 
 def _formats_table(entries: Sequence[dict[str, Any]]) -> FittedTable:
-    return FittedTable(
-        [
-            Column("name", [e["name"] for e in entries], justify="left"),
-            Column("suffixes", [" ".join(e["suffixes"]) for e in entries], justify="left"),
-            Column("reads", [e["reads"] or "-" for e in entries], justify="left"),
-            Column("writes", [e["writes"] or "-" for e in entries], justify="left"),
-            Column("content", [e["about"] for e in entries], justify="left", wrap=True),
-        ],
-        heading="file formats",
+    def known(content: str) -> str:
+        return content or "-"
+
+    columns = columns_of(
+        entries,
+        NAME,
+        Shown("suffixes", form=" ".join),
+        Shown("reads", form=known),
+        Shown("writes", form=known),
+        Shown("about", "content", wrap=True),
     )
+    return FittedTable(columns, heading="file formats")
 
 
 def _about_model(built: Model) -> Iterator[str]:
@@ -252,12 +256,12 @@ def _matrix(matrix: dict[str, dict[str, list[str]]]) -> FittedTable:
 
 def _parameter_table(entry: dict[str, Any]) -> FittedTable:
     parameters = entry["parameters"]
+    defaults = [format_quantity(p["default"], p["unit"]) for p in parameters]
     columns = [
-        Column("parameter", [p["name"] for p in parameters], justify="left"),
-        Column("default", [format_quantity(p["default"], p["unit"]) for p in parameters], justify="left"),
-        Column("description", [p["about"] for p in parameters], justify="left", wrap=True),
+        *columns_of(parameters, Shown("name", "parameter")),
+        Column("default", defaults, justify="left"),
+        *columns_of(parameters, Shown("about", "description", wrap=True)),
     ]
     if any(p["source"] for p in parameters):
-        sources = [p["source"] for p in parameters]
-        columns.append(Column("source of the default", sources, justify="left", wrap=True))
+        columns += columns_of(parameters, Shown("source", "source of the default", wrap=True))
     return FittedTable(columns, heading=f"{entry['name']}: {entry['summary']}")

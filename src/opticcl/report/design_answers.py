@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
+from opticcl.report.kit.words import heading
 from opticcl.report.studies import study_table
 from opticcl.studies import Study
 from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
-from opticcl.units import format_rate, format_seconds, format_value, unit_suffix
+from opticcl.units import format_rate, format_seconds, format_value
 
 __all__ = ["Answer", "answer_parts", "axis_label", "axis_text", "place_text", "table_rows", "title_of"]
 
@@ -56,8 +57,7 @@ def axis_label(column: str) -> str:
     >>> axis_label("size_bytes"), axis_label("num_nodes"), axis_label("parameter_reconfiguration")
     ('size', 'nodes', 'reconfiguration')
     """
-    bare = column.removesuffix(unit_suffix(column)).removeprefix("num_")
-    return bare.removeprefix("parameter_").removeprefix("assume_").replace("_", " ")
+    return heading(column.removeprefix("num_").removeprefix("parameter_").removeprefix("assume_"))
 
 
 def axis_text(column: str, value: Any) -> str:
@@ -96,15 +96,16 @@ def _map_table(answer: FastestMap) -> FittedTable:
 def _pareto_table(answer: Pareto) -> FittedTable:
     offers = answer.offers
     return FittedTable(
-        [
-            Column("fabric", [one.fabric for one in offers], justify="left"),
-            Column("algorithm", [one.algorithm for one in offers], 1, "left"),
-            Column("time", [format_seconds(one.total_s) for one in offers]),
-            Column("USD per node", [f"{one.usd_per_node:,.0f}" for one in offers]),
-            Column("W per node", [f"{one.w_per_node:,.4g}" for one in offers]),
-            Column("on the front", ["no" if one.better else "yes" for one in offers], justify="left"),
-            Column("worse than", [one.better for one in offers], 1, "left"),
-        ],
+        columns_of(
+            offers,
+            Shown("fabric"),
+            Shown("algorithm", rank=1),
+            Shown("total_s", "time"),
+            Shown("usd_per_node", "USD per node", form=",.0f"),
+            Shown("w_per_node", "W per node", form=",.4g"),
+            Shown("better", "on the front", form=lambda other: "no" if other else "yes"),
+            Shown("better", "worse than", 1),
+        ),
         f"{len(answer.front)} of {len(offers)} are on the front: no other is better in time, dollars and watts",
     )
 
@@ -116,16 +117,10 @@ def _left_out(answer: Pareto) -> list[str]:
 
 def _tornado_table(answer: Tornado) -> FittedTable:
     bars = (answer.base, *answer.bars)
-    return FittedTable(
-        [
-            Column("assumption", ["as given", *(one.variation for one in answer.bars)], justify="left"),
-            Column("time", [format_seconds(one.total_s) for one in bars]),
-            Column("rival", [one.rival for one in bars], justify="left"),
-            Column("its time", [format_seconds(one.rival_s) for one in bars]),
-            Column("lead", [f"{one.lead:.3f}" for one in bars]),
-        ],
-        "lead: time of the fastest rival over that of the fabric; below 1 the answer is another",
-    )
+    named = Column("assumption", ["as given", *(one.variation for one in answer.bars)], justify="left")
+    times = Shown("total_s", "time"), Shown("rival"), Shown("rival_s", "its time"), Shown("lead", form=".3f")
+    about = "lead: time of the fastest rival over that of the fabric; below 1 the answer is another"
+    return FittedTable([named, *columns_of(bars, *times)], about)
 
 
 def _flips(answer: Tornado) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.studies.space.design import DesignSpace
 from opticcl.studies.space.runner import Progressed, StudyEstimate
-from opticcl.units import format_seconds, format_value, unit_suffix
+from opticcl.units import format_seconds
 
 __all__ = ["estimate_text", "progressed_text", "query_table"]
 
@@ -53,15 +53,4 @@ def query_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Fi
         rows: plain values by column.
         columns: in their order.
     """
-    return FittedTable(
-        [
-            Column(
-                key.removesuffix(unit_suffix(key)).replace("_", " "),
-                [format_value(key, row[key]) for row in rows],
-                0,
-                "left" if rows and isinstance(rows[0][key], str) else "right",
-            )
-            for key in columns
-        ],
-        f"{len(rows):,} rows",
-    )
+    return FittedTable(columns_of(rows, *map(Shown, columns)), f"{len(rows):,} rows")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_seconds
@@ -231,41 +231,37 @@ class TrafficReport(Result):
 
     def table(self) -> FittedTable:
         """One row a run."""
-        rows = self.rows
-        delays = [row.delays_s() for row in rows]
-        ratios = [row.ratios() for row in rows]
-        several = len({row.setup.mix.name for row in rows}) > 1
-
-        def share(values: Sequence[float | None]) -> list[str]:
-            return ["-" if value is None else f"{value:.4f}" for value in values]
-
-        def results(of: Any) -> list[Any]:
-            return [None if row.result is None else of(row.result) for row in rows]
-
+        rows = [row.record() for row in self.rows]
+        several = len({row["flows"] for row in rows}) > 1
+        delays = (("mean", "mean", 0), ("p50", "p50", 5), ("p99", "p99", 0), ("p999", "p99.9", 2))
         columns = [
-            Column("scheduler", [row.setup.scheduler for row in rows], justify="left"),
-            Column("flows", [row.setup.mix.name for row in rows], 0 if several else 1, "left"),
-            Column("load", [f"{row.setup.load:g}" for row in rows]),
-            Column("skew", [f"{row.setup.mix.skew:.3g}" for row in rows]),
-            Column("answer", [row.answer for row in rows], justify="left"),
-            Column("carried of ports", share(results(lambda r: r.throughput.value)), 0),
-            Column("offered", share(results(lambda r: r.offered.value)), 4),
-            Column("mean", [_time(delay["mean"]) for delay in delays]),
-            Column("p50", [_time(delay["p50"]) for delay in delays], 5),
-            Column("p99", [_time(delay["p99"]) for delay in delays]),
-            Column("p99.9", [_time(delay["p999"]) for delay in delays], 2),
-            Column("flow / ideal", [_number(ratio["mean"]) for ratio in ratios], 6),
-            Column("its p99", [_number(ratio["p99"]) for ratio in ratios], 7),
-            Column("wavelengths", share(results(lambda r: r.wavelength_use)), 8),
-            Column("fairness", share(results(lambda r: r.counts.fairness())), 9),
-            Column("largest load", share([row.limit.largest_load for row in rows]), 3),
+            *columns_of(
+                rows,
+                Shown("scheduler"),
+                Shown("flows", rank=0 if several else 1),
+                Shown("load", form="g"),
+                Shown("skew", form=".3g"),
+                Shown("answer"),
+                Shown("throughput", "carried of ports", form=".4f"),
+                Shown("offered", rank=4, form=".4f"),
+            ),
+            *(
+                Column(header, [_time(row.delays_s()[name]) for row in self.rows], rank)
+                for name, header, rank in delays
+            ),
+            *columns_of(
+                rows,
+                Shown("flow_over_ideal_mean", "flow / ideal", 6, ".4g"),
+                Shown("flow_over_ideal_p99", "its p99", 7, ".4g"),
+                Shown("wavelength_use", "wavelengths", 8, ".4f"),
+                Shown("fairness", rank=9, form=".4f"),
+                Shown("largest_load", rank=3, form=".4f"),
+            ),
         ]
-        if any(row.alone is not None for row in rows):
-            columns.append(
-                Column("slow-down", ["-" if row.slow_down is None else f"{row.slow_down:.3f}" for row in rows])
-            )
-        if any(row.result is not None and row.result.of_bound is not None for row in rows):
-            columns.append(Column("of bound", share(results(lambda r: r.of_bound)), 10))
+        if self.beside is not None:
+            columns += columns_of(rows, Shown("slow_down", "slow-down", form=".3f"))
+        if any(row.get("of_bound") is not None for row in rows):
+            columns += columns_of(rows, Shown("of_bound", rank=10, form=".4f"))
         return FittedTable(columns, keys=3)
 
     @property
@@ -308,10 +304,6 @@ def _time(value: IntervalEstimate | None) -> str:
         return "-"
     width = "" if value.half_width is None else f" ±{value.half_width / value.value:.1%}" if value.value else ""
     return format_seconds(value.value) + width
-
-
-def _number(value: IntervalEstimate | None) -> str:
-    return "-" if value is None else f"{value.value:.4g}"
 
 
 def _name(key: tuple[str, str, float], report: TrafficReport) -> str:

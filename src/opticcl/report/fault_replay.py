@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,21 +85,21 @@ class ReplayReport(Result):
 
     def table(self) -> FittedTable:
         """One row a policy."""
-        rows = [run.record() for run in self.runs]
         return FittedTable(
-            [
-                Column("policy", [row["policy"] for row in rows], justify="left"),
-                Column("goodput", [f"{row['goodput']:.4f}" for row in rows]),
-                Column("longest outage", [format_seconds(row["longest_outage_s"]) for row in rows]),
-                Column("stopped", [format_seconds(row["stopped_s"]) for row in rows], 1),
-                Column("plans", [f"{row['plans']:,}" for row in rows]),
-                Column("replans", [f"{row['replans']:,}" for row in rows], 2),
-                Column("restarts", [f"{row['restarts']:,}" for row in rows], 2),
-                Column("mean ranks", [f"{row['ranks_mean']:.1f}" for row in rows], 3),
-                Column("fewest", [f"{row['ranks_least']:,}" for row in rows], 4),
-                Column("mean slow-down", [f"{row['slow_down_mean']:.3f}" for row in rows], 5),
-                Column("largest", [f"{row['slow_down_max']:.3f}" for row in rows], 6),
-            ]
+            columns_of(
+                [run.record() for run in self.runs],
+                Shown("policy"),
+                Shown("goodput", form=".4f"),
+                Shown("longest_outage_s"),
+                Shown("stopped_s", rank=1),
+                Shown("plans"),
+                Shown("replans", rank=2),
+                Shown("restarts", rank=2),
+                Shown("ranks_mean", "mean ranks", 3, ".1f"),
+                Shown("ranks_least", "fewest", 4),
+                Shown("slow_down_mean", "mean slow-down", 5, ".3f"),
+                Shown("slow_down_max", "largest", 6, ".3f"),
+            )
         )
 
     @property

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric, Verdict
@@ -106,20 +106,20 @@ class JobsReport(Result):
 
     def table(self) -> FittedTable:
         """One row a job."""
-        jobs = self.jobs
         return FittedTable(
-            [
-                Column("job", [one.job.name for one in jobs], justify="left"),
-                Column("nodes", [str(len(one.job.nodes)) for one in jobs]),
-                Column("held", [str(len(one.job.held)) for one in jobs], 3),
-                Column("ports set", [str(one.switch_ports) for one in jobs], 4),
-                Column("algorithm", [one.algorithm for one in jobs], 1, "left"),
-                Column("steps", [f"{one.num_steps:,}" for one in jobs], 2),
-                Column("time", [format_seconds(one.total_s) for one in jobs]),
-                Column(jobs[0].beside[0], [format_seconds(one.beside[1]) for one in jobs], 1),
-                Column("verdict", ["verified" if one.ok else "refused" for one in jobs], justify="left"),
-                Column("place", [_ranges(one.job.nodes.tolist()) for one in jobs], justify="left"),
-            ]
+            columns_of(
+                [job.record() for job in self.jobs],
+                Shown("job"),
+                Shown("nodes", form=lambda nodes: str(len(nodes)), justify="right"),
+                Shown("held", rank=3),
+                Shown("switch_ports", "ports set", 4),
+                Shown("algorithm", rank=1),
+                Shown("num_steps", "steps", 2),
+                Shown("total_s", "time"),
+                Shown(f"{self.jobs[0].beside[0]}_s", rank=1),
+                Shown("ok", "verdict", form=lambda ok: "verified" if ok else "refused", justify="left"),
+                Shown("nodes", "place", form=_ranges),
+            )
         )
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.report.kit.colours import DARK, FAINT, wavelength_colours
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,31 +99,24 @@ class JobsOverTimeReport(Result):
 
     def table(self) -> FittedTable:
         """One row a policy."""
-        rows = [_summary(run) for run in self.runs]
-
-        def share(name: str) -> list[str]:
-            return ["-" if row[name] is None else f"{row[name]:.3f}" for row in rows]
-
-        def time(name: str) -> list[str]:
-            return ["-" if row[name] is None else format_seconds(row[name]) for row in rows]
-
         return FittedTable(
-            [
-                Column("policy", [row["policy"] for row in rows], justify="left"),
-                Column("accepted", share("accepted"), 3),
-                Column("at once", share("at_once")),
-                Column("mean wait", time("wait_mean_s")),
-                Column("99 % wait", time("wait_p99_s"), 4),
-                Column("slow-down", share("slow_down_mean")),
-                Column("utilisation", share("utilisation")),
-                Column("fragmentation", share("fragmentation")),
-                Column("blocked time", share("blocked"), 1),
-                Column("blocked jobs", [f"{row['blocked_jobs']:,}" for row in rows], 5),
-                Column("held / asked", share("held_per_asked"), 2),
-                Column("disturbed", [f"{row['disturbed']:,}" for row in rows], 6),
-                Column("violations", [f"{row['violations']:,}" for row in rows], 7),
-                Column("placement", time("placement_mean_s"), 8),
-            ]
+            columns_of(
+                [_summary(run) for run in self.runs],
+                Shown("policy"),
+                Shown("accepted", rank=3, form=".3f"),
+                Shown("at_once", form=".3f"),
+                Shown("wait_mean_s", "mean wait"),
+                Shown("wait_p99_s", "99 % wait", 4),
+                Shown("slow_down_mean", "slow-down", form=".3f"),
+                Shown("utilisation", form=".3f"),
+                Shown("fragmentation", form=".3f"),
+                Shown("blocked", "blocked time", 1, ".3f"),
+                Shown("blocked_jobs", rank=5),
+                Shown("held_per_asked", "held / asked", 2, ".3f"),
+                Shown("disturbed", rank=6),
+                Shown("violations", rank=7),
+                Shown("placement_mean_s", "placement", 8),
+            )
         )
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from opticcl.ir.netlist import ElementGroup
 from opticcl.optics.elements import KINDS
 from opticcl.report.kit.colours import BAND, INK, MUTED, PART_COLOURS
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
 from opticcl.report.kit.svg import new_figure, write_heading
 from opticcl.units import counted
@@ -80,16 +80,16 @@ class NetlistReport(Result):
             f"{self.fabric!r}: {counted(net.num_elements, 'element')} in {counted(len(groups), 'group')}, "
             f"{counted(net.num_wavelengths, 'wavelength')}"
         )
+        rows = self.record()["groups"]
         columns = [
-            Column("group", [group.name for group in groups], 0, "left"),
-            Column("kind", [group.kind for group in groups], 0, "left"),
-            Column("elements", [f"{group.count:,}" for group in groups]),
+            *columns_of(rows, Shown("name", "group"), Shown("kind"), Shown("count", "elements")),
             Column("ports", [f"{group.n_in}:{group.n_out}" for group in groups], 2),
-            Column("devices", [f"{group.num_devices:,}" if _state(group) else "" for group in groups], 1),
-            Column("state", [_state(group) for group in groups], 3, "left"),
+            *columns_of(
+                rows, Shown("devices", rank=1, form=lambda count: f"{count:,}" if count else ""), Shown("state", rank=3)
+            ),
             Column("light passes", [_passed(group) for group in groups], 4, "left"),
             Column("part", [group.bill.kind if group.bill else "" for group in groups], 5, "left"),
-            Column("first", [group.place(0) if group.count else "" for group in groups], 6, "left"),
+            *columns_of(rows, Shown("first", rank=6)),
         ]
         sources = "; ".join(dict.fromkeys(group.source for group in groups if group.source))
         return heading, FittedTable(columns, f"sources: {sources}")

@@ -12,7 +12,7 @@ from opticcl.fabrics.ocs import Ocs
 from opticcl.plans.planner import SIZES, with_change
 from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
-from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
+from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.svg import new_figure, write_heading
 from opticcl.report.kit.words import shares, short_algorithm
 from opticcl.schedule.digit_shifts import COLLECTIVES
@@ -57,15 +57,19 @@ def matrix_table(listed: Sequence[SwitchCase], found: Sequence[Overlapped]) -> F
     """One row a case of switches that change while others send."""
     laws = [case.law for case in listed]
     columns = [
-        Column("algorithm", [case.algorithm for case in listed], justify="left"),
-        Column("nodes", [f"{case.nodes:,}" for case in listed]),
-        Column("size", [format_bytes(case.size_bytes) for case in listed]),
-        Column("switches", [f"{law.switches:,}" for law in laws]),
-        Column("rate", [f"{law.bytes_per_s / 1e9:g} GB/s" for law in laws]),
-        Column("a change", [format_seconds(law.change_s) for law in laws]),
-        Column("time", [format_seconds(one.seconds) for one in found]),
-        Column("bound", [format_seconds(one.bound_s) for one in found]),
-        Column("proven", ["yes" if one.proven else "no" for one in found]),
+        *columns_of(listed, Shown("algorithm"), Shown("nodes"), Shown("size_bytes")),
+        *columns_of(
+            laws,
+            Shown("switches"),
+            Shown("bytes_per_s", "rate", form=lambda rate: f"{rate / 1e9:g} GB/s"),
+            Shown("change_s", "a change"),
+        ),
+        *columns_of(
+            found,
+            Shown("seconds", "time", form=format_seconds),
+            Shown("bound_s"),
+            Shown("proven", form=lambda proven: "yes" if proven else "no"),
+        ),
     ]
     return FittedTable(columns, "proven: no schedule of the same steps is faster", keys=3)
 
@@ -75,9 +79,7 @@ def _segment_table(found: Planned) -> FittedTable:
     segments, hidden = found.segments[:SHOWN], found.segments[SHOWN:]
     columns = [
         Column("steps", [_steps(one) for one in segments]),
-        Column("holds", [one.holds for one in segments], justify="left", wrap=True),
-        Column("changes", [f"{one.changes:,}" for one in segments]),
-        Column("time", [format_seconds(one.total_s) for one in segments]),
+        *columns_of(segments, Shown("holds", wrap=True), Shown("changes"), Shown("total_s", "time")),
     ]
     changes, charged = sum(one.changes for one in found.segments), found.timeline.totals()["reconfiguration_s"]
     rest = (
@@ -95,8 +97,7 @@ def _regret_table(found: Planned) -> FittedTable:
     regrets = found.regrets
     columns = [
         Column("a change takes", [{0.5: "half", 2.0: "double"}.get(r.factor, f"x {r.factor:g}") for r in regrets]),
-        Column("this plan", [format_seconds(r.kept_s) for r in regrets]),
-        Column("fastest", [format_seconds(r.best_s) for r in regrets]),
+        *columns_of(regrets, Shown("kept_s", "this plan"), Shown("best_s", "fastest")),
         Column("regret", [f"{100 * (r.kept_s / r.best_s - 1):.1f} %" if r.best_s else "0 %" for r in regrets]),
         algorithm_column([r.algorithm for r in regrets], "by"),
     ]

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.line_ends import text_width
 from opticcl.report.kit.svg import WIDTH, new_figure
+from opticcl.report.kit.words import heading
 from opticcl.studies import Chart, Study
 from opticcl.units import format_value, unit_suffix
 
@@ -34,18 +35,8 @@ def study_table(study: Study) -> FittedTable:
             at.setdefault(row[chart.x], {})[_name(chart, row)] = format_value(chart.y, row[chart.y])
         names = list(dict.fromkeys(_name(chart, row) for row in rows))
         lines = [Column(name, [cells.get(name, "") for cells in at.values()]) for name in names]
-        return FittedTable([Column(_header(chart.x), [format_value(chart.x, x) for x in at]), *lines])
-    return FittedTable(
-        [Column(_header(key), [format_value(key, r[key]) for r in rows], 0, _side(rows[0][key])) for key in rows[0]]
-    )
-
-
-def _header(key: str) -> str:
-    return key.removesuffix(unit_suffix(key)).replace("_", " ")
-
-
-def _side(value: Any) -> Any:
-    return "left" if isinstance(value, str) else "right"
+        return FittedTable([Column(heading(chart.x), [format_value(chart.x, x) for x in at]), *lines])
+    return FittedTable(columns_of(rows, *map(Shown, rows[0])))
 
 
 def study_figure(study: Study) -> Figure:

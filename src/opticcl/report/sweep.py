@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
 from opticcl.report.beside import not_tried_line, unranked_line
-from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
+from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.words import gap
-from opticcl.units import format_bytes, format_quantity, format_rate, format_seconds
+from opticcl.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.sweep import Point, Sweep, Sweeps
@@ -39,12 +39,11 @@ def sweep_table(found: Sweeps) -> FittedTable:
 def _one(sweep: Sweep) -> FittedTable:
     points = sweep.points
     columns = [
-        Column("size", [format_bytes(p.size_bytes) for p in points]),
+        *columns_of(points, Shown("size_bytes")),
         algorithm_column([p.algorithm for p in points]),
-        Column("time", [format_seconds(p.total_s) for p in points]),
+        *columns_of(points, Shown("total_s", "time")),
         *_beside(points),
-        Column("algbw", [format_quantity(p.algorithm_bytes_per_s, "byte/s") for p in points]),
-        Column("busbw", [format_quantity(p.bus_bytes_per_s, "byte/s") for p in points]),
+        *columns_of(points, Shown("algorithm_bytes_per_s", "algbw"), Shown("bus_bytes_per_s", "busbw")),
         Column(
             "gap", [gap(p) for p in points], 2, justify="left", short=[gap(p, short=True) for p in points], short_rank=1
         ),
@@ -61,7 +60,7 @@ def _several(found: Sweeps) -> FittedTable:
     best = fastest_of(sweeps)
     algorithms = [sweeps[i].points[row].algorithm for row, i in enumerate(best)]
     columns = [
-        Column("size", [format_bytes(p.size_bytes) for p in sweeps[0].points]),
+        *columns_of(sweeps[0].points, Shown("size_bytes")),
         Column("fastest", [names[i] for i in best], justify="left"),
         algorithm_column(algorithms, "by algorithm"),
         *_fastest_beside(sweeps, names),

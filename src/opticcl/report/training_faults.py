@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.result import Result
 from opticcl.units import counted
 
@@ -115,24 +115,18 @@ class TrainingFaults(Result):
 
     def table(self) -> FittedTable:
         """One row a machine."""
-        rows = self.rows
-
-        def cells(policy: str, *, spares: bool) -> list[str]:
-            values = [row.per_day(policy, spares=spares) for row in rows]
-            return ["-" if value is None else f"{value:,.0f}" for value in values]
-
-        worth = [row.worth_of_a_spare("replan") for row in rows]
+        rows, all_day = [row.record() for row in self.rows], ",.0f"
+        without = [f"{row.iterations_per_day * max(1, row.samples):{all_day}}" for row in self.rows]
+        fields = (
+            Shown("restart_per_day", "restart", form=all_day),
+            Shown("replan_per_day", "replan", form=all_day),
+            Shown("best_per_day", "best", 2, all_day),
+            Shown("spares", rank=1),
+            Shown("restart_with_spares_per_day", "restart, spares", form=all_day),
+            Shown("replan_with_spares_per_day", "replan, spares", form=all_day),
+            Shown("best_with_spares_per_day", "best, spares", 3, all_day),
+            Shown("replan_worth_of_a_spare", "worth of a spare", 1, all_day),
+        )
         return FittedTable(
-            [
-                Column("fabric", [row.fabric for row in rows], justify="left"),
-                Column("no faults", [f"{row.iterations_per_day * max(1, row.samples):,.0f}" for row in rows]),
-                Column("restart", cells("restart", spares=False)),
-                Column("replan", cells("replan", spares=False)),
-                Column("best", cells("best", spares=False), 2),
-                Column("spares", [f"{row.spares:,}" for row in rows], 1),
-                Column("restart, spares", cells("restart", spares=True)),
-                Column("replan, spares", cells("replan", spares=True)),
-                Column("best, spares", cells("best", spares=True), 3),
-                Column("worth of a spare", ["-" if value is None else f"{value:,.0f}" for value in worth], 1),
-            ]
+            [*columns_of(rows, Shown("fabric")), Column("no faults", without), *columns_of(rows, *fields)]
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from rich import box
 from rich.cells import cell_len
@@ -15,9 +15,19 @@ from rich.table import Table
 from rich.text import Text
 
 from opticcl.ir.verdict import VERDICTS, Judgement
-from opticcl.report.kit.words import short_algorithms
+from opticcl.report.kit.words import heading, short_algorithms
+from opticcl.units import format_value
 
-__all__ = ["Column", "FittedTable", "RowByRow", "StreamedColumn", "algorithm_column", "verdict_cell"]
+__all__ = [
+    "Column",
+    "FittedTable",
+    "RowByRow",
+    "Shown",
+    "StreamedColumn",
+    "algorithm_column",
+    "columns_of",
+    "verdict_cell",
+]
 
 _NARROW = 125  # columns of the terminal below which cells are closer
 _LEAST_WRAPPED = 24  # columns that a wrapped column has at least
@@ -51,6 +61,52 @@ class Column:
     def cut(self) -> Column:
         """The column with its short cells."""
         return dataclasses.replace(self, cells=self.short)
+
+
+class Shown(NamedTuple):
+    """A value of records as a column of a table.
+
+    Args:
+        key: of the value; the unit at its end is that of its values.
+        header: above the cells; "": the key in words.
+        rank: as of `Column`.
+        form: format of the values, or a function that writes them; "": by their unit.
+        justify: as of `Column`; "": numbers on the right.
+        wrap: as of `Column`.
+    """
+
+    key: str
+    header: str = ""
+    rank: int = 0
+    form: str | Callable[[Any], str] = ""
+    justify: Literal["left", "right", ""] = ""
+    wrap: bool = False
+
+    def column(self, rows: Sequence[Any]) -> Column:
+        """The column of records or objects; "-" where a value is None or missing."""
+        values = [row.get(self.key) if isinstance(row, Mapping) else getattr(row, self.key) for row in rows]
+        words = any(isinstance(value, (str, list, tuple)) for value in values)
+        cells = ["-" if value is None else self._text(value) for value in values]
+        side = self.justify or ("left" if words else "right")
+        return Column(self.header or heading(self.key), cells, self.rank, side, wrap=self.wrap)
+
+    def _text(self, value: Any) -> str:
+        if callable(self.form):
+            return self.form(value)
+        return format(value, self.form) if self.form else format_value(self.key, value)
+
+
+def columns_of(rows: Sequence[Any], *values: Shown) -> list[Column]:
+    """A column for each value, a row for each record.
+
+    >>> [(one.header, one.cells) for one in columns_of([{"total_s": 2e-6}, {}], Shown("total_s"))]
+    [('total', ['2 us', '-'])]
+
+    Args:
+        rows: records, or objects with attributes of these names.
+        values: in the order of the columns.
+    """
+    return [value.column(rows) for value in values]
 
 
 _NARROWEST = Column("a", ())

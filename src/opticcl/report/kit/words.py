@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opticcl.ir import Timeline
 from opticcl.registry import write_call
-from opticcl.units import counted, format_bytes
+from opticcl.units import counted, format_bytes, unit_suffix
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison, Entry
@@ -20,6 +20,7 @@ __all__ = [
     "busiest",
     "fabric_names",
     "gap",
+    "heading",
     "labels",
     "messages",
     "ratio",
@@ -35,6 +36,15 @@ LONGEST = 44
 
 PART_NAMES: dict[str, str] = {part: part.removesuffix("_s") for part in Timeline.PARTS}
 """Part of a timeline -> its name in tables and pictures."""
+
+
+def heading(key: str) -> str:
+    """The key of a record in words, without its unit.
+
+    >>> heading("longest_outage_s"), heading("policy")
+    ('longest outage', 'policy')
+    """
+    return key.removesuffix(unit_suffix(key)).replace("_", " ")
 
 
 def messages(comparison: Comparison) -> str:
