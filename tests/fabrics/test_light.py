@@ -97,6 +97,52 @@ def test_seams_between_wafers_are_fibres():
     assert counts[:, -1].sum() == 2  # from tile 7 to 8, and from the last tile home to the first
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "lightpath:shape=5x9,numbering=squares",
+        "lightpath:shape=9x17,routing=random",
+        "lightpath:shape=6x10,routing=least_overlap,dead_waveguides=12-13:40+23-33:40+44-43:39",
+        "lightpath:shape=3x9,dead_tiles=12+20,switch_unit=waveguide",
+    ],
+)
+def test_seams_and_fibres_are_those_that_a_path_crosses(spec):
+    """Hop by hop, on shortest paths and around dead parts, and never fewer of any than the pair has at least."""
+    made = fabric(spec)
+    plan = lower(made, generate("mesh", "all_to_all", made))
+    least = made.light_path.least
+    for circuits in (one for step in range(plan.schedule.num_steps) for one in plan.rounds(step)):
+        due = []
+        for i in range(len(circuits)):
+            tiles, ways = np.divmod(circuits.path(i), 4)
+            line, board = np.where(ways < 2, tiles % made.shape[1], tiles // made.shape[1]), np.where(ways < 2, 8, 4)
+            fibres = np.count_nonzero(line // board != (line + 1 - 2 * (ways % 2)) // board)
+            along_row = np.count_nonzero(ways < 2)
+            due.append([1, 2 * len(ways), along_row, len(ways) - along_row, len(ways) - fibres, fibres])
+        assert made.light_path(circuits).tolist() == due
+        assert (least(circuits.src, circuits.dst) <= due).all()
+
+
+@pytest.mark.parametrize("spec", [spec for spec in SMALL if "=1x1" not in spec and spec != "terarack:nodes=1"])
+def test_no_circuit_passes_less_than_its_pair(spec):
+    """Where a fabric says how much that is: what the best of all circuits of a plan passes, and no less."""
+    made = fabric(spec)
+    if made.light_path.least is None:
+        assert not spec.startswith(("terarack", "sip_ring", "lightpath"))
+        return
+    found = {}
+    for algorithm in ("mesh", "ring"):
+        plan = lower(made, generate(algorithm, "all_reduce", made))
+        for circuits in (one for step in range(plan.schedule.num_steps) for one in plan.rounds(step)):
+            for src, dst, counts in zip(circuits.src, circuits.dst, made.light_path(circuits).tolist(), strict=True):
+                found.setdefault((int(src), int(dst)), []).append(counts)
+    src, dst = np.array(list(found)).T
+    least = made.light_path.least(src, dst).tolist()
+    assert all(min(counts) >= due for counts, due in zip(found.values(), least, strict=True))
+    shortest = all(min(counts) == due for counts, due in zip(found.values(), least, strict=True))
+    assert shortest or spec.startswith("terarack")  # which takes the longer way where the shorter is full
+
+
 def test_a_job_keeps_the_light_of_the_machine():
     """Its circuits have the machine's nodes."""
     machine = fabric("sipac:radix=4,levels=2")

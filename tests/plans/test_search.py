@@ -1,8 +1,11 @@
 """The search for the fastest algorithm, against evaluating every one of them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
 from tests.engines import closed_form
 from tests.profiles import examples
 from tests.strategies import fabrics
@@ -125,6 +128,18 @@ def test_a_plan_whose_light_closes_is_chosen_before_faster_ones(where, chosen, w
         assert found.schedule.name == due
     near = candidates.near(10**8, 2 * found.lower_bound_s([10**8]), 3)
     assert near[0] is found
+
+
+@pytest.mark.parametrize("where", ["sip_ring:nodes=64", "lightpath:shape=16x16", "terarack:nodes=300"])
+def test_distances_that_no_light_spans_change_no_answer(where):
+    """Where the search asks for them before it makes circuits, and where it makes the circuits of all."""
+    made, found = fabric(where), []
+    for machine in (made, altered(made, light_path=replace(made.light_path, least=None))):
+        candidates = Search(machine, Request("all_reduce"), assumptions("common"))
+        best = candidates.fastest([10**8])
+        light = candidates.light(best)
+        found.append((best.schedule.name, best.schedule.parameters, light, candidates.not_tried, candidates.failures))
+    assert found[0] == found[1]
 
 
 def test_another_preset_chooses_another_plan():

@@ -79,14 +79,16 @@ class TileGrid:
         edge = np.arange(4 * self.tiles)
         row, column, way = edge // 4 // self.columns, edge // 4 % self.columns, edge % 4
         edges_exist = np.choose(way, [column < self.columns - 1, column > 0, row < self.rows - 1, row > 0])
+        kind = np.where(edges_exist, self.kind(edge), -1)
+        return tuple((name, np.flatnonzero(kind == number)) for number, name in enumerate(self.counts()))
+
+    def kind(self, edges: IntArray) -> IntArray:
+        """Number of the kind of each edge in the order of `counts`, int64 (n,)."""
+        tile, way = np.divmod(np.asarray(edges, np.int64), 4)
         along_y = way >= 2
-        before = np.where(along_y, row, column) - way % 2
-        between = (before + 1) % np.where(along_y, *self.board) == 0
-        return tuple(
-            (f"waveguide_{axis}{'_board' * apart}", edge[edges_exist & (along_y == (axis == "y")) & (between == apart)])
-            for axis in "xy"
-            for apart in (False, True)
-        )
+        seam = np.where(along_y, tile // self.columns, tile % self.columns) - way % 2 + 1
+        between: IntArray = seam % np.where(along_y, *self.board) == 0
+        return 2 * along_y + between
 
     def edge_name(self, edge: int) -> str:
         """A directed edge in words."""

@@ -12,12 +12,12 @@ with wavelengths added and dropped, where the number of elements passed grows wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
 
-from opticcl.ir import Circuits
+from opticcl.ir import Circuits, IntArray
 from opticcl.ir.light import Counts, Element, LightPath, OpticsTable
 
 __all__ = ["ring_light"]
@@ -28,6 +28,7 @@ _ONE_EACH = MappingProxyType({"modulator": 1.0, "interface": 1.0})
 def ring_light(
     table: OpticsTable,
     sides: tuple[int, ...],
+    distance: Callable[[IntArray, IntArray], IntArray],
     wrap: bool = True,
     directions: int = 2,
     pieces: Mapping[str, float] = _ONE_EACH,
@@ -37,6 +38,7 @@ def ring_light(
     Args:
         table: values of the elements.
         sides: nodes of a ring, or of a row and of a column.
+        distance: senders, receivers -> segments of the shortest way [count].
         wrap: whether the last node is followed by the first.
         directions: in which light runs round a ring, 1 or 2; with 2 it takes the shorter way.
         pieces: of a modulator at the sender, and of an interface at the end of a segment [count].
@@ -48,16 +50,21 @@ def ring_light(
     means = np.array([_mean_distance(side, wrap, directions) for side in sides])
     mean = float(shares @ means / shares.sum()) if shares.any() else 0.0
 
+    def passed(segments: IntArray) -> Counts:
+        return np.stack([np.full(len(segments), modulator), interface * segments], axis=1)
+
     def counts(circuits: Circuits) -> Counts:
-        hops = circuits.num_hops().astype(np.float64)
-        return np.stack([np.full_like(hops, modulator), interface * hops], axis=1)
+        return passed(circuits.num_hops())
+
+    def least(src: IntArray, dst: IntArray) -> Counts:
+        return passed(distance(src, dst))
 
     half = "half " if wrap else ""
     ring = "half the ring" if shorter else "all of the ring but one segment"
     names = (ring,) if len(sides) == 1 else (f"{half}a row", f"{half}a column")
     extremes = np.array([[modulator, interface * hops] for hops in longest])
     typical = np.array([modulator, interface * mean])
-    return LightPath(table, tuple(map(Element, _ONE_EACH)), counts, extremes, names, typical)
+    return LightPath(table, tuple(map(Element, _ONE_EACH)), counts, extremes, names, typical, least)
 
 
 def _mean_distance(side: int, wrap: bool, directions: int) -> float:

@@ -84,7 +84,6 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
-from opticcl.kernels import njit
 from opticcl.optics.limits import reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -766,39 +765,41 @@ def _light(wafer: TileGrid, netlist: Netlist) -> LightPath:
         for parts in (("transmitter",), *((name, *switches) for name in wafer.counts()))
     )
 
-    def totals(*hops: Counts) -> Counts:
+    def totals(*hops: npt.ArrayLike) -> Counts:
         """Hops along rows within a board and between boards, and the same along columns, (paths,) each."""
-        return sent + np.stack(hops, axis=-1) @ np.array(each)
+        return sent + np.stack(hops, axis=-1).astype(np.float64) @ np.array(each)
+
+    def shortest(first: IntArray, last: IntArray) -> tuple[IntArray, ...]:
+        (above, left), (below, right) = np.divmod(first, columns), np.divmod(last, columns)
+        return *_between(left, right, wide), *_between(above, below, tall)
+
+    def least(src: IntArray, dst: IntArray) -> Counts:
+        return totals(*shortest(wafer.tile[src], wafer.tile[dst]))
 
     def counts(circuits: Circuits) -> Counts:
-        return totals(*_hops_by_kind(circuits.hops, circuits.hop_offsets, columns, tall, wide).astype(np.float64))
+        hops = np.stack(shortest(wafer.tile[circuits.src], wafer.tile[circuits.dst]))  # of any path, each at least once
+        longer = np.flatnonzero(circuits.num_hops() != hops.sum(axis=0))
+        if len(longer):
+            paths = circuits.take(longer)
+            kinds = 4 * paths.hop_owner() + wafer.kind(paths.hops)
+            hops[:, longer] = np.bincount(kinds, minlength=4 * len(longer)).reshape(-1, 4).T
+        return totals(*hops)
 
-    corner = totals(*(np.array([float(hops)]) for hops in _corner(rows, columns, tall, wide)))
-    typical = totals(*map(np.asarray, _means(rows, columns, tall, wide)))
+    corner = totals(*shortest(np.array([0]), np.array([rows * columns - 1])))
+    typical = totals(*_means(rows, columns, tall, wide))
     names = (f"corner to corner of {rows}x{columns} tiles",)
-    return LightPath(optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical)
+    return LightPath(optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical, least)
 
 
-@njit
-def _hops_by_kind(hops, offsets, columns, tall, wide):  # type: ignore[no-untyped-def]
-    """Hops of each path, as `totals` of `_light` takes them, int64 (4, paths)."""
-    found = np.zeros((4, len(offsets) - 1), np.int64)
-    for path in range(len(offsets) - 1):
-        for at in range(offsets[path], offsets[path + 1]):
-            row, column = divmod(hops[at] // 4, columns)
-            direction = hops[at] % 4
-            back = direction % 2  # the seam follows the place before
-            if direction < 2:
-                found[1 if (column - back + 1) % wide == 0 else 0, path] += 1
-            else:
-                found[3 if (row - back + 1) % tall == 0 else 2, path] += 1
-    return found
+def _between(first: IntArray, last: IntArray, board: int) -> tuple[IntArray, IntArray]:
+    """Seams between two places of a line: those within a board and those between boards, int64 (pairs,) each.
 
-
-def _corner(rows: int, columns: int, tall: int, wide: int) -> tuple[int, int, int, int]:
-    """Hops between opposite corners, as `totals` of `_light` takes them."""
-    x, y = (columns - 1) // wide, (rows - 1) // tall
-    return columns - 1 - x, x, rows - 1 - y, y
+    Args:
+        first, last: places, int (pairs,).
+        board: places of a board [count].
+    """
+    apart = np.abs(last // board - first // board)
+    return np.abs(last - first) - apart, apart
 
 
 def _means(rows: int, columns: int, tall: int, wide: int) -> tuple[float, float, float, float]:

@@ -160,7 +160,7 @@ class SipRing(Fabric):
     @cached_property
     def light_path(self) -> LightPath:
         """Modulator and the interfaces of the nodes passed."""
-        return ring_light(optics_of("sip_ring"), (self.nodes,), directions=self.directions)
+        return ring_light(optics_of("sip_ring"), (self.nodes,), self.distance, directions=self.directions)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Interfaces that light may pass, and the largest ring of which every node can reach every other."""

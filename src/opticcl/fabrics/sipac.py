@@ -554,7 +554,9 @@ def _light(netlist: Netlist, radices: tuple[int, ...], channels: str) -> LightPa
     mean = np.array([_mean_passed(radix) for radix in radices]) if channels == "ring" else sides - 1 - without
     typical = share @ path(levels, mean) if share.any() else longest[0]
     names = tuple(f"level {level}, first input to last output" for level in levels)
-    return LightPath(optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical, of_images)
+    return LightPath(
+        optics_of("sipac"), tuple(map(Element, kinds)), counts, longest, names, typical, of_images=of_images
+    )
 
 
 def rings_passed(i: IntArray, j: IntArray, side: IntArray, looped: npt.NDArray[np.bool_], channels: str) -> IntArray:

@@ -279,7 +279,7 @@ class Terarack(FailingFabric):
     def light_path(self) -> LightPath:
         """Modulator and the interfaces of the nodes passed."""
         pieces = {kind: number for group in self.netlist().groups for kind, number in group.loss.items()}
-        return ring_light(optics_of("terarack"), (self.nodes,), pieces=pieces)
+        return ring_light(optics_of("terarack"), (self.nodes,), self.distance, pieces=pieces)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Interfaces that light may pass, by power and by crosstalk."""

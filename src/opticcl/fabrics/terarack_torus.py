@@ -266,7 +266,7 @@ class TerarackTorus(Fabric):
         """Modulator and the interfaces of the nodes passed."""
         rows, columns = self.shape
         pieces = {kind: number for group in self.netlist().groups for kind, number in group.loss.items()}
-        return ring_light(optics_of("terarack"), (columns, rows), self.wrap, pieces=pieces)
+        return ring_light(optics_of("terarack"), (columns, rows), self.distance, self.wrap, pieces=pieces)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
         """Interfaces that light may pass, by power and by crosstalk."""

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
+from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.representatives import LightMove
 
@@ -197,6 +198,8 @@ class LightPath:
             (paths, elements).
         names: of these paths, for messages.
         typical: mean over all pairs of nodes that one circuit can join, (elements,).
+        least: senders, receivers -> how many of each element any circuit from one node to the other passes at least,
+            (pairs, elements), where that depends on their distance and no element amplifies; None: it does not.
         of_images: circuits, moves of the machine -> what they and their images under all products of the moves pass,
             (paths, elements); None: what they pass themselves.
     """
@@ -207,6 +210,7 @@ class LightPath:
     extremes: Counts
     names: tuple[str, ...]
     typical: Counts
+    least: Callable[[IntArray, IntArray], Counts] | None = None
     of_images: Callable[[Circuits, Sequence[LightMove]], Counts] | None = None
 
     def __call__(self, circuits: Circuits) -> Counts:

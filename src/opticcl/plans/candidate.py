@@ -17,7 +17,7 @@ from opticcl.circuits import lower
 from opticcl.ir import CircuitPlan, Fabric, Schedule, Verdict
 from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
-from opticcl.plans.light import Light, LightRule, step_is_dark
+from opticcl.plans.light import Light, LightRule, no_circuits_close, step_is_dark
 from opticcl.simulate import (
     Cost,
     PlanFacts,
@@ -84,6 +84,7 @@ class Candidate:
         self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
         self._light: dict[str | None, Light] = {}  # by preset
+        self._cannot_close: dict[str | None, bool] = {}  # by preset
         self._verdict: Verdict | None = None
         self._begin(assumed)
 
@@ -144,6 +145,19 @@ class Candidate:
         if self._verdict is None:
             self._verdict = judge(self._plan)
         return self._verdict
+
+    def cannot_close(self, rule: LightRule) -> bool:
+        """Whether the light of no circuits closes that it could have, as far as distances show before any circuit is made.
+
+        Args: rule: with the preset of the values.
+        Raises: UnsupportedError: the fabric cannot carry the schedule.
+        """
+        if self._next_cost is not None:
+            return False
+        self._plan_facts()
+        if rule.optics not in self._cannot_close:
+            self._cannot_close[rule.optics] = no_circuits_close(self.fabric, self.schedule, rule.optics)
+        return self._cannot_close[rule.optics]
 
     def is_dark(self, rule: LightRule) -> bool:
         """Whether the light of a step does not close whose circuits were evaluated last.

@@ -6,7 +6,7 @@ Every verb that names a plan asks `light_of_plan`; a machine without a plan has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.estimate.budget import TYPICAL, best_budget, budget
-from opticcl.ir import CircuitPlan, Fabric
-from opticcl.ir.light import LITERAL, Optics
+from opticcl.ir import CircuitPlan, Fabric, Schedule
+from opticcl.ir.light import LITERAL, Counts, LightPath, Optics
 from opticcl.optics.budget import counts_of_rounds, least_margin_db
 from opticcl.optics.chain import ROUNDING_DB
 from opticcl.optics.values import light_path_of, optics
@@ -29,6 +29,7 @@ __all__ = [
     "light_of_machine",
     "light_of_plan",
     "light_rule",
+    "no_circuits_close",
     "step_is_dark",
 ]
 
@@ -155,8 +156,34 @@ def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> 
         steps: its class.
         preset: as of `light_of_plan`.
     """
-    path = light_path_of(plan.fabric)
-    rounds = list(counts_of_rounds(plan, [steps]))
+    return _are_dark(light_path_of(plan.fabric), list(counts_of_rounds(plan, [steps])), preset)
+
+
+def no_circuits_close(fabric: Fabric, schedule: Schedule, preset: str | None = None) -> bool:
+    """Whether a pair of a schedule receives too little light whatever circuit joins it, as far as its distance shows.
+
+    Args:
+        fabric: that the schedule runs on.
+        schedule: between its ranks.
+        preset: as of `light_of_plan`.
+    """
+    path = light_path_of(fabric)
+    if path.least is None:
+        return False
+    firsts = (steps.start for steps in schedule.step_classes())
+    pairs = (pairs for first in firsts for pairs in schedule.steps.pairs(first))
+    nodes = (tuple(map(fabric.machine_nodes, ends)) for ends in pairs if len(ends[0]))
+    return any(_are_dark(path, [path.least(*ends)], preset) for ends in nodes)
+
+
+def _are_dark(path: LightPath, rounds: Sequence[Counts], preset: str | None) -> bool:
+    """Whether a path of some rounds receives too little light under every preset that has the values.
+
+    Args:
+        path: of the fabric.
+        rounds: elements that circuits pass, (paths, elements) each.
+        preset: as of `light_of_plan`.
+    """
     margins = []
     for name in (LITERAL, TYPICAL) if preset is None else (preset,):
         if name == LITERAL or name in path.table.presets:

@@ -316,7 +316,7 @@ class Search:
         self._cache.clear()
 
     def _refined(self, i: int, sizes: Sequence[int]) -> Known | None:
-        """What the next run of steps of a candidate adds to what is known; None where it is refused, which is kept.
+        """What the next run of steps of a candidate adds to what is known; None where it is refused, which is kept, or dark.
 
         Args:
             i: number of the candidate.
@@ -324,7 +324,7 @@ class Search:
         """
         candidate = self._candidates[i]
         try:
-            return candidate.refine(sizes)
+            return None if self._hunts and candidate.cannot_close(self._rule) else candidate.refine(sizes)
         except TooLargeError as error:
             self._refusals[i] = str(error)
             self._not_tried.append(str(error))
