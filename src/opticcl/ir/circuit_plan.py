@@ -185,13 +185,15 @@ def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:
 
     Args:
         plan: any.
-        all_steps: whether also of steps that are not too large to list.
+        all_steps: whether also of steps that are not too large to list, if images of circuits take as long.
     """
     last: list[tuple[int, tuple[StepImages, SymmetricRounds] | None]] = []
 
     def defined(i: int) -> tuple[StepImages, SymmetricRounds] | None:
         if not last or last[0][0] != i:
-            rounds = plan.by_senders(i) if all_steps else plan.symmetric(i)
+            rounds = plan.by_senders(i) if all_steps else None
+            if rounds is None or (plan.fabric.hops_have_length and not rounds.keep_hops):
+                rounds = plan.symmetric(i)
             last[:] = [(i, None if rounds is None else (StepImages(plan.schedule.steps, i), rounds))]
         return last[0][1]
 

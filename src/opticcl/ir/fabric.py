@@ -611,10 +611,13 @@ class Fabric(ABC):
 
     def passage(self, floor: FloorPlan) -> Passage:
         """What the signal of every circuit passes, apart from hops: one receiver, and the centre where hops have no length."""
-        through = (
-            floor.through_centre_m(self.num_machine_nodes) if type(self).hop_passages is Fabric.hop_passages else 0.0
-        )
+        through = 0.0 if self.hops_have_length else floor.through_centre_m(self.num_machine_nodes)
         return Passage(fibre_m=through, receivers=1)
+
+    @property
+    def hops_have_length(self) -> bool:
+        """Whether hops add to what a signal passes, `hop_passages`."""
+        return type(self).hop_passages is not Fabric.hop_passages
 
     def hop_passages(self, floor: FloorPlan) -> Passage | None:
         """What each hop adds, by the number of the hop, or None if hops add nothing."""

@@ -56,13 +56,13 @@ class StepImages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LightMove:
-    """A permutation of what circuits are made of.
+    """A permutation of what circuits are made of; hops may be left without an image, such as those over the edge of a grid.
 
     Args:
         nodes: image of each node, int64 (nodes,).
         ports: of each port, int64 (ports_per_node,).
         wavelengths: of each wavelength, int64 (num_wavelengths,).
-        hops: of each number that a path may have, int64 (hops,).
+        hops: of each number that a path may have, -1 for none, int64 (hops,).
     """
 
     nodes: IntArray
@@ -103,6 +103,11 @@ class SymmetricRounds:
     rounds: tuple[Circuits, ...]
     moves: tuple[LightMove, ...]
 
+    @property
+    def keep_hops(self) -> bool:
+        """Whether images of circuits have the same paths."""
+        return all(np.array_equal(move.hops, np.arange(len(move.hops))) for move in self.moves)
+
 
 class Represented(ABC):
     """A rule that gives the circuits of some senders for those of all.
@@ -124,21 +129,23 @@ class Represented(ABC):
 
 
 def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
-    """Least element that permutations which commute take each element to, int64 (count,).
+    """Least element that maps which commute take each element to; -1 where some product has no image, int64 (count,).
 
     Args:
-        images: of all elements, (count,) each.
+        images: of all elements, each at most once, -1 for none, (count,) each.
         count: of elements.
 
     >>> first_of_orbit([np.array([1, 0, 3, 2])], 4).tolist()
     [0, 0, 2, 2]
+    >>> first_of_orbit([np.array([1, 0, 3, -1])], 4).tolist()
+    [0, 0, -1, -1]
     """
-    least = np.arange(count)
+    least = np.append(np.arange(count), -1)  # the last stands for none
     for image in images:
-        power = image
+        power = np.append(image, -1)
         while True:  # the least of 2 k powers from that of k
             lower = np.minimum(least, least[power])
             if np.array_equal(lower, least):
                 break
             least, power = lower, power[power]
-    return least
+    return least[:-1]

@@ -262,7 +262,9 @@ def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iter
         first = first_of_orbit([of[number] for of in images], usage.resource.count)
         mine = share if usage.circuit is None else share[usage.circuit]
         total = np.bincount(first[usage.index], mine, minlength=len(first))
-        yield number, (total * products / np.maximum(1, np.bincount(first, minlength=len(first))))[first]
+        images_of_first = np.bincount(first[first >= 0], minlength=len(first))
+        shares = total * products / np.maximum(1, images_of_first)
+        yield number, np.append(shares, 0.0)[first]  # nothing on parts without images
 
 
 def _repeated_signals(

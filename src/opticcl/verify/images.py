@@ -4,7 +4,8 @@ The moves must be translations of the phase that the step belongs to: then they 
 and take the senders to every node once; so every circuit of a round is the image of a listed one under exactly one product h of
 their powers. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u| products, so its load is the sum
 of this number over the listed uses in its orbit: exact, for all units. The fabric gives the images of units; those of listed
-circuits are compared with what their images occupy.
+circuits are compared with what their images occupy. A hop or a unit may be without an image under a move; a listed circuit that
+uses one which some product has no image of is refused.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def images_of_machine(
     if fabric.node_of_rank is not None or n != steps.space.num_ranks:
         return _wrong("light moves", "ranks that are the nodes of the machine", "a job on part of it")
     if not counts_by_orbits(fabric):
-        return _wrong("light moves", "resources of one circuit", "others, which are counted from lists alone")
+        return _wrong(
+            "light moves", "resources whose circuits are counted", "others, which are counted from lists alone"
+        )
     moved = _moved_machine(fabric, rounds.moves)
     if isinstance(moved, Violation):
         return moved
@@ -97,8 +100,8 @@ def images_of_machine(
 
 
 def counts_by_orbits(fabric: Fabric) -> bool:
-    """Whether each resource is for one circuit at a time, whatever it was set to before."""
-    plain = all(r.capacity == 1 and not (r.shared or r.once_per_job or r.one_setting) for r in fabric.resources)
+    """Whether each resource is for a number of circuits at a time, whatever it was set to before."""
+    plain = not any(r.shared or r.once_per_job or r.one_setting for r in fabric.resources)
     return plain and not any(r.in_wavelengths for r in fabric.resources)
 
 
@@ -115,18 +118,21 @@ def _moved_machine(
     sizes = (fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths)
     found, orders = [], []
     for at, move in enumerate(moves):
-        for columns, due in zip(move.columns, (*sizes, len(move.hops)), strict=True):
-            if not _is_permutation(columns, due):
+        for column, due in zip((move.nodes, move.ports, move.wavelengths), sizes, strict=True):
+            if not _is_once_each(column, due) or column.min(initial=0) < 0:
                 return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
+        if not _is_once_each(move.hops, len(move.hops)):
+            return _wrong(f"light move {at}", "each hop at most once", "another table")
         images = fabric.resource_images(move)
         if images is None:
             return _wrong(f"light move {at}", "a machine that is what it was", "another one")
-        if not all(_is_permutation(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
-            return _wrong(f"light move {at}", "each unit of a resource once", "some twice")
+        if not all(_is_once_each(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
+            return _wrong(f"light move {at}", "each unit of a resource at most once", "some twice")
         found.append(images)
         orders.append(lcm(*(_order(column) for column in move.columns)))
-    for one, other in combinations(moves, 2):
-        for a, b in zip(one.columns, other.columns, strict=True):
+    with_none = [[np.append(column, -1) for column in move.columns] for move in moves]
+    for one, other in combinations(with_none, 2):
+        for a, b in zip(one, other, strict=True):
             if len(a) != len(b) or (a[b] != b[a]).any():
                 return _wrong("light moves", "permutations that commute", "they do not")
     return found, orders
@@ -162,26 +168,24 @@ def _is_translation(steps: Steps, number: int, nodes: IntArray) -> bool:
         number: of the step.
         nodes: image of each node, int64 (nodes,).
     """
-    space, moves = steps.space, np.array(steps.phases[steps.phase_of(number)[0]].moves, bool)
-    places = np.arange(space.num_ranks)
-    images = nodes if space.places is None else space.places[nodes[space.ranks(places)]]
-    by = (space.digits(images) - space.digits(places)) % np.array(space.radices)
-    return bool((by == by[0]).all() and len(moves) and not by[0][~moves].any())
+    by, moves = steps.space.translation(nodes), np.array(steps.phases[steps.phase_of(number)[0]].moves, bool)
+    return by is not None and len(moves) > 0 and not by[~moves].any()
 
 
 def _wrong(where: str, expected: str, found: str) -> Violation:
     return Violation("moves_wrong", -1, -1, where, expected, found)
 
 
-def _is_permutation(column: IntArray, count: int) -> bool:
-    inside = len(column) == count and (not count or (column.min() >= 0 and column.max() < count))
-    return bool(inside and (np.bincount(column, minlength=count) == 1).all())
+def _is_once_each(column: IntArray, count: int) -> bool:
+    """Whether a table has each of its elements at most once, and -1 for others."""
+    inside = len(column) == count and (not count or (column.min() >= -1 and column.max() < count))
+    return bool(inside and (np.bincount(column + 1, minlength=count + 1)[1:] <= 1).all())
 
 
 def _order(images: IntArray) -> int:
-    """Turns after which a permutation is the identity [count]."""
-    turned, turns = images, 1
-    identity = np.arange(len(images))
+    """Turns after which each element that always has an image is where it was [count]."""
+    identity = np.flatnonzero(first_of_orbit([images], len(images)) >= 0)
+    turned, turns = images[identity], 1
     while not np.array_equal(turned, identity):
         turned, turns = images[turned], turns + 1
     return turns
@@ -255,19 +259,20 @@ class Loads:
         products: int,
     ) -> None:
         self.depth = fabric.num_wavelengths if resource.per_wavelength else 1
-        self.per_wavelength, self.products = resource.per_wavelength, products
+        self.per_wavelength, self.products, self._capacity = resource.per_wavelength, products, resource.capacity
         light = np.arange(self.depth)
         self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
         apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
         tables = [
-            image if apart == 1 else (image[:, None] * self.depth + move.wavelengths).ravel()
+            image if apart == 1 else np.where(image < 0, -1, image * self.depth + move.wavelengths[:, None]).T.ravel()
             for image, move in zip(images, moves, strict=True)
         ]
         self._first = first_of_orbit(tables, resource.count * apart).astype(np.int32)
-        self._size = np.bincount(self._first, minlength=resource.count * apart).astype(np.int32)
+        self._size = np.bincount(self._first + 1, minlength=1 + resource.count * apart)[1:].astype(np.int32)
+        self._size = np.append(self._size, np.int32(0))  # of cells without images
 
     def orbits(self, index: IntArray, wavelength: IntArray) -> IntArray:
-        """First cell of the orbit of each unit on its wavelength, int64 (n,).
+        """First cell of the orbit of each unit on its wavelength; negative where some product has no image, int64 (n,).
 
         Args:
             index: units.
@@ -287,16 +292,20 @@ class Loads:
         return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
 
     def over(self, cells: Cells, rule: str) -> Iterator[Violation]:
-        """Cells that more than one circuit of a round occupies.
+        """Cells that more circuits of a round occupy than they may, or that some image of a listed one does not have.
 
         Args:
             cells: that the listed circuits occupy.
             rule: that is broken then.
         """
-        orbit, uses = np.unique(self.orbits(*np.divmod(cells.cell, self.depth)), return_counts=True)
+        orbits = self.orbits(*np.divmod(cells.cell, self.depth))
+        if len(lost := np.flatnonzero(orbits < 0)):
+            yield _wrong(cells.name(int(cells.cell[lost[0]])), "an image under all products of the moves", "none")
+            return
+        orbit, uses = np.unique(orbits, return_counts=True)
         load = uses * self.products // self.sizes(orbit)
-        over = np.flatnonzero(load > 1)
+        over = np.flatnonzero(load > self._capacity)
         if len(over):
             count = int(self.sizes(orbit[over]).sum())
             where = cells.name(int(orbit[over[0]]))
-            yield Violation(rule, -1, -1, where, "at most 1 circuit(s)", f"{load[over[0]]}", count)
+            yield Violation(rule, -1, -1, where, f"at most {self._capacity:g} circuit(s)", f"{load[over[0]]}", count)
