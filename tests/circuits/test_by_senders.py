@@ -2,17 +2,22 @@
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
+from tests.images import Made
 
 from opticcl.assumptions import assumptions
+from opticcl.circuits import lightpath as rule
 from opticcl.circuits import lower
 from opticcl.collective import as_request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import CircuitPlan, no_progress
+from opticcl.ir import CircuitPlan, concatenate_circuits, no_progress
+from opticcl.ir.circuit_plan import StoredRounds
+from opticcl.ir.representatives import Represented, SymmetricRounds
 from opticcl.plans.light import light_of_plan
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
@@ -49,11 +54,11 @@ def columns_of(circuits):
 
 
 def powers(columns):
-    """Every power of a permutation of several tables."""
+    """Every power of several tables, of which the first is a permutation."""
     found, now = [], [np.arange(len(column)) for column in columns]
-    while not found or any((column != np.arange(len(column))).any() for column in now):
+    while not found or (now[0] != np.arange(len(now[0]))).any():
         found.append(now)
-        now = [column[before] for column, before in zip(columns, now, strict=True)]
+        now = [np.append(column, -1)[before] for column, before in zip(columns, now, strict=True)]
     return found
 
 
@@ -82,17 +87,22 @@ def test_they_are_those_of_all(text, collective):
                 assert images(some) == [Counter(columns_of(circuits)) for circuits in plan.rounds(i)]
         every = CircuitPlan(plan.fabric, plan.schedule, lambda i, plan=plan: plan.rounds(i))
         assert all(every.by_senders(i) is None for i in range(plan.schedule.num_steps))
-        for one, other in zip(loads(plan, 10**6), loads(every, 10**6), strict=True):
-            assert (one.resource, one.index.tolist()) == (other.resource, other.index.tolist())
-            assert one.carried_bytes == pytest.approx(other.carried_bytes, rel=1e-9)
-        verdicts = [check_light(each, progress=no_progress) for each in (plan, every)]
-        assert not verdicts[0].violations
-        assert verdicts[0].circuits == verdicts[1].circuits
-        assert light_of_plan(plan).margin_db == pytest.approx(light_of_plan(every).margin_db, rel=1e-12)
-        for assumed in map(assumptions, ("common", "published")):
-            one, other = profile(plan, assumed), profile(every, assumed)
-            for size in (1, 1000, 10**8):
-                assert one.timeline(size).total_s == pytest.approx(other.timeline(size).total_s, rel=1e-12)
+        assert_answers_are_equal(plan, every)
+
+
+def assert_answers_are_equal(plan, every):
+    """Loads, verdicts, margins and times of a plan, and of the same with all circuits listed."""
+    for one, other in zip(loads(plan, 10**6), loads(every, 10**6), strict=True):
+        assert (one.resource, one.index.tolist()) == (other.resource, other.index.tolist())
+        assert one.carried_bytes == pytest.approx(other.carried_bytes, rel=1e-9)
+    verdicts = [check_light(each, progress=no_progress) for each in (plan, every)]
+    assert not verdicts[0].violations
+    assert verdicts[0].circuits == verdicts[1].circuits
+    assert light_of_plan(plan).margin_db == pytest.approx(light_of_plan(every).margin_db, rel=1e-12)
+    for assumed in map(assumptions, ("common", "published")):
+        one, other = profile(plan, assumed), profile(every, assumed)
+        for size in (1, 1000, 10**8):
+            assert one.timeline(size).total_s == pytest.approx(other.timeline(size).total_s, rel=1e-12)
 
 
 @pytest.mark.parametrize("text", MACHINES)
@@ -111,3 +121,104 @@ def test_moves_keep_the_machine(text):
                 for image, before, after in zip(of_units, where.usage(circuits), where.usage(moved), strict=True):
                     assert (image[before.index] == after.index).all()
     assert tried
+
+
+WAFERS = (
+    ("lightpath:shape=8x8", "lumorph:radix=2"),
+    ("lightpath:shape=8x8,waveguides=2", "lumorph:radix=4"),
+    ("lightpath:shape=8x8,waveguides=3,reconfiguration=0s", "lumorph:radix=8"),
+    ("lightpath:shape=4x16,waveguides=2", "lumorph:factors=8x4x2"),
+    ("lightpath:shape=16x4", "lumorph:factors=2x8x4"),
+    ("lightpath:shape=10x6", "lumorph:factors=4x3x5"),
+    ("lightpath:shape=12x4,reconfiguration=0s", "lumorph:factors=12x4"),
+    ("lightpath:shape=16x16,waveguides=4", "lumorph:radix=4"),
+    pytest.param("lightpath:shape=16x16,waveguides=7", "lumorph:radix=16", marks=pytest.mark.deep),
+    pytest.param("lightpath:shape=32x32,waveguides=5", "lumorph:radix=4", marks=pytest.mark.deep),
+    pytest.param("lightpath:shape=64x16", "lumorph:radix=8", marks=pytest.mark.deep),
+)
+
+
+def on_wafers(monkeypatch, text, algorithm, collective="all_reduce"):
+    """A plan whose steps are all large enough to follow from some senders."""
+    monkeypatch.setattr(rule, "MOST_SPREAD", 0)
+    where = fabric(text)
+    return lower(where, generate(algorithm, as_request(collective), where))
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
+@pytest.mark.parametrize(("text", "algorithm"), WAFERS)
+def test_rows_and_columns_of_wafers_are_identical(monkeypatch, text, algorithm, collective):
+    """Exchanges of digits along rows, along columns and from row to row: circuits, loads, verdicts, margins and times."""
+    plan = on_wafers(monkeypatch, text, algorithm, collective)
+    some = [plan.by_senders(i) for i in range(plan.schedule.num_steps)]
+    assert any(some)
+    for i, of_step in enumerate(some):
+        if of_step is not None:
+            assert len(of_step.senders) < plan.fabric.num_nodes
+            assert images(of_step) == [Counter(columns_of(circuits)) for circuits in plan.rounds(i)]
+            for move in of_step.moves:
+                for image, usage in zip(
+                    plan.fabric.resource_images(move), plan.fabric.usage(plan.rounds(i)[0]), strict=True
+                ):
+                    assert (image[usage.index] >= 0).all()
+    assert_answers_are_equal(plan, CircuitPlan(plan.fabric, plan.schedule, plan.rounds.__call__))
+
+
+class Changed(Represented):
+    """A rule of circuits of some senders, of which those of one step are others."""
+
+    def __init__(self, plan, number, rounds):
+        self.plan, self.number, self.rounds = plan, number, rounds
+
+    def represents(self, step):
+        """No step is too large to list."""
+        return False
+
+    def senders(self, step):
+        """Of the rounds."""
+        return self.symmetric(step).senders
+
+    def symmetric(self, step):
+        """The others in one step."""
+        return self.rounds if step == self.number else self.plan.by_senders(step)
+
+
+def broken_rules(plan, number, rounds):
+    """What the judge finds where the circuits of some senders of a step are others: rules, expected and found."""
+    changed = CircuitPlan(plan.fabric, plan.schedule, Made(plan, Changed(plan, number, rounds)))
+    found = check_light(changed, progress=no_progress).violations
+    assert all(one.step == number for one in found)
+    return {(one.rule, one.expected, one.found) for one in found}
+
+
+def test_circuits_over_the_end_of_a_move_are_refused(monkeypatch):
+    """Circuits along a row are not identical along it, though they are identical within a machine that is a torus."""
+    plan = on_wafers(monkeypatch, "lightpath:shape=8x8", "lumorph:radix=2")
+    along, down = plan.by_senders(1), plan.by_senders(4)  # of nodes 2 apart, and of rows 2 apart
+    transfers = plan.schedule.steps.sent_by(1, down.senders)
+    listed = plan.rounds(1)[0]
+    row = np.flatnonzero(np.isin(listed.src, down.senders))
+    own = listed.take(row).carrying_others(np.arange(len(transfers)))
+    wrong = SymmetricRounds(down.senders, (own,), down.moves)
+    assert broken_rules(plan, 1, wrong) == {("moves_wrong", "an image under all products of the moves", "none")}
+    assert not broken_rules(plan, 1, along)
+    ends = [np.where(move.hops < 0, np.arange(len(move.hops)), move.hops) for move in along.moves]
+    onto = [replace(move, hops=hops) for move, hops in zip(along.moves, ends, strict=True)]
+    (refused,) = broken_rules(plan, 1, replace(along, moves=tuple(onto)))
+    assert refused[0] == "moves_wrong"
+    fewer = [replace(move, hops=np.where(move.hops == 2, -1, move.hops)) for move in down.moves]
+    assert {one[0] for one in broken_rules(plan, 4, replace(down, moves=tuple(fewer)))} == {"moves_wrong"}
+
+
+def test_waveguides_of_images_are_counted(monkeypatch):
+    """All rounds of a step as one need as many waveguides by images as in the list."""
+    plan = on_wafers(monkeypatch, "lightpath:shape=8x8,waveguides=2", "lumorph:radix=8")
+    for number in (0, 1):
+        some = plan.by_senders(number)
+        together = replace(some, rounds=(concatenate_circuits(some.rounds),))
+        ((rule_of, expected, found),) = broken_rules(plan, number, together)
+        everything = concatenate_circuits(plan.rounds(number))
+        listed = StoredRounds(((everything,) * 1,) * plan.schedule.num_steps)
+        due = check_light(CircuitPlan(plan.fabric, plan.schedule, listed), progress=no_progress).violations
+        mine = next(one for one in due if one.step == number and one.rule == rule_of)
+        assert (mine.expected, mine.found.partition(":")[0]) == (expected, found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache as once
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, IntArray, Transfers
@@ -21,13 +23,14 @@ class BySenders(Represented):
     Args:
         steps: of the schedule, whose ranks are the nodes of the machine.
         rounds: the rule; the circuits of a sender depend on its own transfers alone, and those of its image are their images.
-        moves: of the machine: of each way to move, the moves of which the first that the steps have is taken.
+        moves: of the machine for circuits of a step: of each way to move, the moves of which the first that the step has is
+            taken.
     """
 
-    def __init__(self, steps: Steps, rounds: Rounds, moves: Sequence[Sequence[LightMove]]) -> None:
+    def __init__(self, steps: Steps, rounds: Rounds, moves: Callable[[int], Sequence[Sequence[LightMove]]]) -> None:
         self._steps, self._rounds, self._moves = steps, rounds, moves
-        self._by: list[list[tuple[LightMove, IntArray]]] | None = None
-        self._senders: dict[tuple[bool, ...], tuple[tuple[LightMove, ...], IntArray]] = {}
+        self._by = once(lambda move: steps.space.translation(move.nodes))
+        self._senders: dict[tuple[LightMove, ...], IntArray] = {}
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """Circuits of each round."""
@@ -52,19 +55,16 @@ class BySenders(Represented):
     def _of_step(self, step: int) -> tuple[tuple[LightMove, ...], IntArray]:
         """Moves of the machine that are translations of a step, and one sender of each set of those that they join."""
         number, _ = self._steps.phase_of(step)
-        moved = self._steps.phases[number].moves if self._steps.whole_boxes(step) else ()
-        if moved not in self._senders:
-            every = self._translations() if any(moved) else []
-            mine = [next((move for move, by in some if not by[~np.array(moved)].any()), None) for some in every]
-            moves = tuple(move for move in mine if move is not None)
+        still = ~np.array(self._steps.phases[number].moves if self._steps.whole_boxes(step) else (), bool)
+        every = self._moves(step) if not still.all() else ()
+        mine = [next((move for move in some if self._keeps(move, still)), None) for some in every]
+        moves = tuple(move for move in mine if move is not None)
+        if moves not in self._senders:
             first = first_of_orbit([move.nodes for move in moves], self._steps.space.num_ranks)
-            self._senders[moved] = moves, np.unique(first)
-        return self._senders[moved]
+            self._senders[moves] = np.unique(first)
+        return moves, self._senders[moves]
 
-    def _translations(self) -> list[list[tuple[LightMove, IntArray]]]:
-        """Of each way to move, the moves that translate digits of the ranks, and by how much."""
-        if self._by is None:
-            space = self._steps.space
-            found = [[(move, space.translation(move.nodes)) for move in some] for some in self._moves]
-            self._by = [[(move, by) for move, by in some if by is not None] for some in found]
-        return self._by
+    def _keeps(self, move: LightMove, digits: npt.NDArray[np.bool_]) -> bool:
+        """Whether a move translates digits of the ranks, but none of these, bool (digits,)."""
+        by = self._by(move)
+        return by is not None and not by[digits].any()

@@ -20,6 +20,8 @@ Source: SiPAC section III-B.
 
 from __future__ import annotations
 
+from functools import cache as once
+
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -42,7 +44,8 @@ def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
         return around(fabric, rounds, widens=True)
     if fabric.node_of_rank is not None:
         return rounds
-    return BySenders(schedule.steps, rounds, _moves(fabric.machine_as(Sipac), schedule.steps.space))
+    moves = once(lambda: _moves(fabric.machine_as(Sipac), schedule.steps.space))
+    return BySenders(schedule.steps, rounds, lambda step: moves())
 
 
 def _moves(machine: Sipac, space: Space) -> list[list[LightMove]]:

@@ -35,7 +35,7 @@ or figure, and are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -84,6 +84,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import conditions_as_text, failed_parts, parse_conditions, unique_parts
+from opticcl.ir.representatives import LightMove
 from opticcl.optics.limits import reach, reach_in_parts
 from opticcl.optics.values import chain_of
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
@@ -469,6 +470,26 @@ class Lightpath(Fabric):
         setting = passed.before * 5 + passed.after  # of the select at its start and the MZI at its end
         yield Usage(waveguide, passed.edge * self.waveguides + passed.waveguide, passed.circuit, setting)
 
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """Tiles are identical, and so are edges of a direction: a move of tiles takes an edge along, where its image is one.
+
+        Nothing may have failed, a circuit takes any waveguide of an edge, and wavelengths stay.
+        """
+        kept = ((move.ports, self.ports_per_node), (move.wavelengths, self.lasers))
+        exists = self.grid.width() > 0
+        plain = self.switch_unit == "wavelength" and not self.conditions and len(move.hops) == len(exists)
+        if not plain or any(not np.array_equal(column, np.arange(count)) for column, count in kept):
+            return None
+        moved = np.flatnonzero(move.hops >= 0)
+        image = move.hops[moved]
+        if not (exists[moved] & exists[image] & (moved % 4 == image % 4)).all():
+            return None
+        node_on = np.argsort(self.tile)
+        for ahead in (0, self.grid.onward[moved % 4]):  # where an edge begins and where it ends
+            if (self.tile[move.nodes[node_on[moved // 4 + ahead]]] != image // 4 + ahead).any():
+                return None
+        return move.nodes, move.nodes, move.hops
+
     @cached_property
     def devices(self) -> tuple[Device, ...]:
         """Switch of every edge and wavelength, one a waveguide; switch to the photodiode of every tile and wavelength.
@@ -785,10 +806,22 @@ def _light(wafer: TileGrid, netlist: Netlist) -> LightPath:
             hops[:, longer] = np.bincount(kinds, minlength=4 * len(longer)).reshape(-1, 4).T
         return totals(*hops)
 
+    def of_images(circuits: Circuits, moves: Sequence[LightMove]) -> Counts:
+        ends = np.stack([circuits.src, circuits.dst])
+        assert (counts(circuits) == least(*ends)).all()  # shortest paths, as those of their images are
+        for move in moves:
+            images = [ends]
+            while not np.array_equal(further := move.nodes[images[-1]], ends):
+                images.append(further)
+            ends = np.concatenate(images, axis=1)
+        return least(*ends)
+
     corner = totals(*shortest(np.array([0]), np.array([rows * columns - 1])))
     typical = totals(*_means(rows, columns, tall, wide))
     names = (f"corner to corner of {rows}x{columns} tiles",)
-    return LightPath(optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical, least)
+    return LightPath(
+        optics_of("lightpath"), tuple(map(Element, _ELEMENTS)), counts, corner, names, typical, least, of_images
+    )
 
 
 def _between(first: IntArray, last: IntArray, board: int) -> tuple[IntArray, IntArray]:
