@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "same_columns"]
+__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "numbered", "same_columns"]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -26,6 +26,16 @@ def first_rows(columns: Mapping[str, npt.NDArray[Any]], most: int = 10) -> str:
     cells = [[str(value) for value in column[:most]] for column in columns.values()]
     table = in_columns([tuple(columns), *zip(*cells, strict=True)])
     return table if total <= most else f"{table}\n... and {total - most:,} more"
+
+
+def numbered(columns: Sequence[IntArray]) -> IntArray:
+    """Numbers from 0, equal for rows that are equal in all columns, int64 (n,)."""
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), np.int64)
+    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    found = np.empty(len(order), np.int64)
+    found[order] = np.cumsum(new)
+    return found
 
 
 def same_columns(one: Any, other: Any) -> bool:

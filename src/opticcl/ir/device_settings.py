@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Self
@@ -10,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir._common import IntArray
+from opticcl.ir._common import IntArray, numbered
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.programme import DeviceTable, Programme
 
-__all__ = ["GIVEN", "DeviceSettings"]
+__all__ = ["GIVEN", "DeviceSettings", "changing_settings", "stand_among"]
 
 GIVEN = "given"
 """What `initial` is called in records where a configuration stands at the start."""
@@ -60,19 +62,12 @@ class DeviceSettings:
             fabric: that they are on.
             circuits: of a round.
         """
-        parts = []
-        kinds = {device.kind: number for number, device in enumerate(fabric.devices)}
-        for use in fabric.settings(circuits) if kinds else ():
-            kind = kinds[use.kind]
-            pool, index = fabric.devices[kind].pool, np.asarray(use.index, np.int64)
-            setting = np.asarray(use.setting, np.int64)
-            if pool == 1:
-                device, first = np.unique(index, return_index=True)
-            else:  # circuits of a round take different members
-                first = np.argsort(index, kind="stable")
-                device = index[first] * pool + place_in_group(index[first])
-            parts.append(DeviceTable.of(kind=np.full(len(device), kind), device=device, setting=setting[first]))
-        return cls(fabric, DeviceTable.joined(parts), None if fabric.links_set(circuits) is None else circuits)
+        rows = changing_settings(fabric, circuits)
+        rows = rows.take(np.lexsort((rows.device, rows.kind)))
+        place, pool = places_among([rows.device, rows.kind]), _pools(fabric)[rows.kind]
+        table = replace(rows, device=rows.device * pool + place)  # circuits of a round take different members
+        links = None if fabric.links_set(circuits) is None else circuits
+        return cls(fabric, table.take((pool > 1) | (place == 0)), links)
 
     @classmethod
     def of_plan(cls, plan: CircuitPlan) -> Self:
@@ -147,38 +142,54 @@ class DeviceSettings:
         Args: circuits: of a round.
         Returns: bool (circuits,).
         """
-        stands = np.ones(len(circuits), bool)
-        kinds = {device.kind: number for number, device in enumerate(self.machine.devices)}
-        for use in self.machine.settings(circuits):
-            number = kinds[use.kind]
-            device = self.machine.devices[number]
-            if device.once_per_job:
-                continue
-            mine = self.table.take(self.table.kind == number)
-            owner = np.arange(len(use.index)) if use.circuit is None else np.asarray(use.circuit, np.int64)
-            groups = np.concatenate([np.asarray(use.index, np.int64), mine.device.astype(np.int64) // device.pool])
-            settings = np.concatenate([np.asarray(use.setting, np.int64), mine.setting])
-            least = int(settings.min(initial=0))
-            both = groups * (int(settings.max(initial=0)) - least + 1) + settings - least  # one number for each pair
-            wanted, known = both[: len(use.index)], np.sort(both[len(use.index) :])
-            low, high = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right")
-            if device.pool > 1:
-                order = np.argsort(wanted, kind="stable")
-                place = np.empty(len(order), np.int64)
-                place[order] = place_in_group(wanted[order])
-                found = place < high - low
-            else:
-                found = high > low
-            stands[owner[~found]] = False
+        pools, stands = _pools(self.machine), np.ones(len(circuits), bool)
+        wanted = changing_settings(self.machine, circuits)
+        known = replace(self.table, device=self.table.device // pools[self.table.kind])
+        stands[wanted.owner[~stand_among(wanted, known, pools > 1)]] = False
         return stands
 
 
-def place_in_group(numbers: IntArray) -> IntArray:
-    """Position of each row among those of its number, int64 (n,); equal numbers are next to each other."""
-    new = np.ones(len(numbers), bool)
-    new[1:] = numbers[1:] != numbers[:-1]
-    place: IntArray = np.arange(len(numbers)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+def changing_settings(fabric: Fabric, circuits: Circuits) -> DeviceTable:
+    """Settings that circuits need, of the devices that change during a job; in pools, of groups of members.
+
+    Args:
+        fabric: that the circuits are on.
+        circuits: of a round.
+    """
+    position = {device.kind: number for number, device in enumerate(fabric.devices)}
+    rows = DeviceTable.needed(fabric.settings(circuits) if position else (), position)
+    once = np.array([device.once_per_job for device in fabric.devices], bool)
+    return rows.take(~once[rows.kind]) if once.any() else rows
+
+
+def stand_among(wanted: DeviceTable, known: DeviceTable, pooled: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which settings are among others; of a pool as often as they are wanted, bool (n,).
+
+    Args:
+        wanted: settings of groups of members.
+        known: likewise.
+        pooled: whether a group has several members, of each kind, bool (kinds,).
+    """
+    n = len(wanted)
+    pairs = ((wanted.setting, known.setting), (wanted.device, known.device), (wanted.kind, known.kind))
+    number = numbered([np.concatenate(pair) for pair in pairs])
+    count = np.bincount(number[n:], minlength=len(number))[number[:n]]
+    return np.where(pooled[wanted.kind], places_among([number[:n]]) < count, count > 0)
+
+
+def places_among(columns: Sequence[IntArray]) -> IntArray:
+    """Position of each row among those that are equal to it in all columns, int64 (n,)."""
+    number = numbered(columns)
+    order = np.argsort(number, kind="stable")
+    first = np.searchsorted(number[order], np.arange(len(number)))
+    place = np.empty(len(number), np.int64)
+    place[order] = np.arange(len(number)) - first[number[order]]
     return place
+
+
+def _pools(fabric: Fabric) -> IntArray:
+    """Members of a group, of each kind of device, int64 (kinds,)."""
+    return np.array([device.pool for device in fabric.devices], np.int64)
 
 
 def _shape(machine: Fabric) -> tuple[type, int, dict[str, object]]:

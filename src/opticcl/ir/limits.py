@@ -143,7 +143,6 @@ LIMITS: dict[str, Guard] = {
     "over_time.MAX_TIMES": Guard(1 << 21, "transfers", MEMORY, "of repeated steps that are placed one by one"),
     "pieces.LONGEST": Guard(1 << 8, "routes", EFFORT, "evaluated link by link, of those that take longest"),
     "route_loads.AT_ONCE": Guard(1 << 16, "routes", MEMORY, "that are evaluated at once"),
-    "standing.MOST_SETTINGS": Guard(1 << 20, "settings", MEMORY, "of a round that are kept"),
     "traffic.MAX_ROWS": Guard(1 << 20, "transfers", EFFORT, "that are recorded one by one"),
     "table_data.MOST_CHUNKS": Guard(1 << 24, "pairs", REFUSAL, "of ranks and chunks whose data is followed"),
     "table_data.MOST_CHUNK_ROWS": Guard(1 << 26, "chunks", REFUSAL, "that all transfers carry"),

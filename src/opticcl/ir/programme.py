@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir._common import NO_PARAMETERS, IntArray
+from opticcl.ir.device import SettingUse
 
 __all__ = ["CircuitTimes", "ControlTimes", "DataTimes", "DeviceTable", "Programme", "StepRuns"]
 
@@ -203,6 +204,26 @@ class DeviceTable(_Columns):
         "kind": np.int32, "device": np.int32, "step": np.int32, "begin_s": np.float64, "done_s": np.float64,
         "setting": np.int64,
     }  # fmt: skip
+
+    @classmethod
+    def needed(cls, uses: Iterable[SettingUse], position: Mapping[str, int], owner: int = 0) -> Self:
+        """What circuits need; `begin_s` is from the start of a circuit until its light reaches the device.
+
+        Args:
+            uses: of devices.
+            position: of each kind.
+            owner: number of circuit 0.
+        """
+        parts = []
+        for use in uses:
+            circuit = np.arange(len(use.index)) if use.circuit is None else np.asarray(use.circuit, np.int64)
+            parts.append(
+                cls.of(
+                    kind=position[use.kind], device=use.index, index=0 if use.within is None else use.within,
+                    setting=use.setting, begin_s=use.offset_s, owner=circuit + owner,
+                )
+            )  # fmt: skip
+        return cls.joined(parts)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.ir._common import IntArray
+from opticcl.ir._common import IntArray, numbered
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
@@ -56,7 +56,7 @@ class Signals:
         found = self.signal[first]
         for nth in range(1, int(many.max())):
             at = np.minimum(first + nth, len(self) - 1)
-            found = _numbered([found, np.where(many > nth, self.signal[at], -1)])
+            found = numbered([found, np.where(many > nth, self.signal[at], -1)])
         return found
 
 
@@ -86,7 +86,7 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
         known = np.where(idle, 0, carried)
         chunks = (transfers.chunk_lo, transfers.chunk_n, every * step, apart)
         columns += [np.where(idle, 0, column[known]) for column in chunks]
-    return Signals(circuit, wavelength, _numbered(columns), *parts)
+    return Signals(circuit, wavelength, numbered(columns), *parts)
 
 
 def _parts(
@@ -121,13 +121,3 @@ def _least_terms(share: IntArray, behind: IntArray, shares: IntArray) -> tuple[I
         return share, behind, shares
     common = np.maximum(np.gcd(np.gcd(share, behind), shares), 1)
     return share // common, behind // common, shares // common
-
-
-def _numbered(columns: list[IntArray]) -> IntArray:
-    """Numbers from 0, equal for rows that are equal in all columns, int64 (n,)."""
-    order = np.lexsort(columns)
-    new = np.zeros(len(order), np.int64)
-    new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.cumsum(new)
-    return found

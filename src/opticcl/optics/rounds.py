@@ -140,19 +140,12 @@ def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) ->
         owner: number of circuit 0.
     Raises: ParameterError: a group that the netlist does not have.
     """
-    parts = []
-    for use in uses:
+    wanted = list(uses)
+    for use in wanted:
         if use.kind not in netlist.position:
             known = ", ".join(netlist.position)
             raise ParameterError(f"{netlist.name}: no elements {use.kind!r}; known: {known}")
-        n = len(use.index)
-        circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
-        within = 0 if use.within is None else use.within
-        kind = np.full(n, netlist.position[use.kind])
-        parts.append(
-            DeviceTable.of(kind=kind, device=use.index, index=within, setting=use.setting, owner=circuit + owner)
-        )
-    return DeviceTable.joined(parts)
+    return DeviceTable.needed(wanted, netlist.position, owner)
 
 
 def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> DeviceTable:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray
-from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.device_settings import DeviceSettings, changing_settings
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable
 
@@ -96,23 +96,9 @@ class Devices:
 
     def uses(self, circuits: Circuits) -> DeviceUses:
         """Uses of the circuits of a round, without devices that are set once a job."""
-        kind_of = {device.kind: number for number, device in enumerate(self.fabric.devices)}
-        parts = []
-        for use in self.fabric.settings(circuits):
-            number = kind_of[use.kind]
-            device = self.fabric.devices[number]
-            if device.once_per_job:
-                continue
-            n = len(use.index)
-            circuit = np.arange(n) if use.circuit is None else np.asarray(use.circuit, np.int64)
-            first = self.first_member[number] + np.asarray(use.index, np.int64) * device.pool
-            parts.append((
-                circuit, first, np.full(n, device.pool), np.asarray(use.setting, np.int64),
-                np.broadcast_to(np.asarray(use.offset_s, np.float64), n), np.full(n, device.setting_time_s),
-            ))  # fmt: skip
-        if not parts:
-            none, no_time = np.zeros(0, np.int64), np.zeros(0)
-            return DeviceUses(none, none, none, none, no_time, no_time)
-        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-        order = np.argsort(columns[0], kind="stable")
-        return DeviceUses(*(column[order] for column in columns))
+        rows = changing_settings(self.fabric, circuits)
+        rows = rows.take(np.argsort(rows.owner, kind="stable"))
+        pool = np.array([device.pool for device in self.fabric.devices], np.int64)[rows.kind]
+        setting_s = np.array([device.setting_time_s for device in self.fabric.devices], np.float64)[rows.kind]
+        first = self.first_member[rows.kind] + rows.device * pool
+        return DeviceUses(rows.owner, first, pool, rows.setting, rows.begin_s, setting_s)

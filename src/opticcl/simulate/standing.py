@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray
-from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.limits import limit
+from opticcl.ir.device_settings import DeviceSettings, changing_settings, stand_among
 
 __all__ = ["Standing", "all_within", "circuit_numbers"]
 
 LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
-SPARSE = 8  # a table of all devices may have this many entries for each that is set
 KEPT = 4  # rounds whose circuits are known to stand
-MOST_SETTINGS = limit("standing.MOST_SETTINGS")
 ENDS = ("src", "dst", "port")
 CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
 
@@ -64,7 +60,7 @@ class Standing:
                 return True
             self._rounds = [*self._rounds[1 - KEPT :], circuits]
             return False
-        stands = self._stands(circuits, self._last) if links is None else self._links_stand(links, self._last)
+        stands = self._stands(circuits, self._last) if links is None else all_within(links[0], self._last.numbers)
         if not stands and not self._devices_stand(circuits, self._last):
             self._set(circuits, links)
             return True
@@ -90,10 +86,6 @@ class Standing:
             after.numbers = numbers
         self._last, self._rounds = after, [circuits]
 
-    def _links_stand(self, links: tuple[npt.NDArray[np.uint64], IntArray], last: _Set) -> bool:
-        """Whether all links of a round stand."""
-        return all_within(links[0], last.numbers)
-
     def _stands(self, circuits: Circuits, last: _Set) -> bool:
         """Whether all circuits of a round stand."""
         if _same(circuits, last.circuits, CIRCUIT):
@@ -109,8 +101,9 @@ class Standing:
             return False
         if not _same(circuits, last.circuits, ENDS) and not all_within(path_numbers(circuits), last.paths):
             return False
-        wanted, found = _settings_of(self._fabric, circuits), last.settings(self._fabric)
-        return all(_covered(*pair) for pair in zip(wanted, found, strict=True))
+        pooled = np.array([device.pool > 1 for device in self._fabric.devices])
+        wanted, known = (changing_settings(self._fabric, one) for one in (circuits, last.circuits))
+        return bool(stand_among(wanted, known, pooled).all())
 
 
 class _Set:
@@ -118,19 +111,6 @@ class _Set:
 
     def __init__(self, circuits: Circuits) -> None:
         self.circuits = circuits
-        self._settings: tuple[_Settings, ...] | None = None
-
-    def settings(self, fabric: Fabric) -> tuple[_Settings, ...]:
-        """Settings of the devices that they need.
-
-        Args: fabric: that they are on.
-        """
-        if self._settings is not None:
-            return self._settings
-        found = _settings_of(fabric, self.circuits)
-        if sum(len(one.device) for one in found) <= MOST_SETTINGS:
-            self._settings = found
-        return found
 
     @cached_property
     def numbers(self) -> npt.NDArray[np.uint64]:
@@ -184,41 +164,6 @@ def all_within(some: IntArray, numbers: IntArray) -> bool:
         return False
     ordered = np.sort(some)  # for the sake of the processor's cache
     return np.array_equal(ordered, numbers) or within(ordered)
-
-
-class _Settings(NamedTuple):
-    """Settings of the devices of one kind that a round needs; `pooled`: a device is one of several equal members."""
-
-    pooled: bool
-    device: IntArray
-    setting: IntArray
-
-
-def _settings_of(fabric: Fabric, circuits: Circuits) -> tuple[_Settings, ...]:
-    """For each kind of device that changes, in one order."""
-    kinds = {device.kind: device for device in fabric.devices}
-    return tuple(
-        _Settings(kinds[use.kind].pool > 1, np.asarray(use.index, np.int64), np.asarray(use.setting, np.int64))
-        for use in fabric.settings(circuits)
-        if not kinds[use.kind].once_per_job
-    )
-
-
-def _covered(wanted: _Settings, found: _Settings) -> bool:
-    """Whether all settings are found; in pools as often as they are wanted."""
-    if not len(wanted.device) or not len(found.device):
-        return not len(wanted.device)
-    most = max(int(wanted.device.max()), int(found.device.max()))
-    if not wanted.pooled and most <= SPARSE * len(found.device):
-        set_to = np.full(most + 1, np.iinfo(np.int64).min)
-        set_to[found.device] = found.setting
-        if (set_to[found.device] == found.setting).all():  # no device is set twice
-            return bool((set_to[wanted.device] == wanted.setting).all())
-    each, times = np.unique((wanted.device << 24) + wanted.setting, return_counts=True)
-    known, count = np.unique((found.device << 24) + found.setting, return_counts=True)
-    if not all_within(each, known):
-        return False
-    return not wanted.pooled or bool((times <= count[np.searchsorted(known, each)]).all())
 
 
 def circuit_numbers(circuits: Circuits) -> npt.NDArray[np.uint64]:
