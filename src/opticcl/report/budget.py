@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from opticcl.estimate.budget import Budget, Line
 from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.drawing import new_figure, write_scale
 from opticcl.report.kit.result import Verbatim
-from opticcl.report.kit.svg import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,7 +165,7 @@ def waterfall_figure(budget: Budget) -> Figure:
     axes.set_xlim(-0.6, last + 0.6)
     ends = [_marked(name, budget.basis[of]) for name, of in (("launch", "launch"), ("detector", "sensitivity"))]
     axes.set_xticks(range(last + 1), [ends[0], *(name for name, _, _ in steps), ends[1]], rotation=30, ha="right")
-    axes.set_ylabel("power, dBm")
+    write_scale(axes, "y", "power, dBm")
     axes.tick_params(length=2)
     axes.grid(axis="y")
     axes.set_axisbelow(True)

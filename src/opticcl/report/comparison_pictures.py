@@ -11,8 +11,18 @@ import numpy as np
 from opticcl.report.beside import beside_cells
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
+from opticcl.report.kit.drawing import (
+    WIDTH,
+    axes_at,
+    name_rows,
+    new_figure,
+    stack_bars,
+    time_bars,
+    write_key,
+    write_scale,
+)
 from opticcl.report.kit.line_ends import End, label_ends, text_width
-from opticcl.report.kit.svg import WIDTH, new_figure, to_svg
+from opticcl.report.kit.svg import to_svg
 from opticcl.report.kit.words import labels, messages, ratio, shares, slower
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -47,79 +57,46 @@ def breakdown_figure(comparison: Comparison) -> Figure:
 
     Times are stacked bars on a linear scale, or points on a logarithmic one where they differ too much for bars.
     """
-    names, totals = labels(comparison, short=True), [e.total_s for e in comparison.entries]
+    names, entries = labels(comparison, short=True), comparison.entries
     height = 0.85 + 0.27 * len(names)
     figure = new_figure(height)
     left = text_width(names) + 0.15
     width = WIDTH - left - 0.2
-    box = (0.45 / height, 0.27 * len(names) / height)
-    time = figure.add_axes((left / WIDTH, box[0], 0.48 * width / WIDTH, box[1]))
-    share = figure.add_axes(((left + 0.64 * width) / WIDTH, box[0], 0.36 * width / WIDTH, box[1]), sharey=time)
-    stacked = max(totals) <= MOST_STACKED * min(totals)
+    time = axes_at(figure, left, 0.45, 0.48 * width, 0.27 * len(names))
+    share = axes_at(figure, left + 0.64 * width, 0.45, 0.36 * width, 0.27 * len(names), sharey=time)
     beside = beside_cells(comparison) or [""] * len(names)
-    written = []
-    for row, (total, times_slower) in enumerate(zip(totals, slower(comparison), strict=True)):
-        text = format_seconds(total) + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
-        written.append(
-            text + (f"  [{comparison.beside.name} {beside[row]}]" if comparison.beside and beside[row] else "")
-        )
-    free = max(0.3, 1 - text_width(written, 7.5) / (0.55 * width))  # the longest text stands right of the slowest plan
-    if stacked:
-        time.set_xlim(0, (max(totals) or 1.0) / free)
-    else:
-        time.set_xscale("log")
-        least = 0.5 * min(t for t in totals if t)
-        time.set_xlim(least, least * (1.2 * max(totals) / least) ** (1 / free))
-    parts = np.array([list(shares(e.totals()).values()) for e in comparison.entries])
-    _stack(share, 100 * parts, numbers=True)
-    if stacked:
-        _stack(time, parts * np.array(totals)[:, None])
-    else:
-        colours = fabric_colours(e.fabric.name for e in comparison.entries)
-        time.scatter(totals, range(len(names)), s=42, c=[colours[e.fabric.name] for e in comparison.entries])
-    for row, (total, text) in enumerate(zip(totals, written, strict=True)):
-        at = (total or time.get_xlim()[0], row)
-        time.annotate(text, at, (4 if stacked else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
-    time.set_yticks(range(len(names)), names)
-    time.set_ylim(len(names) - 0.5, -0.5)
+    written = [
+        format_seconds(entry.total_s)
+        + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        + (f"  [{comparison.beside.name} {other}]" if comparison.beside and other else "")
+        for entry, times_slower, other in zip(entries, slower(comparison), beside, strict=True)
+    ]
+    parts = np.array([list(shares(entry.totals()).values()) for entry in entries])
+    colours, by_fabric = list(PART_COLOURS.values()), fabric_colours(entry.fabric.name for entry in entries)
+    times = parts * np.array([[entry.total_s] for entry in entries])
+    points = [by_fabric[entry.fabric.name] for entry in entries]
+    stacked = time_bars(time, times, colours, points, written, 0.55 * width)
+    stack_bars(share, 100 * parts, colours)
+    _write_shares(share, 100 * parts)
+    write_scale(time, "x", "time" if stacked else "time, logarithmic", format_seconds)
     time.xaxis.set_major_locator(_ticks(stacked))
-    time.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    time.set_xlabel("time" if stacked else "time, logarithmic")
     share.set_xlim(0, 100)
-    share.set_xlabel("share of the plan's time, %")
-    for axes in (time, share):
-        axes.minorticks_off()
-        axes.tick_params(left=False, length=2)
-        axes.spines["left"].set_visible(False)
-        axes.grid(axis="x")
-        axes.set_axisbelow(True)
+    write_scale(share, "x", "share of the plan's time, %")
+    name_rows(time, names)
+    name_rows(share, ())
     share.tick_params(labelleft=False)
     present = zip(PART_COLOURS.items(), parts.sum(axis=0).tolist(), strict=True)
-    _swatches(figure, [named for named, takes_time in present if takes_time], left, height)
+    write_key(figure, [named for named, takes_time in present if takes_time], left, height - 0.2)
     return figure
 
 
-MOST_STACKED = 25.0
-"""Ratio of slowest to fastest up to which bars on one scale are legible."""
-
-
-def _stack(axes: Axes, lengths: np.ndarray, numbers: bool = False) -> None:
-    """Draw stacked bars.
-
-    Args:
-        axes: to draw on.
-        lengths: of the parts of each bar, float64 (bars, parts).
-        numbers: whether the longer parts show their length.
-    """
-    rows = np.arange(len(lengths))
-    ends = np.cumsum(lengths, axis=1)
-    for p, (part, colour) in enumerate(PART_COLOURS.items()):
-        if lengths[:, p].any():
-            axes.barh(rows, lengths[:, p], left=ends[:, p] - lengths[:, p], height=0.66, color=colour, linewidth=0)
-        for row in np.flatnonzero(lengths[:, p] >= 8) if numbers else ():
-            ink = DARK if part == "latency" else "white"
-            middle = float(ends[row, p] - lengths[row, p] / 2)
-            axes.text(middle, float(row), f"{lengths[row, p]:.0f}", color=ink, ha="center", va="center", fontsize=7)
+def _write_shares(axes: Axes, shares: np.ndarray) -> None:
+    """Write the longer parts into their bars. Args: shares: float64 (bars, parts) [%]."""
+    ends = np.cumsum(shares, axis=1)
+    for row, part in np.argwhere(shares >= 8).tolist():
+        ink = DARK if list(PART_COLOURS)[part] == "latency" else "white"
+        middle = ends[row, part] - shares[row, part] / 2
+        axes.text(middle, row, f"{shares[row, part]:.0f}", color=ink, ha="center", va="center", fontsize=7)
 
 
 def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[Crossing] | None = None) -> str:
@@ -163,7 +140,7 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
     height = max(4.2, 0.9 + 0.155 * len(lines))
     figure = new_figure(height)
     right = text_width(["", *(name for name, _, _ in lines)], 7.5) + 0.3
-    axes = figure.add_axes((0.75 / WIDTH, 0.5 / height, (WIDTH - 0.75 - right) / WIDTH, (height - 0.7) / height))
+    axes = axes_at(figure, 0.75, 0.5, WIDTH - 0.75 - right, height - 0.7)
     if not lines:
         axes.text(0.5, 0.5, "every plan takes 0 s", transform=axes.transAxes, ha="center")
         return figure
@@ -181,7 +158,12 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
             solid_capstyle="round",
             gid=f"line-{number}",
         )
-    _scales(axes, sizes)
+    write_scale(axes, "x", "message of every node", format_bytes, log=True)
+    write_scale(axes, "y", "time", format_seconds, log=True)
+    axes.set_xlim(sizes[0], sizes[-1])
+    axes.minorticks_off()
+    axes.tick_params(length=2)
+    axes.grid(zorder=0)
     offset: dict[str, Any] = {"textcoords": "offset points"}
     if len(comparison.sizes) == 1 and sizes[0] <= comparison.sizes[0] <= sizes[-1]:
         at_foot: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90, "ha": "right", "va": "bottom"}
@@ -197,20 +179,6 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
     return figure
 
 
-def _scales(axes: Axes, sizes: Sequence[int]) -> None:
-    """Both axes logarithmic, in readable units."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(sizes[0], sizes[-1])
-    axes.xaxis.set_major_formatter(lambda value, _: format_bytes(value))
-    axes.yaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.minorticks_off()
-    axes.tick_params(length=2)
-    axes.grid(zorder=0)
-    axes.set_xlabel("message of every node")
-    axes.set_ylabel("time")
-
-
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (5, 2)),
@@ -219,26 +187,6 @@ _DASHES: tuple[Any, ...] = (
     (0, (3, 1, 1, 1, 1, 1)),
     (0, (8, 3)),
 )
-
-
-def _swatches(figure: Figure, named: Sequence[tuple[str, str]], left: float, height: float) -> None:
-    """Draw a key of coloured squares with names above the axes.
-
-    Args:
-        figure: to draw on.
-        named: name and colour of each square.
-        left: of the first square, or less if they are too wide [inches].
-        height: of the figure [inches].
-    """
-    from matplotlib.patches import Rectangle
-
-    steps = [0.42 + text_width([name], 7.5) for name, _ in named]
-    x, y = min(left, max(0.1, WIDTH - sum(steps))), height - 0.2
-    for (name, colour), step in zip(named, steps, strict=True):
-        size = (0.11 / WIDTH, 0.11 / height)
-        figure.add_artist(Rectangle((x / WIDTH, (y - 0.055) / height), *size, facecolor=colour, linewidth=0))
-        figure.text((x + 0.16) / WIDTH, y / height, name, va="center_baseline", fontsize=7.5)
-        x += step
 
 
 def _ticks(linear: bool) -> Any:

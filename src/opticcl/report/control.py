@@ -9,7 +9,7 @@ from opticcl.operations.oddl_control.protocol import MessageKind
 from opticcl.operations.oddl_control.script import scripts
 from opticcl.operations.oddl_control.simulation import Channel, ControlRun, simulate
 from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.kit.svg import new_figure
+from opticcl.report.kit.drawing import axes_at, name_rows, new_figure, write_scale
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None
     row = {node: i for i, node in enumerate(watched)}
     begin, end = _window(run, exchange)
     figure = new_figure(1.1 + 0.42 * len(watched))
-    axes = figure.subplots()
-    figure.subplots_adjust(
-        left=0.08, right=0.985, top=1 - 0.55 / figure.get_figheight(), bottom=0.5 / figure.get_figheight()
-    )
+    axes = axes_at(figure, 0.8, 0.5, 9.05, 0.05 + 0.42 * len(watched))
     for bar in run.busy_intervals:
         if bar.node in row and bar.end_s > begin and bar.begin_s < end:
             lo, hi = max(bar.begin_s, begin), min(bar.end_s, end)
@@ -59,13 +56,9 @@ def control_figure(plan: Plan, exchange: int = 0, channel: Channel | None = None
                 row[bar.node], (hi - lo) * 1e6, left=lo * 1e6, height=0.34, color=_WORK[bar.activity][1], linewidth=0
             )
     _arrows(axes, run, row, begin, end)
-    axes.set_yticks(range(len(watched)), [f"node {node}" for node in watched])
-    axes.set_ylim(len(watched) - 0.5, -0.5)
+    name_rows(axes, [f"node {node}" for node in watched])
     axes.set_xlim(begin * 1e6, end * 1e6)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} us")
-    axes.tick_params(left=False, length=2)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel("time since the job began")
+    write_scale(axes, "x", "time since the job began", "{:g} us".format)
     _legend(figure, axes)
     waited, mean = (format_seconds(float(of[exchange])) for of in (run.control_s, run.mean_control_s))
     axes.set_title(

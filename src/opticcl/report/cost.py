@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from opticcl.estimate.cost import Bill, Range, Sheet
 from opticcl.report.kit.colours import fabric_colours
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure, write_scale
 from opticcl.report.kit.line_ends import End, label_ends, text_width
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_quantity, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -240,15 +241,13 @@ def cost_figure(bills: Mapping[str, Sequence[Bill]]) -> Figure:
     right = max(text_width(names, 7.5) for names in ends) + 0.1
     wide = WIDTH / 2 - _LEFT - right
     height = max(4.6, 1.2 + 0.16 * max(sum(1 + name.count("\n") for name in names) for names in ends))
-    figure = new_figure(height)
-    write_heading(figure, _title(bills), _remark(bills, ranges, shaded))
+    figure = new_figure(height, _title(bills), _remark(bills, ranges, shaded))
     colours = fabric_colours(bills)
     for place, (of, unit, title) in enumerate(_SIDES):
-        box = ((_LEFT + place * WIDTH / 2) / WIDTH, 0.45 / height, wide / WIDTH, 1 - 1.3 / height)
-        axes = figure.add_axes(box)
+        axes = axes_at(figure, _LEFT + place * WIDTH / 2, 0.45, wide, height - 1.3)
         _draw_side(axes, bills, of, colours, shaded)
         axes.set_title(title, loc="left", fontsize=9)
-        axes.yaxis.set_major_formatter(_formatter(unit))
+        write_scale(axes, "y", "", partial(_short, unit=unit))
         last = [(at_scales[-1], colours[name]) for name, at_scales in bills.items()]
         lines = zip(ends[place], last, strict=True)
         label_ends(axes, [End(n, b.fabric.num_machine_nodes, getattr(b, of)[1], c) for n, (b, c) in lines])
@@ -310,11 +309,10 @@ def _draw_side(
             shade, edge = (colours[name], 0.1), (colours[name], 0.6)
             axes.fill_between(nodes, low, high, facecolor=shade, edgecolor=edge, linewidth=0.7)
     axes.set_xscale("log", base=4)
-    axes.set_yscale("log")
-    axes.set_xlabel("nodes")
+    write_scale(axes, "x", "nodes", "{:,.0f}".format)
+    write_scale(axes, "y", "", log=True)
     scales = sorted({n for points in drawn for n in points})
     axes.set_xticks(scales[:: 1 + (len(scales) > _MOST_TICKS)])
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_locator(_steps_of_1_2_5())
     axes.minorticks_off()
     axes.grid(axis="y")
@@ -334,7 +332,3 @@ def _steps_of_1_2_5() -> Any:
     from matplotlib.ticker import LogLocator
 
     return LogLocator(subs=(1.0, 2.0, 5.0))
-
-
-def _formatter(unit: str) -> Callable[[float, float], str]:
-    return lambda value, _: _short(value, unit)

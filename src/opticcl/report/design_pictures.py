@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.design_answers import Answer, axis_label, axis_text, title_of
 from opticcl.report.kit.colours import DARK, FAINT, MUTED, fabric_colours
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure, write_scale
 from opticcl.report.kit.line_ends import End, label_ends, text_width
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.report.studies import study_figure
 from opticcl.studies import Study
 from opticcl.studies.space.answers import Breakeven, FastestMap, Pareto, Tornado
@@ -42,9 +42,9 @@ def _map(answer: FastestMap) -> Figure:
     labels = {name: f"{name} ({answer.wins[name]})" for name in names}
     legend = 0.6 + text_width(list(labels.values()))
     height = max(3.0, 1.25 + 0.42 * rows)
-    figure = new_figure(height)
-    write_heading(figure, title_of(answer), "in each cell: its lead, the time of the second over that of the fastest")
-    axes = figure.add_axes((_LEFT / WIDTH, 0.5 / height, (WIDTH - _LEFT - legend - 0.2) / WIDTH, 1 - 1.2 / height))
+    remark = "in each cell: its lead, the time of the second over that of the fastest"
+    figure = new_figure(height, title_of(answer), remark)
+    axes = axes_at(figure, _LEFT, 0.5, WIDTH - _LEFT - legend - 0.2, height - 1.2)
     colours = fabric_colours(names)
     for cell in answer.cells:
         i, j = answer.xs.index(cell.x), answer.ys.index(cell.y)
@@ -89,32 +89,23 @@ def _pareto(answer: Pareto) -> Figure:
     from matplotlib.ticker import LogLocator
 
     height = 4.6
-    figure = new_figure(height)
-    write_heading(
-        figure,
-        title_of(answer),
-        "filled: no other is better in time, dollars and watts; line: the front of the two values shown",
-    )
+    remark = "filled: no other is better in time, dollars and watts; line: the front of the two values shown"
+    figure = new_figure(height, title_of(answer), remark)
     colours = fabric_colours(one.fabric for one in answer.offers)
     for place, (column, label) in enumerate((("usd_per_node", "USD per node"), ("w_per_node", "W per node"))):
-        left = (_LEFT + place * WIDTH / 2) / WIDTH
-        axes = figure.add_axes((left, 0.5 / height, (WIDTH / 2 - _LEFT - 0.3) / WIDTH, 1 - 1.25 / height))
+        axes = axes_at(figure, _LEFT + place * WIDTH / 2, 0.5, WIDTH / 2 - _LEFT - 0.3, height - 1.25)
         front = _front((one.total_s, getattr(one, column)) for one in answer.offers)
         axes.step(*zip(*front, strict=True), where="post", color=MUTED, linewidth=0.8)
         for one in answer.offers:
             fill = "none" if one.better else colours[one.fabric]
             value = getattr(one, column)
             axes.plot(one.total_s, value, "o", markersize=5, markeredgecolor=colours[one.fabric], markerfacecolor=fill)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        write_scale(axes, "x", "time", format_seconds, log=True)
+        write_scale(axes, "y", label, "{:,.0f}".format, log=True)
         axes.margins(0.1)
         _name_points(axes, [(one.fabric, one.total_s, getattr(one, column)) for one in answer.offers])
-        _seconds(axes, "x")
-        axes.set_xlabel("time")
-        axes.set_ylabel(label)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.minorticks_off()
         axes.grid()
     return figure
@@ -168,20 +159,14 @@ def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-def _seconds(axes: Axes, axis: str) -> None:
-    getattr(axes, f"{axis}axis").set_major_formatter(lambda value, _: format_seconds(value))
-
-
 def _tornado(answer: Tornado) -> Figure:
     """Bars from the lead as given to that with each assumption halved and doubled."""
     keys = list(dict.fromkeys(bar.key for bar in answer.bars))
     height = 1.4 + 0.34 * len(keys)
-    figure = new_figure(height)
-    write_heading(
-        figure, title_of(answer), "time of the fastest rival over its own; below 1 (dashed) the rival is faster"
-    )
+    remark = "time of the fastest rival over its own; below 1 (dashed) the rival is faster"
+    figure = new_figure(height, title_of(answer), remark)
     left = 0.3 + text_width(keys)
-    axes = figure.add_axes((left / WIDTH, 0.5 / height, (WIDTH - left - 1.3) / WIDTH, 1 - 1.2 / height))
+    axes = axes_at(figure, left, 0.5, WIDTH - left - 1.3, height - 1.2)
     base = answer.base.lead
     for place, key in enumerate(reversed(keys)):
         for bar in answer.bars:
@@ -203,10 +188,9 @@ def _tornado(answer: Tornado) -> Figure:
 def _breakeven(answer: Breakeven) -> Figure:
     """Time of every fabric over the axis, with the crossovers as vertical lines."""
     height = max(4.4, 1.2 + 0.16 * len(answer.fabrics))
-    figure = new_figure(height)
-    write_heading(figure, title_of(answer), "vertical lines: another fabric becomes the fastest")
+    figure = new_figure(height, title_of(answer), "vertical lines: another fabric becomes the fastest")
     right = 0.4 + text_width(answer.fabrics, 7.5)
-    axes = figure.add_axes((_LEFT / WIDTH, 0.5 / height, (WIDTH - _LEFT - right) / WIDTH, 1 - 1.25 / height))
+    axes = axes_at(figure, _LEFT, 0.5, WIDTH - _LEFT - right, height - 1.25)
     colours = fabric_colours(answer.fabrics)
     ends = []
     for name, (places, times) in answer.times.items():
@@ -214,15 +198,13 @@ def _breakeven(answer: Breakeven) -> Figure:
         ends.append(End(name, places[-1], times[-1], colours[name]))
     for one in answer.crossovers:
         axes.axvline(one.at, color=MUTED, linewidth=0.8, linestyle="--")
-    if min(at for places, _ in answer.times.values() for at in places) > 0:
-        axes.set_xscale("log")
-    axes.set_yscale("log")
-    _seconds(axes, "y")
-    axes.xaxis.set_major_formatter(
-        lambda value, _: axis_text(answer.over, value if unit_suffix(answer.over) else round(value))
-    )
-    axes.set_xlabel(axis_label(answer.over))
-    axes.set_ylabel("time")
+
+    def place_text(value: float) -> str:
+        return axis_text(answer.over, value if unit_suffix(answer.over) else round(value))
+
+    positive = min(at for places, _ in answer.times.values() for at in places) > 0
+    write_scale(axes, "x", axis_label(answer.over), place_text, log=positive)
+    write_scale(axes, "y", "time", format_seconds, log=True)
     axes.minorticks_off()
     axes.grid()
     label_ends(axes, ends)

@@ -19,7 +19,7 @@ from opticcl.ir import IntArray
 from opticcl.ir.tables import Tables
 from opticcl.optics.elements import KINDS
 from opticcl.report.kit.colours import FAINT
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -128,12 +128,11 @@ def device_times_figure(times: DeviceTimes) -> Figure:
     """The bars of up to `MOST_ROWS` devices, one below the other."""
     shown = min(len(times.names), MOST_ROWS)
     height = 1.35 + 0.14 * max(shown, 3)
-    figure = new_figure(height)
     beyond = f"; the first {shown} of {len(times.names):,}, --node and --device select others" * (
         shown < len(times.names)
     )
-    write_heading(figure, times.title, f"Devices over time{beyond}.")
-    axes = figure.add_axes((2.6 / WIDTH, 0.65 / height, (WIDTH - 2.75) / WIDTH, (height - 1.3) / height))
+    figure = new_figure(height, times.title, f"Devices over time{beyond}.")
+    axes = axes_at(figure, 2.6, 0.65, WIDTH - 2.75, height - 1.3)
     axes.set_xlim(0, times.total_s * 1e6 or 1)
     axes.set_ylim(max(shown, 1) - 0.4, -0.6)
     axes.set_yticks(range(shown), [_short(name) for name in times.names[:shown]], fontsize=6)

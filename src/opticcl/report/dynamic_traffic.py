@@ -13,8 +13,8 @@ import numpy as np
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
@@ -276,20 +276,13 @@ class TrafficReport(Result):
 
         Draw and save it inside `svg.drawing_style()`.
         """
-        height = 6.4
-        figure = new_figure(height)
-        write_heading(figure, self.label, "Solid: skew 1; broken: hot nodes. Open marks: the backlog grows.")
+        figure = new_figure(6.4, self.label, "Solid: skew 1; broken: hot nodes. Open marks: the backlog grows.")
         lines: dict[tuple[str, str, float], list[TrafficRow]] = {}
         for row in self.rows:
             lines.setdefault((row.setup.scheduler, row.setup.mix.name, row.setup.mix.skew), []).append(row)
         colours = wavelength_colours(range(len(lines)))
-        left, wide, tall = 0.7 / WIDTH, 3.3 / WIDTH, 2.05 / height
-        top, bottom = 3.45 / height, 0.55 / height
-        axes = [
-            figure.add_axes((left, top, wide, tall)),
-            figure.add_axes((left + 4.1 / WIDTH, top, wide, tall)),
-            figure.add_axes((left, bottom, 7.4 / WIDTH, tall)),
-        ]
+        places = ((0.7, 3.45, 3.3), (4.8, 3.45, 3.3), (0.7, 0.55, 7.4))
+        axes = [axes_at(figure, left, bottom, wide, 2.05) for left, bottom, wide in places]
         for number, (key, rows) in enumerate(lines.items()):
             style = {"color": colours[number], "linestyle": "-" if key[2] == 1 else (0, (5, 2)), "linewidth": 1.4}
             _draw_line(axes, sorted(rows, key=lambda row: row.setup.load), style, _name(key, self))

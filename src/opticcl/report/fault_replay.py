@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
 from opticcl.report.kit.columns import FittedTable, Shown, columns_of
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -111,12 +111,9 @@ class ReplayReport(Result):
 
     def figure(self) -> Figure:
         """Rate of work over time, and work that is missing so far, a line a policy; draw it inside `svg.drawing_style()`."""
-        height = 5.0
-        figure = new_figure(height)
-        write_heading(figure, self.label, "Above: rate of work. Below: days of work that are missing so far.")
-        left, wide = 0.75 / WIDTH, 7.9 / WIDTH
-        rate = figure.add_axes((left, 2.75 / height, wide, 1.6 / height))
-        lost = figure.add_axes((left, 0.5 / height, wide, 1.9 / height), sharex=rate)
+        figure = new_figure(5.0, self.label, "Above: rate of work. Below: days of work that are missing so far.")
+        rate = axes_at(figure, 0.75, 2.75, 7.9, 1.6)
+        lost = axes_at(figure, 0.75, 0.5, 7.9, 1.9, sharex=rate)
         colours = wavelength_colours(range(len(self.runs)))
         for number, run in enumerate(self.runs):
             style: dict[str, Any] = {"color": colours[number], "linewidth": 1.2}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import MUTED, wavelength_colours
 from opticcl.report.kit.columns import StreamedColumn
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ class FaultsReport(Result):
         """
         rows = sorted(self.rows, key=lambda row: -(row.slow_down or float("inf")))[:MOST_BARS]
         height = 1.3 + 0.17 * max(len(rows), 4)
-        figure = new_figure(height)
-        write_heading(figure, self.label, "Time over that of the whole machine; marks: the bound on what is left.")
-        axes = figure.add_axes((2.2 / WIDTH, 0.45 / height, 5.6 / WIDTH, 1 - 1.15 / height))
+        remark = "Time over that of the whole machine; marks: the bound on what is left."
+        figure = new_figure(height, self.label, remark)
+        axes = axes_at(figure, 2.2, 0.45, 5.6, height - 1.15)
         answers = list(dict.fromkeys(row.answer for row in rows))
         numbered = wavelength_colours(range(len(answers)))
         colours = {name: numbered[place] for place, name in enumerate(answers)}

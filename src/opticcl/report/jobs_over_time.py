@@ -10,8 +10,8 @@ import numpy as np
 
 from opticcl.report.kit.colours import DARK, FAINT, wavelength_colours
 from opticcl.report.kit.columns import FittedTable, Shown, columns_of
+from opticcl.report.kit.drawing import axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -131,17 +131,14 @@ class JobsOverTimeReport(Result):
         """Nodes over time coloured by job, below it the waiting jobs, for each policy; draw it inside `svg.drawing_style()`."""
         each = 3.0
         height = 0.75 + each * len(self.runs)
-        figure = new_figure(height)
-        write_heading(
-            figure, self.label, "Rectangles: nodes of a job from its start to its end. Below: jobs that wait."
-        )
-        left, wide = 0.75 / WIDTH, 9.0 / WIDTH
+        remark = "Rectangles: nodes of a job from its start to its end. Below: jobs that wait."
+        figure = new_figure(height, self.label, remark)
         end_s = max((job.end_s or 0.0 for run in self.runs for job in run.jobs), default=0.0)
         scale, unit = (3600.0, "h") if end_s >= 7200 else (1.0, "s")
         for number, run in enumerate(self.runs):
             top = height - 0.75 - each * number
-            nodes = figure.add_axes((left, (top - 1.9) / height, wide, 1.85 / height))
-            queue = figure.add_axes((left, (top - 2.5) / height, wide, 0.5 / height), sharex=nodes)
+            nodes = axes_at(figure, 0.75, top - 1.9, 9.0, 1.85)
+            queue = axes_at(figure, 0.75, top - 2.5, 9.0, 0.5, sharex=nodes)
             _draw_jobs(nodes, run, scale)
             times = [state.time_s / scale for state in run.states]
             queue.step(times, [state.waiting for state in run.states], where="post", color=DARK, linewidth=0.8)

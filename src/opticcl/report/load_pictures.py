@@ -24,7 +24,7 @@ from opticcl.ir import CircuitPlan, IntArray, Transfers
 from opticcl.ir.limits import MOST_LISTED
 from opticcl.ir.representatives import StepImages, SymmetricRounds
 from opticcl.report.kit.colours import INK
-from opticcl.report.kit.svg import WIDTH, new_figure, write_heading
+from opticcl.report.kit.drawing import axes_at, new_figure, write_scale
 from opticcl.simulate.bottleneck import Load
 from opticcl.simulate.over_time import busy_over_time
 from opticcl.units import format_bytes, format_seconds
@@ -224,25 +224,21 @@ def load_figure(view: LoadView) -> Figure:
     """The figure of a load."""
     has_time = view.over_time is not None
     height = 7.6 if has_time else 4.2
-    figure = new_figure(height)
-    write_heading(figure, view.title, view.remark)
+    figure = new_figure(height, view.title, view.remark)
     if not view.kinds:
         figure.text(0.5, 0.45, "nothing is sent", ha="center")
         return figure
-    top, tall = 0.78, 2.75
-
-    def place(left: float, above: float, wide: float, high: float) -> Axes:
-        """Axes with the given distances from the left and the top, and size [inches]."""
-        return figure.add_axes((left / WIDTH, 1 - (above + high) / height, wide / WIDTH, high / height))
-
-    _draw_sorted(place(0.62, top, 5.05, tall), view.kinds)
-    _draw_nodes(place(6.55, top, tall, tall), place(6.55 + tall + 0.08, top, 0.1, tall), view)
+    tall = 2.75
+    bottom = height - 0.78 - tall
+    _draw_sorted(axes_at(figure, 0.62, bottom, 5.05, tall), view.kinds)
+    _draw_nodes(axes_at(figure, 6.55, bottom, tall, tall), axes_at(figure, 6.63 + tall, bottom, 0.1, tall), view)
     if has_time:
-        _draw_time(place(1.55, top + tall + 0.85, 7.75, 2.75), place(9.38, top + tall + 0.85, 0.1, 2.75), view)
+        bottom -= 0.85 + tall
+        _draw_time(axes_at(figure, 1.55, bottom, 7.75, tall), axes_at(figure, 9.38, bottom, 0.1, tall), view)
     return figure
 
 
-def _percent(value: float, _: Any = None) -> str:
+def _percent(value: float) -> str:
     return f"{100 * value:g} %"
 
 
@@ -262,9 +258,8 @@ def _draw_sorted(axes: Axes, kinds: Sequence[LoadKind]) -> None:
         axes.plot(100 * x, y, drawstyle="steps-post", color=colour, linewidth=1.7, linestyle=line, label=label)
     axes.set_xlim(0, 100)
     axes.set_ylim(0, min(1.02, 1.12 * most))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
-    axes.yaxis.set_major_formatter(_percent)
-    axes.set_xlabel("of the parts of its kind")
+    write_scale(axes, "x", "of the parts of its kind", "{:g} %".format)
+    write_scale(axes, "y", "", _percent)
     axes.grid()
     axes.set_axisbelow(True)
     axes.tick_params(length=2)
@@ -301,8 +296,8 @@ def _draw_time(axes: Axes, bar: Axes, view: LoadView) -> None:
         axes.axhline(k, color=INK, linewidth=0.5)
     axes.set_ylim(len(ends), 0)
     axes.set_yticks(np.arange(len(ends)) + 0.5, [f"{kind.name}\n{kind.count:,}" for kind in view.kinds], fontsize=7.2)
-    axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.set_xlabel("time since the start (the bytes of a transfer are spread evenly over its own time)")
+    about = "time since the start (the bytes of a transfer are spread evenly over its own time)"
+    write_scale(axes, "x", about, format_seconds)
     axes.tick_params(length=2)
     axes.tick_params(axis="y", length=0)
 
@@ -316,7 +311,7 @@ def _bar(image: Any, bar: Axes, written: Any) -> None:
         written: value -> text of a tick.
     """
     bar.figure.colorbar(image, cax=bar)
-    bar.yaxis.set_major_formatter(lambda value, _: written(value))
+    write_scale(bar, "y", "", written)
     bar.tick_params(length=2, labelsize=7)
     bar.spines[:].set_visible(False)
 

@@ -13,8 +13,8 @@ from opticcl.ir.netlist import ElementGroup
 from opticcl.optics.elements import KINDS
 from opticcl.report.kit.colours import BAND, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
+from opticcl.report.kit.drawing import axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.report.kit.svg import new_figure, write_heading
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -108,15 +108,15 @@ class NetlistReport(Result):
         net = self.netlist
         groups = [group for group in net.groups if group.count and group.n_in + group.n_out]
         each = net.num_elements <= MOST_DRAWN
-        figure = new_figure(5.4 if each else 2.6)
         title = f"{net.name}, {self.fabric.num_machine_nodes} nodes: {counted(net.num_elements, 'optical element')}"
         remark = (
             "A box is an element, a line a link."
             if each
             else "A box is a group of elements, an arrow the links between two."
         )
-        write_heading(figure, title, f"{remark} Light goes from left to right; red lines lead back.")
-        axes = figure.add_axes((0.01, 0.02, 0.98, 1 - 0.62 / figure.get_figheight()))
+        height = 5.4 if each else 2.6
+        figure = new_figure(height, title, f"{remark} Light goes from left to right; red lines lead back.")
+        axes = axes_at(figure, 0.1, 0.02 * height, 9.8, height - 0.62)
         axes.set_axis_off()
         axes.set_xlim(-0.6, len(groups) - 0.4)
         axes.set_ylim(-0.16, 1.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opticcl.report.kit.colours import MUTED, PART_COLOURS
+from opticcl.report.kit.drawing import axes_at, new_figure
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -53,12 +54,10 @@ def gantt(found: PacedRun, title: str) -> Figure:
         found: the paced run.
         title: what ran.
     """
-    from opticcl.report.kit.svg import new_figure, write_heading
-
     steps = min(MAX_STEPS, len(found.rows_end_s))
-    figure = new_figure(1.4 + 0.28 * steps)
-    write_heading(figure, title, f"circuits (blue) and measured time / {found.factor:g} (green), {found.mode}")
-    axes = figure.add_axes((0.06, 0.42 / figure.get_figheight(), 0.92, 1 - 1.1 / figure.get_figheight()))
+    height, remark = 1.4 + 0.28 * steps, f"circuits (blue) and measured time / {found.factor:g} (green), {found.mode}"
+    figure = new_figure(height, title, remark)
+    axes = axes_at(figure, 0.6, 0.42, 9.2, height - 1.1)
     colours = PART_COLOURS[next(k for k in PART_COLOURS if "transfer" in k)], "#228833"
     measured = [end / found.factor for end in found.end_s]
     for row, (ends, colour) in enumerate(zip((list(found.rows_end_s), measured), colours, strict=True)):

@@ -13,7 +13,7 @@ from opticcl.plans.planner import SIZES, with_change
 from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
-from opticcl.report.kit.svg import new_figure, write_heading
+from opticcl.report.kit.drawing import new_figure, write_scale
 from opticcl.report.kit.words import shares, short_algorithm
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.units import counted, format_bytes, format_seconds
@@ -135,12 +135,10 @@ def plan_figure(found: Planned) -> Figure:
     """On optical circuit switches, changes of the fastest plan over size and time of a change, and the plans of the front;
     elsewhere time against size with its parts, and the bound."""
     fabric, name = found.plan.fabric, found.plan.schedule.collective.name
-    figure = new_figure(4.6)
     title = f"{name} on {fabric.name}, {fabric.num_nodes:,} nodes"
     if isinstance(fabric, Ocs) and name in COLLECTIVES and found.delays:
-        write_heading(
-            figure, title, "fastest segments of shifts; the ring marks the plan, numbers are changes of links"
-        )
+        remark = "fastest segments of shifts; the ring marks the plan, numbers are changes of links"
+        figure = new_figure(4.6, title, remark)
         sizes = np.geomspace(SIZES[0], SIZES[1] / 10, CELLS)
         delays = fabric.reconfiguration_s * np.geomspace(1e-2, 1e2, CELLS)
         machines, wanted = [with_change(fabric, float(delay)) for delay in delays], _request(found)
@@ -148,7 +146,7 @@ def plan_figure(found: Planned) -> Figure:
         _map(figure.add_axes((0.09, 0.13, 0.47, 0.7)), sizes, delays, plans, found)
         _front(figure.add_axes((0.66, 0.13, 0.31, 0.7)), [one for row in plans for one in row])
     else:
-        write_heading(figure, title, "parts of the time; circle: lower bound")
+        figure = new_figure(4.6, title, "parts of the time; circle: lower bound")
         _parts(figure.add_axes((0.12, 0.2, 0.8, 0.55)), found)
     return figure
 
@@ -179,12 +177,8 @@ def _map(
             ink = DARK if 2 * np.log2(changes[i, j] + 1) > np.log2(changes.max() + 1) else "white"
             axes.text(sizes[j], delays[i], f"{changes[i, j]}", ha="center", va="center", fontsize=7, color=ink)
     axes.plot(found.plan.size_bytes, found.plan.fabric.reconfiguration_s, "o", ms=10, mfc="none", mec="#d55e00", mew=2)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(lambda value, _: format_bytes(round(value)))
-    axes.yaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.set_xlabel("size")
-    axes.set_ylabel("time of a change")
+    write_scale(axes, "x", "size", lambda value: format_bytes(round(value)), log=True)
+    write_scale(axes, "y", "time of a change", format_seconds, log=True)
 
 
 def _front(axes: Axes, plans: list[HeldShifts | None]) -> None:
@@ -193,13 +187,10 @@ def _front(axes: Axes, plans: list[HeldShifts | None]) -> None:
     for changes, moved, steps in points:
         axes.plot(changes + 1, moved, "o", ms=4, color="#0072b2")
         axes.annotate(f"{steps}", (changes + 1, moved), (3, 3), textcoords="offset points", fontsize=7, color=MUTED)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    write_scale(axes, "x", "sets of links", "{:g}".format, log=True)
+    write_scale(axes, "y", "messages through a port; numbers: steps", "{:g}".format, log=True)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.set_minor_formatter(lambda value, _: "")
-    axes.set_xlabel("sets of links")
-    axes.set_ylabel("messages through a port; numbers: steps")
+        axis.set_minor_formatter("")
 
 
 def _parts(axes: Axes, found: Planned) -> None:
@@ -212,9 +203,8 @@ def _parts(axes: Axes, found: Planned) -> None:
             axes.barh([0], [length], left=[left], height=0.5, color=PART_COLOURS[name], linewidth=0, label=name)
             left += length
     axes.plot([found.bound_s], [0], "o", ms=9, mfc="none", mec=INK, mew=1.5)
-    axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
+    write_scale(axes, "x", "time", format_seconds)
     axes.set_yticks([0], [short_algorithm(found.plan.algorithm)[:24]])
     axes.set_xlim(0, (found.total_s or 1.0) * 1.05)
     axes.set_ylim(-0.6, 0.9)
     axes.legend(loc="upper left", ncols=5, frameon=False, fontsize=7.5)
-    axes.set_xlabel("time")

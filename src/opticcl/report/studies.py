@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 from opticcl.report.kit.line_ends import text_width
-from opticcl.report.kit.svg import WIDTH, new_figure
 from opticcl.report.kit.words import heading
 from opticcl.studies import Chart, Study
 from opticcl.units import format_value, unit_suffix
@@ -46,7 +46,7 @@ def study_figure(study: Study) -> Figure:
     figure = new_figure(height)
     lines = _lines(study)
     legend = max(_LEAST_LEGEND, 0.65 + text_width([part for name in lines for part in name.split("\n")]))
-    axes = figure.add_axes((0.75 / WIDTH, 0.55 / height, (WIDTH - 0.75 - legend) / WIDTH, (height - 0.95) / height))
+    axes = axes_at(figure, 0.75, 0.55, WIDTH - 0.75 - legend, height - 0.95)
     colours = wavelength_colours(range(len(lines)))
     for number, (name, points) in enumerate(lines.items()):
         x, y = zip(*points, strict=True)

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.kit.svg import WIDTH, new_figure, to_svg, write_heading
+import numpy as np
+
+from opticcl.report.kit.colours import INK, PART_COLOURS
+from opticcl.report.kit.drawing import WIDTH, axes_at, name_rows, new_figure, time_bars, write_key, write_scale
+from opticcl.report.kit.line_ends import text_width
+from opticcl.report.kit.svg import to_svg
 from opticcl.report.kit.words import ratio
 from opticcl.report.training import row_names
 from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from opticcl.training.train import TrainingResult, TrainingRow
@@ -27,7 +30,6 @@ COLOURS = {
     "messages": PART_COLOURS["compute"],
 }
 MOST_TIMELINES = 6
-MOST_STACKED = 25.0  # ratio of slowest to fastest up to which bars on one linear scale are legible
 
 
 def iteration_picture(training: TrainingResult, name: str = "iterations") -> str:
@@ -42,41 +44,20 @@ def iteration_picture(training: TrainingResult, name: str = "iterations") -> str
 
 def _bars(training: TrainingResult) -> Figure:
     names = row_names(training)
-    parts = [(row.iteration.compute_s, row.iteration.bubble_s, row.iteration.exposed_s) for row in training.rows]
-    totals = [sum(times) for times in parts]
-    height = 0.85 + 0.27 * len(names)
+    parts = np.array(
+        [[row.iteration.compute_s, row.iteration.bubble_s, row.iteration.exposed_s] for row in training.rows]
+    )
+    height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
     figure = new_figure(height)
-    left = 0.05 * max(map(len, names)) + 0.5
-    axes = figure.add_axes((left / WIDTH, 0.45 / height, (WIDTH - left - 1.3) / WIDTH, 0.27 * len(names) / height))
-    stacked = max(totals) <= MOST_STACKED * min(totals)
-    if stacked:
-        axes.set_xlim(0, max(totals) or 1.0)
-    else:
-        axes.set_xscale("log")
-        axes.set_xlim(0.5 * min(t for t in totals if t), 1.2 * max(totals))
-    for at, (times, total) in enumerate(zip(parts, totals, strict=True)):
-        begin = 0.0
-        for seconds, colour in zip(times, COLOURS.values(), strict=False):
-            if stacked and seconds:
-                axes.barh(at, seconds, left=begin, height=0.66, color=colour, linewidth=0)
-            begin += seconds
-        if not stacked:
-            axes.plot(total, at, "o", color=INK, markersize=5)
-        axes.annotate(
-            _time_and_ratio(total, totals[0]),
-            (total, at),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7.5,
-        )
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.set_xlabel("iteration" if stacked else "iteration, logarithmic")
-    _finish(axes)
-    shown = [key for key, column in zip(COLOURS, zip(*parts, strict=True), strict=False) if any(column)]
-    _key(figure, shown if stacked else [], left, height - 0.2)
+    axes = axes_at(figure, left, 0.45, WIDTH - left - 0.2, 0.27 * len(names))
+    totals = parts.sum(axis=1).tolist()
+    texts = [_time_and_ratio(total, totals[0]) for total in totals]
+    named = list(COLOURS.items())[: parts.shape[1]]
+    stacked = time_bars(axes, parts, [colour for _, colour in named], [INK] * len(names), texts, WIDTH - left - 0.2)
+    write_scale(axes, "x", "iteration" if stacked else "iteration, logarithmic", format_seconds)
+    name_rows(axes, names)
+    shown = [one for one, seconds in zip(named, parts.sum(axis=0), strict=True) if seconds and stacked]
+    write_key(figure, shown, left, height - 0.2)
     return figure
 
 
@@ -96,10 +77,9 @@ def timeline_figure(training: TrainingResult) -> Figure:
     shown = training.rows[:MOST_TIMELINES]
     names = row_names(training)[: len(shown)]
     height = 1.4 + 0.5 * len(shown)
-    figure = new_figure(height)
-    _write_timeline_heading(figure, training)
-    left = 0.05 * max(map(len, names)) + 0.5
-    axes = figure.add_axes((left / WIDTH, 0.45 / height, (WIDTH - left - 1.3) / WIDTH, 0.5 * len(shown) / height))
+    figure = new_figure(height, *_timeline_heading(training))
+    left = text_width(names) + 0.15
+    axes = axes_at(figure, left, 0.45, WIDTH - left - 1.3, 0.5 * len(shown))
     latest_s = max(row.iteration.total_s for row in shown)
     divided_s = latest_s / 200  # a white line would hide shorter neighbours
     for at, row in enumerate(shown):
@@ -117,25 +97,24 @@ def timeline_figure(training: TrainingResult) -> Figure:
         beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
         axes.annotate(text, (1, at), (5, 0), va="center", fontsize=7.5, **beside)
     axes.set_xlim(0, latest_s * 1.01 or 1.0)
-    axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.set_yticks(range(len(shown)), names)
-    axes.xaxis.set_major_formatter(lambda value, _: format_seconds(value))
-    axes.set_xlabel("time since the start of the iteration")
-    _finish(axes)
+    write_scale(axes, "x", "time since the start of the iteration", format_seconds)
+    name_rows(axes, names)
     keys = ["computes", "messages"]
     if any(row.iteration.bubble_s for row in shown):
         keys.insert(1, "waits for other stages")
-    _key_of_end(figure, _key(figure, keys, left, height - 0.75), height - 0.75)
+    right = write_key(figure, [(key, COLOURS[key]) for key in keys], left, height - 0.75)
+    _key_of_end(figure, right, height - 0.75)
     return figure
 
 
-def _write_timeline_heading(figure: Figure, training: TrainingResult) -> None:
+def _timeline_heading(training: TrainingResult) -> tuple[str, str]:
+    """Title and remark."""
     shown, rows = min(MOST_TIMELINES, len(training.rows)), len(training.rows)
     job = training.job
     which = f"the {shown} fastest of {rows} fabrics" if shown < rows else counted(rows, "fabric") + ", fastest first"
     title = f"An iteration of {job.name} on {counted(job.num_ranks, 'device')}: {which}"
     remark = "above: computation, below: messages; white lines separate tasks; at the right the iteration time"
-    write_heading(figure, title, remark)
+    return title, remark
 
 
 def _time_and_ratio(seconds: float, fastest_s: float) -> str:
@@ -150,35 +129,6 @@ def _coloured(row: TrainingRow, spans: Sequence[Any], queue: int) -> list[tuple[
     own = [s for s in spans if not row.iteration.waits_in(s)]
     others = [s for s in spans if row.iteration.waits_in(s)]
     return [(COLOURS["computes"], own), (COLOURS["waits for other stages"], others)]
-
-
-def _finish(axes: Axes) -> None:
-    axes.minorticks_off()
-    axes.tick_params(left=False, length=2)
-    axes.spines["left"].set_visible(False)
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
-
-
-def _key(figure: Figure, keys: Sequence[str], left: float, above: float) -> float:
-    """Draw the legend.
-
-    Args:
-        figure: to draw on.
-        keys: names in `COLOURS`.
-        left, above: position [inches].
-    Returns: right end of the legend [inches].
-    """
-    from matplotlib.patches import Rectangle
-
-    x, height = left, figure.get_figheight()
-    size = (0.11 / WIDTH, 0.11 / height)
-    for key in keys:
-        at = (x / WIDTH, (above - 0.055) / height)
-        figure.add_artist(Rectangle(at, *size, facecolor=COLOURS[key], edgecolor=MUTED, linewidth=0))
-        figure.text((x + 0.16) / WIDTH, above / height, key, va="center_baseline", fontsize=7.5)
-        x += 0.42 + 0.055 * len(key)
-    return x
 
 
 def _key_of_end(figure: Figure, left: float, above: float) -> None:

@@ -21,10 +21,7 @@ from opticcl.report.kit.colours import FAINT, INK, MUTED, PAPER
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "drawing_style", "new_figure", "save_picture", "to_svg", "write_heading"]
-
-WIDTH = 10.0
-"""Width of every picture [inches of 72 points]; a page scales it to its column."""
+__all__ = ["drawing_style", "save_picture", "to_svg"]
 
 
 @contextmanager
@@ -57,26 +54,6 @@ def drawing_style() -> Iterator[None]:
     }
     with matplotlib.style.context(["default", ours]):
         yield
-
-
-def new_figure(height: float) -> Figure:
-    """An empty figure of the common width that pyplot does not manage. Args: height [inches]."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(WIDTH, height))
-
-
-def write_heading(figure: Figure, title: str, remark: str) -> None:
-    """Write a title and a remark below it in the first 0.55 inches from the top.
-
-    Args:
-        figure: to write on.
-        title: what the figure shows.
-        remark: how to read it.
-    """
-    left, height = 0.12 / WIDTH, figure.get_figheight()
-    figure.text(left, 1 - 0.22 / height, title, fontsize=9.5, fontweight="bold", va="center_baseline")
-    figure.text(left, 1 - 0.44 / height, remark, fontsize=8, color=MUTED, va="center_baseline")
 
 
 def to_svg(draw: Callable[[], Figure], name: str, label: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import BAND, INK, MUTED
-from opticcl.report.kit.svg import WIDTH
+from opticcl.report.kit.drawing import WIDTH
 from opticcl.report.light.panels import (
     HEAD,
     Panel,

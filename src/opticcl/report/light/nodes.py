@@ -10,7 +10,7 @@ import numpy as np
 from opticcl.ir import IntArray
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import BAND, FAINT, INK, MUTED
-from opticcl.report.kit.svg import WIDTH
+from opticcl.report.kit.drawing import WIDTH
 from opticcl.report.light.panels import (
     HEAD,
     Panel,

@@ -16,7 +16,7 @@ import numpy as np
 from opticcl.ir import Circuits, IntArray, Op, Transfers
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import INK, MUTED, wavelength_colours
-from opticcl.report.kit.svg import WIDTH, new_figure
+from opticcl.report.kit.drawing import WIDTH, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ import numpy as np
 
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import FAINT, INK, MUTED, PAPER
-from opticcl.report.kit.svg import WIDTH
+from opticcl.report.kit.drawing import WIDTH
 from opticcl.report.light.panels import HEAD, Panel, colours_of, headline, legend, sheet, strands
 from opticcl.report.light.pen import FOLLOWED, Look, Pen
 
