@@ -17,7 +17,7 @@ from opticcl.report.beside import (
     unranked_line,
     usd_word,
 )
-from opticcl.report.kit.columns import Column, FittedTable, algorithm_column, verdict_cell
+from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
 from opticcl.report.kit.words import (
     PART_NAMES,
     busiest,
@@ -28,12 +28,12 @@ from opticcl.report.kit.words import (
     shares,
     slower,
 )
-from opticcl.units import counted, format_quantity, format_rate, format_seconds
+from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
 
-__all__ = ["comparison_table", "timeline_table"]
+__all__ = ["comparison_columns", "comparison_table", "remarks", "timeline_table"]
 
 
 def comparison_table(comparison: Comparison) -> FittedTable:
@@ -42,6 +42,15 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
     then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
     always shown; a narrow console drops algorithm bandwidth, rounds, steps and bus bandwidth first.
+    """
+    columns, shared = comparison_columns(comparison)
+    below = [", ".join([messages(comparison), *shared.values()]), *remarks(comparison)]
+    return FittedTable([one for one in columns if one.header not in shared], "\n".join(below), keys=2)
+
+
+def comparison_columns(comparison: Comparison) -> tuple[list[Column], dict[str, str]]:
+    """Columns of a comparison, a row a plan; of those whose cells are equal, the heading and what they say.
+
     The gap is the time over its lower bound, with what determines that bound. The bottleneck is the busiest part of the
     machine, with the share of the time in which it is busy. Beside the time stands that under the other set of
     assumptions, with its rank; beside the verdict, the margin of the light budget and the price of a node.
@@ -53,49 +62,47 @@ def comparison_table(comparison: Comparison) -> FittedTable:
     main_parts = [_largest_shares(e.totals(), covered=0.75, most=2) for e in entries]
     whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
     whole_gaps = [Text(gap(e)) for e in entries]
+    nodes = [e.fabric.num_nodes for e in entries]
+    rates = [format_rate(e.fabric.node_rate_bits_per_s) for e in entries]
     columns = [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
         algorithm_column([e.plan.algorithm for e in entries]),
-        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries], 4),
-        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries], 2),
+        Column("nodes", [f"{count:,}" for count in nodes], 4),
+        Column("node rate", rates, 2),
         Column("steps", steps, 11),
         Column("rounds", rounds, 12),
-        Column("time", [format_seconds(e.total_s) for e in entries]),
+        *columns_of(entries, Shown("total_s", "time")),
         *beside_columns(comparison),
         Column("gap", whole_gaps, 10, justify="left", short=[gap(e, short=True) for e in entries], short_rank=2),
         Column("slower", [ratio(r) for r in slower(comparison)], 1),
         Column("parts (%)", parts, 8, justify="left", short=main_parts, short_rank=3),
-        Column("algbw", [format_quantity(e.algorithm_bytes_per_s, "byte/s") for e in entries], 13),
-        Column("busbw", [format_quantity(e.bus_bytes_per_s, "byte/s") for e in entries], 10),
+        *columns_of(entries, Shown("algorithm_bytes_per_s", "algbw", 13), Shown("bus_bytes_per_s", "busbw", 10)),
         Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
         Column("light", [light_word(e.light) for e in entries], 5, justify="left"),
         Column("USD per node", [usd_word(e) for e in entries], 6),
         Column("verified", [verdict_cell(e.verdict.verdict) for e in entries], justify="left"),
     ]
-    note, shared = [messages(comparison)], set()
-    first = entries[0].fabric
-    for header, text in (
-        ("nodes", counted(first.num_nodes, "node") + " each" * (first.num_nodes > 1)),
-        ("node rate", f"{format_rate(first.node_rate_bits_per_s)} per node"),
-    ):
-        if len(set(next(c.cells for c in columns if c.header == header))) == 1:
-            note.append(text)
-            shared.add(header)
+    shared = {}
+    if len(set(nodes)) == 1:
+        shared["nodes"] = counted(nodes[0], "node") + " each" * (nodes[0] > 1)
+    if len(set(rates)) == 1:
+        shared["node rate"] = f"{rates[0]} per node"
     if steps == rounds:
-        note.append("one round per step")
-        shared.add("rounds")
+        shared["rounds"] = "one round per step"
     if comparison.ok:
-        note.append("all plans verified" if len(entries) > 1 else "the plan is verified")
-        shared.add("verified")
-    below = [", ".join(note)]
-    remarks = (
-        rates_line([e.fabric for e in entries]),
+        shared["verified"] = "all plans verified" if len(entries) > 1 else "the plan is verified"
+    return columns, shared
+
+
+def remarks(comparison: Comparison) -> list[str]:
+    """Why times may differ for another reason than their networks, plans without a rank, and ranks that differ."""
+    lines = (
+        rates_line([e.fabric for e in comparison.entries]),
         unranked_line(unranked(comparison)),
         *rank_lines(comparison),
         not_tried_line(comparison.not_tried),
     )
-    below += filter(None, remarks)
-    return FittedTable([c for c in columns if c.header not in shared], "\n".join(below), keys=2)
+    return [line for line in lines if line]
 
 
 def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:

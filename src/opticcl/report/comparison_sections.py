@@ -11,33 +11,16 @@ from typing import TYPE_CHECKING
 from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.ir import ProgressCallback
-from opticcl.report.beside import (
-    beside_cells,
-    light_word,
-    not_tried_line,
-    rank_lines,
-    unranked,
-    unranked_line,
-    usd_word,
-    verdicts_line,
-)
+from opticcl.report.beside import unranked, unranked_line, verdicts_line
+from opticcl.report.comparison import comparison_columns, remarks
 from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
 from opticcl.report.fastest import Crossing, fastest, sizes_between
 from opticcl.report.kit import html as _html
-from opticcl.report.kit.words import (
-    busiest,
-    fabric_names,
-    gap,
-    labels,
-    messages,
-    ratio,
-    shares,
-    slower,
-    specification,
-)
+from opticcl.report.kit.columns import Column, Shown, columns_of
+from opticcl.report.kit.words import fabric_names, labels, messages, ratio, shares, slower, specification
 from opticcl.report.light import light_caption, light_picture, small_instance, thinned_picture
 from opticcl.report.reproduce import reproduction
-from opticcl.units import counted, format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
@@ -83,60 +66,37 @@ def lead(comparison: Comparison) -> str:
 
 
 def result(comparison: Comparison) -> str:
-    """Table of the plans, parameters of the fabrics, and what was declined; values that all plans share are above it."""
-    entries = comparison.entries
-    steps, rounds = ([sum(getattr(t, f) for t in e.timelines) for e in entries] for f in ("num_steps", "num_rounds"))
-    times, factors = (format_seconds(e.total_s) for e in entries), map(ratio, slower(comparison))
-    cells = beside_cells(comparison)
-    columns: dict[str, Sequence[str]] = {
-        "Fabric": [*map(_html.row_name, fabric_names(comparison))],
-        "Algorithm": [_html.text(e.plan.algorithm) for e in entries],
-        "#Time": [*map(_html.number, times)],
-        **({f"#{comparison.beside.name.capitalize()}": [*map(_html.number, cells)]} if comparison.beside else {}),
-        "Gap": [_html.text(gap(e), kind="words") for e in entries],
-        "#Slower": [*map(_html.number, factors)],
-        "#Light": [_html.number(light_word(e.light)) for e in entries],
-        "#USD per node": [_html.number(usd_word(e)) for e in entries],
-        "Verified": [_html.verdict(e.verdict.verdict) for e in entries],
-        "Where it goes": [f"<td>{_html.share_bar(shares(e.totals()))}</td>" for e in entries],
-        "Bottleneck": [_html.text(busiest(e, short=True), busiest(e)) for e in entries],
-        "#Steps": [_html.number(f"{n:,}") for n in steps],
-        "#Rounds": [_html.number(f"{n:,}") for n in rounds],
-        "#Nodes": [_html.number(f"{e.fabric.num_nodes:,}") for e in entries],
-        "#Node rate": [_html.number(format_rate(e.fabric.node_rate_bits_per_s)) for e in entries],
-    }
-    shared = [messages(comparison)]
-    if steps == rounds:
-        shared.append("one round per step")
-        del columns["#Rounds"]
-    if len(set(columns["#Nodes"])) == 1:
-        shared.append(f"{counted(entries[0].fabric.num_nodes, 'node')} each")
-        del columns["#Nodes"]
-    if len(set(columns["#Node rate"])) == 1:
-        shared.append(f"{format_rate(entries[0].fabric.node_rate_bits_per_s)} per node")
-        del columns["#Node rate"]
-    remarks = (
-        unranked_line(unranked(comparison)),
-        *rank_lines(comparison),
-        not_tried_line(comparison.not_tried),
-    )
+    """Table of the plans and what is wrong with some; values that all plans share are above it."""
+    columns, shared = comparison_columns(comparison)
+    shared.pop("verified", None)
+    bars = Column("where it goes", [_html.share_bar(shares(e.totals())) for e in comparison.entries], justify="left")
+    known = {one.header: one for one in (*columns, bars) if one.header not in shared}
+    beside = [comparison.beside.name] if comparison.beside else []
+    order = ("fabric", "algorithm", "time", *beside, *_SHOWN)
+    shown = [known[header] for header in order if header in known]
     about = (
-        f"{', '.join(shared)}; fastest first, plans without a rank last. Verified: every rank ends with the right data, and no "
-        "two signals collide. "
+        f"{', '.join([messages(comparison), *shared.values()])}; fastest first, plans without a rank last. Verified: every "
+        "rank ends with the right data, and no two signals collide. "
         "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
         "busiest part of the machine, and the share of the time in which it is busy. "
         "Light: margin of the worst circuit of the plan. "
-        + ". ".join(line[0].upper() + line[1:] for line in remarks if line)
+        + ". ".join(line[0].upper() + line[1:] for line in remarks(comparison))
         + "."
     )
-    rows = ["".join(cells) for cells in zip(*columns.values(), strict=True)]
     first = best_of_each(comparison, TOP)
-    listed = _html.table([*columns], [rows[i] for i in first], about, kind="plans") + _html.colour_key()
-    others = [row for i, row in enumerate(rows) if i not in {*first}]
+    listed = _html.table(shown, about, kind="plans", rows=first, tips="bottleneck") + _html.colour_key()
+    others = [i for i in range(len(comparison.entries)) if i not in {*first}]
     if others:
-        more = _html.table([*columns], others, kind="plans")
+        more = _html.table(shown, kind="plans", rows=others, tips="bottleneck")
         listed += f"<details><summary>{_more(len(others))}</summary>{more}</details>\n"
     return listed + _violations(comparison)
+
+
+_SHOWN = (
+    "gap", "slower", "light", "USD per node", "verified", "where it goes", "bottleneck", "steps", "rounds", "nodes",
+    "node rate",
+)  # fmt: skip
+"""Headings of columns behind the times."""
 
 
 def _more(count: int) -> str:
@@ -201,9 +161,8 @@ def compared(comparison: Comparison) -> str:
 def _declined(comparison: Comparison) -> str:
     if not comparison.declined:
         return ""
-    rows = ["".join(map(_html.text, (d.fabric, d.algorithm, d.reason))) for d in comparison.declined]
-    listed = _html.table(("Fabric", "Algorithm", "Reason"), rows)
-    return f"<details><summary>Left out, with reasons: {len(rows)}</summary>{listed}</details>\n"
+    listed = _html.table(columns_of(comparison.declined, Shown("fabric"), Shown("algorithm"), Shown("reason")))
+    return f"<details><summary>Left out, with reasons: {len(comparison.declined)}</summary>{listed}</details>\n"
 
 
 def breakdown(comparison: Comparison) -> str:
@@ -226,15 +185,14 @@ def message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
     picture = _html.figure(size_picture(some, found=changes), caption + about, line_names(some))
     if not changes:
         return f"{picture}<p>The same plan is the fastest at every size drawn.</p>\n"
-    rows = [
-        _html.number(format_bytes(c.size_bytes))
-        + _html.number(f"{c.size_bytes:,}")
-        + _html.text(c.before)
-        + _html.text(c.after)
-        for c in changes
-    ]
-    head = ("#From", "#Bytes", "Fastest below", "Fastest from here on")
-    return picture + _html.table(head, rows, "Where the fastest plan changes")
+    columns = columns_of(
+        changes,
+        Shown("size_bytes", "from"),
+        Shown("size_bytes", "bytes", form=","),
+        Shown("before", "fastest below"),
+        Shown("after", "fastest from here on"),
+    )
+    return picture + _html.table(columns, "Where the fastest plan changes")
 
 
 def light(comparison: Comparison, progress: ProgressCallback) -> str:

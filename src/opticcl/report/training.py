@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from opticcl.report.beside import light_word, not_tried_line, rates_line, unranked_line
-from opticcl.report.kit.columns import Column, FittedTable, verdict_cell
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import numbered, ratio
 from opticcl.training.iteration import replay
 from opticcl.training.runtime import num_streams
@@ -29,6 +29,7 @@ __all__ = [
     "spread_of_steps",
     "together_lines",
     "training_blocks",
+    "training_columns",
     "training_table",
 ]
 
@@ -60,22 +61,30 @@ def training_table(training: TrainingResult) -> FittedTable:
 
     Iteration, waits, share and, where they are known, epoch and training are always shown.
     """
+    return FittedTable(training_columns(training), "\n".join([headline(training), *_remarks(training)]))
+
+
+def training_columns(training: TrainingResult) -> list[Column]:
+    """Columns of the results, a row a fabric."""
     rows = training.rows
-    names = row_names(training)
+    iterations = [row.iteration for row in rows]
     columns = [
-        Column("fabric", [Text(name) for name in names], justify="left"),
+        Column("fabric", [Text(name) for name in row_names(training)], justify="left"),
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
-        Column("iteration", [format_seconds(row.iteration.total_s) for row in rows]),
+        *columns_of(iterations, Shown("total_s", "iteration")),
         *_other_set(training),
         *_together(rows),
         Column("slower", [ratio(x) for x in slowness(training)], 2),
-        Column("waits for messages", [format_seconds(row.iteration.exposed_s) for row in rows]),
-        Column("share", [f"{row.communication_share:.1%}" for row in rows]),
-        Column("on the network", [format_seconds(row.iteration.communication_s) for row in rows], 4),
-        Column("messages", [f"{row.iteration.num_messages:,}" for row in rows], 7),
-        Column("computes", [f"{row.iteration.utilisation:.0%}" for row in rows], 5),
+        *columns_of(iterations, Shown("exposed_s", "waits for messages")),
+        *columns_of(rows, Shown("communication_share", "share", form=".1%")),
+        *columns_of(
+            iterations,
+            Shown("communication_s", "on the network", 4),
+            Shown("num_messages", "messages", 7),
+            Shown("utilisation", "computes", 5, ".0%"),
+        ),
         *_model_utilisation(rows),
-        Column("rate used", [f"{row.bandwidth_utilisation:.0%}" for row in rows], 6),
+        *columns_of(rows, Shown("bandwidth_utilisation", "rate used", 6, ".0%")),
     ]
     for header, times in (("epoch", training.epoch_s), ("training", training.training_s)):
         cells = [_duration(times(row)) for row in rows]
@@ -83,8 +92,7 @@ def training_table(training: TrainingResult) -> FittedTable:
             columns.append(Column(header, cells))
     if any(row.light.margin_db is not None for row in rows):
         columns.append(Column("light", [light_word(row.light) for row in rows], 1, justify="left"))
-    columns.append(Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left"))
-    return FittedTable(columns, "\n".join([headline(training), *_remarks(training)]))
+    return [*columns, Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left")]
 
 
 def _remarks(training: TrainingResult) -> list[str]:

@@ -12,14 +12,16 @@ from opticcl.files import write_whole
 from opticcl.registry import write_call
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
+from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import ratio
-from opticcl.report.training import _duration, headline, row_names, runtime_words, slowness
+from opticcl.report.training import headline, row_names, runtime_words, slowness, training_columns
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.training.runtime import num_streams
-from opticcl.units import counted, format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.training.train import TrainingResult, TrainingRow
+    from opticcl.ir import Fabric
+    from opticcl.training.train import TrainingResult
 
 __all__ = ["training_page_text", "write_training_page"]
 
@@ -62,54 +64,24 @@ def _lead(training: TrainingResult) -> str:
 
 
 def _result(training: TrainingResult) -> str:
-    head = ("Fabric", "Algorithms", "#Iteration", "#Slower", "Verified", "#Waits")
-    more = ("#Computes", "#Network", "#Rate used", "#Node rate")
-    ends = [
-        name for name, known in (("#Epoch", training.iterations_per_epoch), ("#Training", training.iterations)) if known
-    ]
-    rows = [
-        _row(training, row, name, times)
-        for row, name, times in zip(training.rows, row_names(training), slowness(training), strict=True)
-    ]
     about = (
-        "Fastest first. Waits: exposed communication and its share of the iteration. Computes: share of the iteration in "
-        "which the device computes. Network: all messages one after the other. Rate used: share of the node rate during "
-        "communication."
+        "Fastest first. Waits for messages: exposed communication; share: of the iteration. On the network: all messages one "
+        "after the other. Computes: share of the iteration in which the device computes. Rate used: share of the node rate "
+        "during communication."
     )
+    machines = [row.machine for row in training.rows]
+    columns = [*training_columns(training), *columns_of(machines, Shown("node_rate_bits_per_s"))]
     made = _html.definitions(
         (
             name,
-            _html.call(
-                write_call(row.machine.name, {k: v for k, v in row.machine.parameters.items() if v is not None})
-            ),
+            _html.call(write_call(machine.name, {k: v for k, v in machine.parameters.items() if v is not None})),
         )
-        for name, row in zip(row_names(training), training.rows, strict=True)
+        for name, machine in zip(row_names(training), machines, strict=True)
     )
-    left = [_html.text(one.fabric) + _html.text(one.reason) for one in training.left_out]
-    listed = _html.table(("Fabric", "Reason"), left)
-    declined = f"<details><summary>Left out, with reasons: {len(left)}</summary>{listed}</details>\n" if left else ""
-    return _html.table((*head, *ends, *more), rows, about) + f"<h3>Fabrics</h3>\n{made}{declined}"
-
-
-def _row(training: TrainingResult, row: TrainingRow, name: str, times_slower: float) -> str:
-    iteration = row.iteration
-    waits = f"{format_seconds(iteration.exposed_s)}, {row.communication_share:.1%}"
-    ends = (_duration(s) for s in (training.epoch_s(row), training.training_s(row)) if s is not None)
-    more = (
-        f"{iteration.utilisation:.0%}",
-        format_seconds(iteration.communication_s),
-        f"{row.bandwidth_utilisation:.0%}",
-        format_rate(row.machine.node_rate_bits_per_s),
-    )
-    cells = (
-        _html.row_name(name),
-        _html.text(", ".join(row.algorithms) or "none needed"),
-        _html.number(format_seconds(iteration.total_s)),
-        _html.number(ratio(times_slower)),
-        _html.verdict(row.verdict),
-        *map(_html.number, (waits, *ends, *more)),
-    )
-    return "".join(cells)
+    listed = _html.table(columns_of(training.left_out, Shown("fabric"), Shown("reason")))
+    count = len(training.left_out)
+    declined = f"<details><summary>Left out, with reasons: {count}</summary>{listed}</details>\n" if count else ""
+    return _html.table(columns, about) + f"<h3>Fabrics</h3>\n{made}{declined}"
 
 
 def _iterations(training: TrainingResult) -> str:
@@ -123,18 +95,24 @@ def _timelines(training: TrainingResult) -> str:
 
 
 def _plans(training: TrainingResult) -> str:
-    rows = []
-    for name, row in zip(row_names(training), training.rows, strict=True):
-        for used in row.plans:
-            plan = used.plan
-            part = plan.fabric.num_machine_nodes
-            ranks = f"{plan.fabric.num_nodes:,}" + (f" of {part:,}" if part > plan.fabric.num_nodes else "")
-            numbers = (ranks, f"{used.messages:,}", format_bytes(used.size_bytes), format_seconds(used.total_s))
-            texts = (name, plan.schedule.collective.name, plan.algorithm)
-            judged = _html.verdict(used.verdict.verdict)
-            rows.append("".join(map(_html.text, texts)) + "".join(map(_html.number, numbers)) + judged)
-    head = ("Fabric", "Collective", "Algorithm", "#Ranks", "#Messages", "#Bytes", "#Time", "Verified")
-    return _html.table(head, rows, "Every plan was compiled and verified once, and timed for each of its messages.")
+    names = zip(row_names(training), training.rows, strict=True)
+    used = [(name, one, one.plan) for name, row in names for one in row.plans]
+    uses, plans = [one for _, one, _ in used], [plan for _, _, plan in used]
+    columns = [
+        Column("fabric", [name for name, _, _ in used], justify="left"),
+        Column("collective", [plan.schedule.collective.name for plan in plans], justify="left"),
+        Column("algorithm", [plan.algorithm for plan in plans], justify="left"),
+        Column("ranks", [_ranks(plan.fabric) for plan in plans]),
+        *columns_of(uses, Shown("messages"), Shown("size_bytes", "bytes"), Shown("total_s", "time")),
+        Column("verified", [verdict_cell(one.verdict.verdict) for one in uses], justify="left"),
+    ]
+    return _html.table(columns, "Every plan was compiled and verified once, and timed for each of its messages.")
+
+
+def _ranks(fabric: Fabric) -> str:
+    """Ranks of a plan, and nodes of the machine where these are more."""
+    part = fabric.num_machine_nodes
+    return f"{fabric.num_nodes:,}" + (f" of {part:,}" if part > fabric.num_nodes else "")
 
 
 def _assumptions(training: TrainingResult) -> str:

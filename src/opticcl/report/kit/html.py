@@ -7,26 +7,34 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
+from rich.text import Text
+
 from opticcl.files import program_version
-from opticcl.ir.verdict import VERDICTS, Judgement
 from opticcl.report.kit.colours import PART_COLOURS, THEME
+from opticcl.report.kit.columns import Column
 
 __all__ = [
+    "Markup",
     "call",
     "colour_key",
     "definitions",
     "figure",
-    "number",
     "page",
-    "row_name",
     "share_bar",
     "table",
-    "text",
-    "verdict",
 ]
 
 
 _NUMBER = ' class="number"'
+_OF_STYLE = {"green": "yes", "bold red": "no", "yellow": "quiet"}  # style in a terminal -> class on a page
+_MOST_UNBROKEN = 20  # letters of a text that has no room of its own
+
+
+class Markup(str):
+    """A cell that is HTML already."""
+
+    __slots__ = ()
+
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -81,49 +89,47 @@ def page(
     )
 
 
-def row_name(name: str) -> str:
-    """The cell that names a row; it stays visible while a wide table is scrolled."""
-    return f'<th scope="row">{_breaking(name)}</th>'
-
-
-def text(value: str, whole: str = "", kind: str = "") -> str:
-    """A cell of text that breaks between arguments.
+def table(
+    columns: Sequence[Column], caption: str = "", *, kind: str = "", rows: Iterable[int] | None = None, tips: str = ""
+) -> str:
+    """A table of the columns that a terminal shows; the cells of the first one name the rows.
 
     Args:
-        value: the text.
-        whole: longer form, shown as a tooltip.
-        kind: class of the cell: words for a column of several words.
-    """
-    named = f' class="{kind}"' if kind else ""
-    tooltip = f' title="{escape(whole)}"' if whole not in ("", value) else ""
-    return f"<td{named}{tooltip}>{_breaking(value)}</td>"
-
-
-def verdict(of_plan: Judgement) -> str:
-    """A cell of a verdict: right, wrong or not_judged."""
-    kind = {"right": "yes", "wrong": "no"}.get(of_plan, "quiet")
-    return f'<td class="{kind}">{VERDICTS[of_plan]}</td>'
-
-
-def number(value: str) -> str:
-    """A cell of a number."""
-    return f"<td{_NUMBER}>{escape(value)}</td>"
-
-
-def table(head: Sequence[str], rows: Iterable[str], caption: str = "", *, kind: str = "") -> str:
-    """A table.
-
-    Args:
-        head: headings; one that begins with # is above numbers.
-        rows: cells of each row, as HTML.
+        columns: from left to right.
         caption: text above it, which does not move while a wide table is scrolled.
         kind: class of the table: the script of a page sorts and filters those of class plans.
+        rows: numbers of the rows that are shown; None: all.
+        tips: heading of a column whose short cells are shown, the others as tooltips.
     """
     opened = f'<table class="{kind}">' if kind else "<table>"
-    cells = "".join(f'<th scope="col"{_NUMBER * h.startswith("#")}>{escape(h.lstrip("#"))}</th>' for h in head)
-    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    head = "".join(
+        f'<th scope="col"{_NUMBER * (one.justify == "right")}>{escape(one.header[:1].upper() + one.header[1:])}</th>'
+        for one in columns
+    )
+    shown = range(len(columns[0].cells)) if rows is None else rows
+    names = [f'<th scope="row">{_breaking(str(name))}</th>' for name in columns[0].cells]
+    rest = [names, *(_cells(one, tips=one.header == tips) for one in columns[1:])]
+    body = "".join(f"<tr>{''.join(cells[i] for cells in rest)}</tr>\n" for i in shown)
     about = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
-    return f'{about}<div class="wide">{opened}<thead><tr>{cells}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+    return f'{about}<div class="wide">{opened}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+
+
+def _cells(column: Column, *, tips: bool) -> list[str]:
+    """Cells of a column as HTML: numbers, verdicts, markup, or texts that break between arguments."""
+    found = []
+    for cell, short in zip(column.cells, column.short if tips else column.cells, strict=True):
+        text = str(short)
+        kind = _OF_STYLE.get(str(cell.style), "") if isinstance(cell, Text) else ""
+        if isinstance(cell, Markup):
+            found.append(f"<td>{cell}</td>")
+        elif column.justify == "right":
+            found.append(f"<td{_NUMBER}>{escape(text)}</td>")
+        else:
+            tooltip = f' title="{escape(str(cell))}"' if str(cell) != text else ""
+            kind = kind or "words" * (not tooltip and " " in text and len(text) > _MOST_UNBROKEN)
+            named = f' class="{kind}"' if kind else ""
+            found.append(f"<td{named}{tooltip}>{_breaking(text)}</td>")
+    return found
 
 
 def definitions(items: Iterable[tuple[str, str]]) -> str:
@@ -146,14 +152,14 @@ def _breaking(written: str) -> str:
     return "<wbr>".join(map(escape, pieces))
 
 
-def share_bar(shares: dict[str, float]) -> str:
+def share_bar(shares: dict[str, float]) -> Markup:
     """A small bar divided by shares that add up to 1, with a text for readers who cannot see it."""
     parts = {part: share for part, share in shares.items() if share}
     label = ", ".join(f"{part} {share:.0%}" for part, share in parts.items())
     pieces = "".join(
         f'<i style="width:{share:.2%};background:{PART_COLOURS[part]}"></i>' for part, share in parts.items()
     )
-    return f'<span class="bar" role="img" aria-label="{label}" title="{label}">{pieces}</span>'
+    return Markup(f'<span class="bar" role="img" aria-label="{label}" title="{label}">{pieces}</span>')
 
 
 def colour_key() -> str:
