@@ -86,35 +86,3 @@ def test_verify_asks_for_the_light_too(answer):
     assert code == 1
     assert {v["rule"] for v in found["violations"]} == {"light_does_not_close"}
     assert answer(*oddl, "typical")[1] == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["budget", "-f", "ramp", "--optics", "literal"], "preset literal has no launch, modulator.loss"),
-        (["budget", "-f", "ramp", "--optics", "literal"], "--set launch=0dBm, or use --optics fitted or typical"),
-        (["budget", "-f", "ramp", "-n", "0"], "--nodes: 0 nodes"),
-        (["budget", "-f", "ramp", "-n", "4194305"], "--nodes: 4,194,305 nodes are more than 4,194,304"),
-        (["budget", "-f", "oddl", "-o", "/absent/w.svg"], "--out: cannot write /absent/w.svg"),
-        (["budget", "-f", "fat_tree"], "packets are forwarded electrically"),
-        (["budget", "-f", "oddl", "--optics", "best"], "known: literal, amplified, typical"),
-        (["budget", "-f", "oddl", "--set", "wss32.loss=-1dB"], "negative"),
-        (["budget", "-f", "oddl", "--set", "wss32.gain=1dB"], "passive"),
-        (["budget", "-f", "oddl", "--set", "wss32.loss"], "is not name=value"),
-        (["budget", "-f", "oddl", "--set", "launch=1", "--set", "Launch=2"], "given twice"),
-        (["budget", "-f", "oddl", "--set", "launch=1e308"], "is beyond 1,000,000 dBm"),
-        (["budget", "-f", "oddl", "-c", "all_gather"], "give --algorithm auto too"),
-        (["budget", "-f", "topoopt", "--optics", "literal"], "preset literal has no launch, fibre.loss"),
-        (["budget", "-f", "oddl", "--path", "typical", "-a", "ring"], "leave it or --algorithm out"),
-        (["budget", "-f", "odl"], "did you mean 'oddl'"),
-        (["verify", "-f", "oddl:shape=4", "--budget", "best"], "known: literal"),
-        (["verify", "-f", "oddl:shape=4", "--set", "launch=1"], "give --budget literal too"),
-        (["verify", "-f", "ideal:nodes=4", "--budget", "literal"], "no light path"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
-    """Exit code 2, one line, no traceback."""
-    done = opticcl(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -121,67 +121,6 @@ def test_papers_answers_rows(answer):
     assert {"id", "paper", "where", "published", "ours", "relative_error", "verdict", "reason"} <= set(rows[0])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["verify", "--fabric", "rampp"], ["unknown fabric", "'ramp'"]),
-        (["verify", *SMALL, "--algorithm", "rinq"], ["unknown algorithm", "'ring'"]),
-        (["verify", *SMALL, "--collective", "all_redcue"], ["unknown collective", "'all_reduce'"]),
-        (["verify", "--fabric", "ramp:grups=3"], ["grups", "'groups'"]),
-        (["verify", "--fabric", "ramp:groups=three"], ["groups", "'three'"]),
-        (["verify", "--fabric", "ramp:groups=3,racks=4,wavelengths=6"], ["racks=4", "groups=3"]),
-        (["verify", "--fabric", "ramp:groups=4,racks=4,wavelengths=9"], ["does not divide", "8 or 12"]),
-        (["verify", "--fabric", "ramp", "--nodes", "10"], ["10 nodes", "nearest"]),
-        (["verify", "--fabric", "oddl", "--nodes", "12"], ["12 nodes", "nearest"]),
-        (["verify", "--fabric", "ramp", "--nodes", "0"], ["0 nodes"]),
-        (["verify", "--fabric", "ideal", "--nodes", "-4"], ["-4 nodes"]),
-        (["verify", "--fabric", "ideal:rate=400GB"], ["rate", "400GB"]),
-        (["verify", "--fabric", "ideal:rate=0"], ["rate"]),
-        (["simulate", *SMALL, "--size", "1Gb/s"], ["size", "1Gb/s"]),
-        (["simulate", *SMALL, "--size", "-5MB"], ["size", "-5MB", "negative"]),
-        (["simulate", *SMALL, "--size", "0.5B"], ["whole number of bytes"]),
-        (["simulate", *SMALL, "--size", "9EB"], ["2**60"]),
-        (["simulate", *SMALL, "--assumptions", "rmap"], ["assumptions", "'ramp'"]),
-        (["simulate", *SMALL, "--assume", "compute"], ["key=value"]),
-        (["simulate", *SMALL, "--assume", "endpoint=700"], ["endpoint=700 has no unit", "700ns"]),
-        (["simulate", *SMALL, "--assume", "compute=fast"], ["compute", "fused"]),
-        (["execute", *SMALL, "--dtype", "int33"], ["int33"]),
-        (["execute", *SMALL, "--input", "absent.npy"], ["absent.npy"]),
-        (["execute", *SMALL, "--out", "/absent/out.npy"], ["/absent/out.npy"]),
-        (["compare"], ["--nodes"]),
-        (["compare", "--nodes", "8", "--workload", "absent.et"], ["absent.et"]),
-        (["compare", "--nodes", "8", "--workload", "resnet50_ddp", "--size", "1MB"], ["--size", "--workload"]),
-        (["compare", "--nodes", "8", "--out", "/absent/page.html"], ["/absent/page.html"]),
-        (["compare", "--nodes", "8", "--node-rate", "2s"], ["--node-rate", "2s"]),
-        (["verify", "--fabric", "terarack", "--algorithm", "ramp"], ["needs a ramp fabric"]),
-        (["verify", *SMALL, "--sample", "0"], ["--sample: 0 chunks"]),
-        (["verify", *SMALL, "--seed", "-1"], ["seed=-1"]),
-        (["verify", "--fabric", "ideal:nodes=99999999999999999999"], ["below 2**40"]),
-        (["simulate", *SMALL, "--assume", "memory_bytes_per_s=0"], ["memory_bytes_per_s"]),
-        (["execute", *SMALL, "--seed", "-1"], ["--seed"]),
-        (["compare", "--nodes", "0"], ["--nodes: 0 nodes"]),
-        (["compare", "--nodes", "100000000"], ["--nodes: 100,000,000 nodes", "4,194,304"]),
-        (["compare", "--nodes", "12", "--fabric", "oddl"], ["12 nodes", "nearest"]),
-        (["papers", "rmap"], ["unknown paper", "'ramp'"]),
-        (["list", "rmap"], ["'ramp'"]),
-        (["vrify"], ["vrify"]),
-        (["verify", "--bogus"], ["--bogus"]),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
-)
-def test_what_is_wrong_is_said_in_one_line(opticcl, arguments, words, tmp_path, monkeypatch):
-    """Exit code 2, nothing on standard output, one line without a traceback, nothing left behind."""
-    monkeypatch.chdir(tmp_path)
-    done = opticcl(*arguments)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert done.stdout == ""
-    lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl: ")]
-    assert len(lines) == 1, done.stderr
-    assert "Traceback" not in done.stderr
-    assert all(word in lines[0] for word in words), lines[0]
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_process_of_its_own_answers_the_same(opticcl):
     """A good answer, one that is no, and a refusal: what `main` adds to the tests within this process."""
     for arguments in (

@@ -37,28 +37,6 @@ def test_control_of_fabrics_without_units(opticcl, answer):
         assert "lightpath has no control units" in wrong.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--exchange", "1"], "give --out FILE.svg too"),
-        (["-o", "step.pdf"], "must end in .svg, .png or .json"),
-        (["--loss", "1"], "loss=1 is not a fraction from 0 to 0.99"),
-        (["--jitter", "soon"], "'soon' is no time"),
-        (["--overlap", "2"], "overlap=2 is not a fraction"),
-        (["--memory", "0"], "memory=0 B/s is not positive"),
-        (["-n", "8", "--explore"], "8 nodes have too many states to visit; try --nodes 4"),
-        (["-n", "8192", "-a", "dissemination"], "12 bits address 4,096 nodes, and the machine has 8,192"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
-    """Exit code 2, one line, no traceback."""
-    size = () if "-n" in arguments else ("-n", "4")
-    done = opticcl("control", "-f", "oddl", *size, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_jobs_are_kept_from_call_to_call(opticcl, answer, tmp_path):
     """Placed, judged, freed; a call that fails changes nothing."""
     state, halving = tmp_path / "jobs.json", ("-a", "halving_doubling")

@@ -47,13 +47,6 @@ def test_a_collective_that_a_fabric_declines_leaves_the_table_standing(opticcl, 
     assert "declined" not in found["sip_ring"]
 
 
-def test_a_collective_that_nobody_does_is_refused(opticcl):
-    """With the reason of the first."""
-    done = opticcl("cost", "-f", "terarack_torus:shape=2x3", "-c", "send_recv")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "no algorithm does send_recv" in done.stderr
-
-
 def test_own_prices_are_told_as_such(opticcl, answer):
     """A part whose price and power are both given is not assumed any more."""
     lines = [line.split() for line in opticcl("cost", "-f", "oddl:shape=2x2", *OWN).stdout.splitlines()]
@@ -99,27 +92,3 @@ def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     assert done.returncode == 2
     assert "must end in .svg, .png or .json" in done.stderr
     assert [f.name for f in tmp_path.iterdir()] == ["cost.svg"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["-f", "rmp"], "did you mean 'ramp'"),
-        ([], "how many nodes"),
-        (["-f", "ideal"], "ideal has no bill"),
-        (["-f", "oddl", "-n", "12"], "oddl: 12 nodes"),
-        (["-f", "ramp:groups=3,racks=4,wavelengths=6", "-f", "torus:shape=2x2"], "racks=4"),
-        (["-f", "oddl", "-n", "16", "-o", "/absent/cost.svg"], "--out: cannot write /absent/cost.svg"),
-        (["-f", "oddl", "--set", "wss.usd"], "write --set wss.usd=300"),
-        (["-f", "oddl", "--set", "wss.usd=cheap"], "'cheap' is not a number"),
-        (["-f", "oddl", "--set", "wss.usd=1", "--set", "wss.usd=2"], "wss.usd is given twice"),
-        (["-f", "oddl", "--set", "wss.usd=1e308"], "not from 0 to 1e+12"),
-        (["-f", "oddl", "--prices", "low"], "known: default"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
-    """Exit code 2, one line, no traceback."""
-    done = opticcl("cost", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -115,34 +115,3 @@ def test_a_replay(answer, opticcl, tmp_path):
     assert goodput["best"] >= goodput["replan"] > goodput["restart"] > 0.5
     assert files[0].read_text("utf-8").startswith("<svg")
     assert len(files[1].read_text("utf-8").splitlines()) == 4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (SMALL, "nothing fails; give --fail"),
-        ((*SMALL, "--replay", "none.json"), "none.json: no such file"),
-        ((*SMALL, "--replay", "none.json", "--sweep"), "leave out --fail"),
-        ((*SMALL, "--replay", "none.json", "--streamed"), "--root and --streamed"),
-        ((*SMALL, "--ranks", "4"), "--ranks and --spares belong to a replay"),
-        ((*SMALL, "--replay", str(TRACE), "--ranks", "5"), "5 ranks and 0 spares are 5 servers"),
-        ((*SMALL, "--replay", str(TRACE), "--recover", "weak=2"), "weak=2 is not between 0 and 1"),
-        ((*SMALL, "--replay", str(TRACE), "--recover", "restrt=2"), "did you mean 'restart'?"),
-        ((*SMALL, "--replay", str(TRACE), "--assume", "restart=-1min"), "restart=-60 s is negative"),
-        ((*SMALL, "--fail", "switch:9"), "switch are 0 to 3"),
-        ((*SMALL, "--fail", "laser:9"), "there is no part laser"),
-        ((*SMALL, "--fail", "switch:1+switch:1"), "named twice"),
-        ((*SMALL, "--fail", "node:0-3"), "all nodes are dead"),
-        ((*SMALL, "--pairs", "0"), "--pairs: 0 is not 1 to"),
-        ((*SMALL, "--sweep", "-c", "barrier"), "it does all_reduce"),
-        ((*SMALL, "--sweep", "--recover", "x=1"), "not one of detect, restart, communication"),
-        ((*SMALL, "--sweep", "--recover", "communication=2"), "the share 0 to 1"),
-        (("-f", "torus:shape=2x2", "--sweep"), "parts of torus are unknown"),
-    ],
-)
-def test_wrong_input_is_one_line(opticcl, arguments, message):
-    """Exit code 2."""
-    done = opticcl("faults", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -56,29 +56,3 @@ def test_rings_where_the_fastest_plans_leave_no_way(opticcl):
     )
     assert {job["algorithm"] for job in found["jobs"]} == {"ring"}
     assert found["ok"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--arrivals", "none.csv"], "none.csv: no such file; give a list of jobs"),
-        (["--arrivals", "poisson:load=-1"], "load=-1 is not above 0"),
-        (["--arrivals", "poisson:load=1", "--policy", "wurst"], "unknown policy 'wurst'"),
-        (["--arrivals", "poisson:load=1", "--place", "4"], "leave out --place"),
-        (["--arrivals", "poisson:load=1", "--communication", "0"], "communication share of 0"),
-        (["--arrivals", "poisson:load=1", "-o", "j.pdf"], "must end in"),
-        (["--arrivals", "poisson:load=1", "--seed", "-1"], "seed: -1 is negative"),
-        (["--arrivals", "poisson:load=1,count=2", "-s", "much"], "much"),
-        (["--place", "4", "--policy", "best", "--policy", "first"], "several policies belong to --arrivals"),
-        (["--place", "4", "--policy", "any", "--state", "s.json"], "which --state does not keep"),
-        (["--place", "4", "--policy", "bset"], "did you mean 'best'"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, tmp_path, monkeypatch, arguments, says):
-    """Exit code 2, one line, no traceback."""
-    monkeypatch.chdir(tmp_path)
-    done = opticcl("jobs", "-f", "oddl:shape=4x4", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

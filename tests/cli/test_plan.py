@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 
 def test_tables_fit_the_terminal(opticcl, monkeypatch):
     """80 and 160 columns."""
@@ -28,24 +26,6 @@ def test_json_picture_and_plan_file(opticcl, tmp_path):
     again = json.loads(opticcl(*asked, "--start", plan).stdout)
     assert again["total_s"] <= found["total_s"] - 9e-6
     assert opticcl("plan", "-f", "oddl:shape=2x2", "-s", "10KB", "-o", tmp_path / "oddl.svg").returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (["-f", "ocs:nodes=8,reconfiguration=inf"], "reconfiguration"),
-        (["-f", "ocs:nodes=8", "--time-limit", "-1s"], "time_limit_s=-1"),
-        (["-f", "ocs:nodes=8", "--time-limit", "soon"], "--time-limit"),
-        (["-f", "ocs:nodes=8", "--start", "none.parquet"], "none.parquet"),
-        (["-f", "nothing"], "nothing"),
-    ],
-)
-def test_bad_input_is_one_line(opticcl, given, said):
-    """Exit code 2."""
-    done = opticcl("plan", *given)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_streams(opticcl, answer):

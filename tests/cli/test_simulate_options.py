@@ -38,28 +38,6 @@ def test_the_table_is_for_people(opticcl):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--engine", "flow", "--cell", "4kB"], "--cell is an option of engine=packet, not of flow"),
-        (["--seed", "1"], "--seed is an option of engine=packet, not of closed_form"),
-        (["--engine", "packet", "--max-events", "100"], "max_events=..."),
-        (["--engine", "pakcet"], "did you mean 'packet'?"),
-        (["--engine", "packet", "--transport", "tcp"], "--transport: 'tcp' is not one of paced, windowed"),
-        (["--engine", "packet", "--cell", "4x"], "--cell: '4x' is not a size in bytes"),
-        (["--engine", "packet:cell_bytes=9kB", "--cell", "4kB"], "--cell is given twice"),
-        (["--engine", "packet:cells=9kB"], "did you mean 'cell_bytes'?"),
-    ],
-)
-def test_wrong_options_are_refused_in_a_line(opticcl, options, words):
-    """Exit code 2 and one line on standard error."""
-    done = opticcl("simulate", *PAIRS, *options)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
-    assert done.stdout == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
         (["--engine", "flow", "--links", "same.json", "--trace", "./same.json"], "it is the file of --links"),
         (["--links", "plan.json"], "it is the input file"),
         (["--links", "folder.csv"], "it is a folder"),

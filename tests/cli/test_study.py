@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from opticcl.studies import STUDIES
 
 
@@ -31,20 +29,3 @@ def test_a_picture_is_written_and_named(opticcl, tmp_path) -> None:
     assert f"picture: {file}" in ran.stdout
     assert "edge colouring" in ran.stdout
     assert file.read_text().startswith("<svg")
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["transfer"], "did you mean 'transfers'?"),
-        (["/"], "/ is no file that ends in .toml"),
-        (["transfers:nodes=6,lasers=2", "-o", "picture.pdf"], "must end in .svg, .png, .csv, .parquet or .json"),
-        (["transfers:nodes=6,lasers=2", "-o", "no_such_folder/picture.png"], "there is no folder no_such_folder"),
-    ],
-)
-def test_wrong_input_is_one_line(opticcl, words: list[str], hint: str) -> None:
-    """Exit code 2, nothing on standard output."""
-    ran = opticcl("study", *words)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert hint in ran.stderr
-    assert len(ran.stderr.strip().splitlines()) == 1

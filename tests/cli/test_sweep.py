@@ -1,7 +1,5 @@
 """The verb `sweep` as a user types it."""
 
-import pytest
-
 TWO = ("sweep", "-f", "ideal", "-f", "torus", "-n", "9", "--from", "1KB", "--to", "1MB", "--factor", "10")
 
 
@@ -38,24 +36,6 @@ def test_what_declines_is_left_out(opticcl):
     done = opticcl("sweep", "-f", "ideal:nodes=6", "-a", "wrht")
     assert done.returncode == 2
     assert "wrht cannot do all_reduce on ideal" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ((), "how many nodes?"),
-        (("-n", "8", "--from", "1MB", "--to", "1KB"), "ascending"),
-        (("-n", "8", "--factor", "1"), "factor=1 is not above 1"),
-        (("-n", "8", "--from", "1 apple"), "--from"),
-        (("-n", "8", "-c", "barrier"), "barrier has no message"),
-    ],
-)
-def test_wrong_options(opticcl, options, said):
-    """One line, exit code 2."""
-    done = opticcl("sweep", *options)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_a_wrong_plan_is_exit_code_1(opticcl):

@@ -81,35 +81,6 @@ def test_tables_fit(opticcl, monkeypatch, columns):
     assert max(map(len, done.stdout.splitlines())) <= int(columns)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--load", "0"], "load: 0 is not above 0"),
-        (["--load", "-1"], "load: -1"),
-        (["--load", "nan"], "load: nan"),
-        (["--skew", "0.9"], "skew: 0.9 is not 1"),
-        (["--slots", "5"], "5 are fewer than the 6 of an epoch"),
-        (["--flows", "universty"], "did you mean 'university'?"),
-        (["--gaps", "poison"], "did you mean 'poisson'?"),
-        (["--scheduler", "nativ"], "did you mean 'native'?"),
-        (["--scheduler", "native:rounds=2"], "unknown parameter 'rounds'"),
-        (["--between-racks", "2"], "--between-racks: 2 is not 0 to 1"),
-        (["--placement", "here"], "neither spread nor group"),
-        (["--reserve", "slots=3"], "give --beside plan.parquet too"),
-        (["--beside", "none.parquet"], "none.parquet"),
-        (["-o", "t.pdf"], "must end in"),
-        (["--seed", "-1"], "seed: -1"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
-    """Exit code 2, one line, no traceback."""
-    slots = () if "--slots" in arguments else ("--slots", "60")
-    done = opticcl("traffic", "-f", SMALL[1], *slots, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_fabrics_without_slots_and_plans_of_others_are_refused(opticcl, tmp_path):
     """The nearest valid value is named."""
     done = opticcl("traffic", "-f", "torus:shape=2x2")

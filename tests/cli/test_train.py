@@ -91,43 +91,6 @@ def test_overlap_fusion_and_stragglers_change_the_time(answer):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "--model"),
-        (["--model", "vgg19"], "--nodes"),
-        (["--model", "vgg19", "--workload", "x", "--nodes", "4"], "both --model and --workload"),
-        (["--model", "vgg99", "--nodes", "4"], "vgg19"),
-        (["--model", "vgg19", "--nodes", "0"], "at least 1"),
-        (["--model", "vgg19", "--nodes", "8", "--straggler", "9=2"], "no device 9"),
-        (["--model", "vgg19", "--nodes", "8", "--straggler", "x"], "3=1.2"),
-        (["--model", "vgg19", "--nodes", "8", "--fusion", "-5MB"], "--fusion"),
-        (["--model", "vgg19", "--nodes", "8", "--epochs", "2"], "samples"),
-        (["--model", "vgg19", "--nodes", "8", "--clock", "1GHz"], "--clock"),
-        (["--model", "vgg19", "--nodes", "8", "--groups", "scale"], "scaled"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.pdf"], "must end in .html, .svg, .png or .json"),
-        (["--model", "vgg19", "--nodes", "8", "--html", "/absent/x.html"], "--out: cannot write /absent/x.html"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "/"], "--out: cannot write /: it is a folder"),
-        (["--model", "vgg19", "--nodes", "8", "--out", "x.json", "--trace", "./x.json"], "it is the file of --out"),
-        (["--model", "vgg19", "--nodes", "8", "--efficiency", "2"], "at most 1.17"),
-        (["--model", "vgg19", "--nodes", "8", "--efficiency", "1.1", "--precision", "fp16"], "at most 1;"),
-        (["--model", "vgg19", "--nodes", "99999999"], "--nodes"),
-        (["--model", "vgg19", "--nodes", "12", "--fabric", "oddl"], "oddl: 12 nodes"),
-        (["--model", "vgg19", "--nodes", "8", "--algorithm", "rinq"], "ring"),
-        (["--workload", "resnet50_ddp"], "--nodes"),
-        (["--workload", "resnet50_ddp", "--nodes", "8", "--batch", "3"], "--batch"),
-        (["--workload", "absent.et", "--nodes", "8"], "absent.et"),
-    ],
-)
-def test_what_is_wrong_is_told_in_one_line(opticcl, arguments, said):
-    """Exit code 2, nothing on standard output, no traceback."""
-    done = opticcl("train", *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
-
-
-@pytest.mark.parametrize(
     ("options", "samples"),
     [(["--batch", "32"], 32), (["--global-batch", "32"], 32), (["--local-batch", "32"], 128), ([], 64)],
 )

@@ -36,20 +36,3 @@ def test_samples_a_day_with_and_without_spares(answer, opticcl, tmp_path):
     assert json.loads(record.read_text("utf-8"))["faults"] == found["faults"]
     done = opticcl(*JOB, "--faults", one_fault(tmp_path))
     assert "samples a day during 1 fault" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--spares", "1"], "--spares belongs to a replay"),
-        ([*FAULTS, "--spares", "7"], "--spares: 7 of 8 devices is not 0 to 6"),
-        ([*FAULTS, "--spares", "-1"], "--spares: -1"),
-        (["--faults", "none.json"], "none.json: no such file"),
-    ],
-)
-def test_wrong_input_is_refused_in_a_line(opticcl, arguments, says):
-    """Exit code 2, one line, before anything is simulated."""
-    done = opticcl(*JOB, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1

@@ -123,23 +123,6 @@ def test_broken_paths() -> None:
     assert_broken_paths_are_refused(fabric("bcube:radix=4,levels=2"), 1, 3)
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("radix=0", "radix=0; at least 1"),
-        ("levels=0", "levels=0"),
-        ("node_rate=0", "node_rate=0"),
-        ("radix=32,levels=6", "try levels=3"),
-        ("link_latency=-1us", "link_latency=-1e-06; at least 0"),
-        ("router_latency=-1us", "router_latency=-1e-06; at least 0"),
-    ],
-)
-def test_bad_parameters_are_refused(spec: str, message: str) -> None:
-    """In one line."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"bcube:{spec}")
-
-
 def test_names() -> None:
     """Switches have a level and a number within it."""
     made = fabric("bcube:radix=3,levels=2")

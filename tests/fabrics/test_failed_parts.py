@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,30 +48,6 @@ def on(where: Fabric, plan: Plan) -> set[str]:
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("written", "hint"),
-    [
-        ("switch", "write comb_laser:5, fibre:3-4"),
-        ("laser:3", "there is no part laser; did you mean 'comb_laser'"),
-        ("swich:3", "there is no part swich; did you mean 'switch'"),
-        ("switch:6", "switch are 0 to 5, ranges go upwards; try switch:5"),
-        ("switch:3-2", "ranges go upwards"),
-        ("switch:1+switch:0-2", "switch:1 is named twice"),
-        ("switch:1:stuck=0", "a switch has no mode stuck; try dead or weak"),
-        ("switch:1:wek=1", "a switch has no mode wek; try dead or weak"),
-        ("switch:1=3", "write comb_laser:5"),
-        ("switch:99999999999999999999", "write comb_laser:5"),
-        ("node:0-8", "all nodes are dead"),
-        ("", "write comb_laser:5"),
-    ],
-)
-def test_bad_texts_are_refused_in_one_line(written: str, hint: str) -> None:
-    """On a SiPAC of nine nodes."""
-    with pytest.raises(FabricError, match=hint) as error:
-        fabric("sipac:radix=3,levels=2", failed=written).without([])
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +245,10 @@ def test_identical_lasers_cost_the_same() -> None:
     assert len(times) == 1
 
 
+TOGETHER = ("control_shared", "idle_plane_light")
+"""Rules of circuits that are lit at the same time."""
+
+
 def options_of(name: str) -> tuple[Fabric, Any]:
     """All ways to light all pairs of a fabric."""
     where = fabric(SMALL[name])
@@ -279,7 +260,7 @@ def options_of(name: str) -> tuple[Fabric, Any]:
 def test_options_are_what_the_hardware_can_make(name: str) -> None:
     """Each by itself; and every part lies on the way of some."""
     where, lit = options_of(name)
-    faults = [f for f in where.faults(lit) if len(f.circuits) and f.rule not in ("control_shared", "idle_plane_light")]
+    faults = [f for f in where.faults(lit) if len(f.circuits) and f.rule not in TOGETHER]
     assert not faults
     used: dict[str, set[int]] = {}
     for use in where.parts_used(lit):
@@ -288,6 +269,52 @@ def test_options_are_what_the_hardware_can_make(name: str) -> None:
         assert max(used[kind.kind]) < kind.count
         if kind.kind in ("node", "comb_laser", "transmitter", "receiver", "switch", "star", "fibre"):
             assert used[kind.kind] == set(range(kind.count)), kind.kind
+
+
+Way = tuple[int, int, int, int, tuple[int, ...]]
+
+
+def changed_ways(lit: Circuits, row: int, nodes: int) -> Iterator[Way]:
+    """A circuit (src, dst, port, wavelength, hops) with one thing changed: its receiver, its port, its light or its path."""
+    src, dst, port, light = (int(column[row]) for column in (lit.src, lit.dst, lit.port, lit.wavelength_lo))
+    hops = tuple(lit.path(row).tolist())
+    yield from ((src, other, port, light, hops) for other in range(nodes) if other != src)
+    yield from ((src, dst, port + more, light, hops) for more in (-1, 1))
+    yield from ((src, dst, port, light + more, hops) for more in (-1, 1))
+    yield from ((src, dst, port, light, other) for other in (hops[:-1], hops[1:], (*hops, hops[0]), hops[::-1]))
+    yield from (
+        (src, dst, port, light, (*hops[:at], hops[at] + more, *hops[at + 1 :]))
+        for at in range(len(hops))
+        for more in (-1, 1)
+    )
+
+
+def refused(where: Fabric, ways: list[Way]) -> set[Way]:
+    """Those that the hardware cannot make."""
+    src, dst, port, light = np.array([way[:4] for way in ways]).T
+    path = np.concatenate([np.array(way[4], np.int64) for way in ways]), np.cumsum([0, *(len(way[4]) for way in ways)])
+    made = Circuits.of(np.arange(len(ways)), src, dst, port, light, 1, path)
+    return {ways[row] for fault in where.faults(made) if fault.rule not in TOGETHER for row in fault.circuits.tolist()}
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "lightpath"])
+def test_what_is_no_option_is_refused(name: str) -> None:
+    """Of circuits that differ from an option in one thing, the hardware can make those alone that are options too."""
+    where, lit = options_of(name)
+    one_line = (lit.wavelength_n == 1).all()
+
+    def key(way: Way) -> tuple[Any, ...]:
+        return way if one_line else (*way[:3], *way[4:])
+
+    columns = [column.tolist() for column in (lit.src, lit.dst, lit.port, lit.wavelength_lo)]
+    paths = [tuple(lit.path(row).tolist()) for row in range(len(lit))]
+    options = {key(way) for way in zip(*columns, paths, strict=True)}
+    ways = sorted({way for row in range(0, len(lit), 3) for way in changed_ways(lit, row, where.num_nodes)})
+    ways = [way for way in ways if 0 <= way[2] < where.ports_per_node and 0 <= way[3] < where.num_wavelengths]
+    left = ways
+    while bad := refused(where, left):  # what has no path is said first, and nothing else with it
+        left = [way for way in left if way not in bad]
+    assert set(left) == {way for way in ways if key(way) in options}
 
 
 @pytest.mark.parametrize(("dead_planes", "slots"), [(0, 18), (1, 27), (2, 54)])

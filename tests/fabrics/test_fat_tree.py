@@ -121,30 +121,6 @@ def test_a_million_routes_take_about_a_second() -> None:
     assert time.process_time() - begin < 4
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("nodes=0", "nodes=0; at least 1"),
-        ("layers=1", "layers=1; 2 to 4"),
-        ("layers=5", "layers=5; 2 to 4"),
-        ("radix=1", "radix=1; at least 2"),
-        ("radix=9,layers=3,oversubscription=2", "radix=9 is odd"),
-        ("radix=16,oversubscription=2", r"cannot be split oversubscription=2 to 1; nearest: oversubscription=2\.2"),
-        ("radix=16,oversubscription=0", "nearest: oversubscription=0.0666667"),
-        ("rate=0", "rate=0 bit/s; more than 0"),
-        ("router_latency=-1us", "router_latency=-1e-06; at least 0"),
-        ("link_latency=-1us", "link_latency=-1e-06; at least 0"),
-        ("radix=9,oversubscription=2,nodes=55", "radix=9 is odd; .* try radix=10"),
-        ("radix=4,nodes=33", "nodes=33 are more than 4 layers of radix=4 hold; at most nodes=32"),
-        ("nodes=40,radix=8,layers=2", "at most nodes=32"),
-    ],
-)
-def test_bad_parameters_are_refused(spec: str, message: str) -> None:
-    """One line with field, value and the nearest valid value."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"fat_tree:{spec}")
-
-
 def test_unknown_routings_and_presets_are_refused() -> None:
     """With the known ones."""
     with pytest.raises(ParameterError, match="dmodk, smodk, ecmp, dstedge, single"):

@@ -57,10 +57,8 @@ def without(machine: Fabric, *lost: int) -> Job:
     "specification",
     [
         "oddl:shape=4x4",
-        "oddl:shape=8x8",
         "oddl:shape=3x5",
         "sipac:radix=4,levels=2",
-        "sipac:radix=8,levels=2",
         "sipac:radices=2x4x3",
     ],
 )

@@ -229,9 +229,6 @@ def test_a_loop_fills_its_edges_twice() -> None:
     assert carried(fabric("lightpath:shape=3x3,waveguides=2"), [(0, 1)], circuits) == {"waveguide_overfull"}
 
 
-# --- rounds together -----------------------------------------------------------------------------------------------
-
-
 def test_rounds_that_were_split_cannot_stand_together() -> None:
     """Two rounds of a step on few waveguides, put into one, overfill the waveguides and nothing else."""
     where = fabric("lightpath:shape=4x4,waveguides=1")
@@ -239,6 +236,9 @@ def test_rounds_that_were_split_cannot_stand_together() -> None:
     together = replace(split, rounds=lambda i: (concatenate_circuits(split.rounds(i)),))
     verify(split).raise_if_bad()
     assert {v.rule for v in verify(together).violations} == {"waveguide_overfull"}
+
+
+# --- rounds together -----------------------------------------------------------------------------------------------
 
 
 # --- edges, ways and switches, from the drawing -----------------------------------------------------------------------

@@ -40,36 +40,6 @@ def all_circuits(made: CircuitPlan) -> Circuits:
 # --- what a user may write --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("written", "hint"),
-    [
-        ("dead_tiles=8", "tiles are 0 to 7"),
-        ("dead_tiles=3-1", "ranges go upwards"),
-        ("dead_tiles=3.5", r"write dead_tiles=3\+17-19"),
-        ("dead_tiles=-1", r"write dead_tiles=3\+17-19"),
-        ("dead_tiles=1+1", "write each once"),
-        ("dead_tiles=0-7", "leave at least one"),
-        ("dead_lasers=5", r"write dead_lasers=5:0\+6:3-7"),
-        ("dead_lasers=5:16", "lasers are 0 to 15"),
-        ("dead_lasers=8:0", "tiles are 0 to 7"),
-        ("dead_lasers=1:0-3+1:3", "write each once"),
-        ("dead_waveguides=0-1", r"write dead_waveguides=5-6:2\+6-5:40"),
-        ("dead_waveguides=0-1:0", "try 1 to 40"),
-        ("dead_waveguides=0-1:41", "try 1 to 40"),
-        ("dead_waveguides=3-4:1", "no neighbours"),
-        ("dead_waveguides=0-5:1", "no neighbours"),
-        ("dead_waveguides=0-1:1+0-1:2", "write each once"),
-        ("dead_waveguides=0-9:1", "tiles are 0 to 7"),
-    ],
-)
-def test_bad_texts_are_refused_in_one_line(written: str, hint: str) -> None:
-    """On 2 x 4 tiles; the message names the parameter."""
-    with pytest.raises(FabricError, match=hint) as error:
-        fabric(f"lightpath:shape=2x4,{written}")
-    assert written.partition("=")[0] in str(error.value)
-    assert "\n" not in str(error.value)
-
-
 def test_what_is_no_text_is_refused() -> None:
     """A list where a text is due."""
     with pytest.raises(FabricError, match="dead_tiles"):

@@ -123,9 +123,6 @@ def test_control_waits_for_the_farthest_pair() -> None:
     assert made.control_s(np.zeros(0, np.int32), np.zeros(0, np.int32)) == 0
 
 
-# --- circuits of one switch -------------------------------------------------------------------------------------------
-
-
 def _alone(*circuits: tuple[int, int, int, int]) -> set[str]:
     """Rules that (round, src, dst, wavelength) on one switch of four ports break."""
     where = fabric("oddl:shape=4,wavelengths=4")
@@ -158,6 +155,9 @@ def _alone(*circuits: tuple[int, int, int, int]) -> set[str]:
 def test_physics_of_one_switch(circuits: list[tuple[int, int, int, int]], rules: set[str]) -> None:
     """Exclusive NICs in a round, one setting of the switch for the whole job."""
     assert _alone(*circuits) == rules
+
+
+# --- circuits of one switch -------------------------------------------------------------------------------------------
 
 
 # --- every NIC and switch, line by line -------------------------------------------------------------------------------

@@ -518,61 +518,6 @@ def test_stuck_transmitters_send_no_data() -> None:
 # --- instructions that transceivers share, by brute force ----------------------------------------------------------------
 
 
-def shared_by_hand(where: Fabric, rows: list[tuple[int, ...]]) -> dict[str, set[int]]:
-    """Rows (src, dst, port, wavelength) that break the rule of one instruction, and whose light meets another sender's."""
-    subnet, tuned, meet = where.parameters["subnet"], where.filters == "tunable", where.signals_meet
-    control, meeting = set(), set()
-    for i, (src, dst, port, light) in enumerate(rows):
-        same_tx = [one for one in rows if (one[0], one[2] // 2) == (src, port // 2)]
-        same_rx = [one for one in rows if (one[1], one[2] // 2) == (dst, port // 2)]
-        if len({one[3] for one in same_tx}) > 1 or len({one[0] // 6 for one in same_rx}) > 1:
-            control.add(i)
-        if tuned and len({one[3] for one in same_rx}) > 1:
-            control.add(i)
-        if {one[2] for one in same_tx if one[1] // 6 == dst // 6} != {one[2] for one in same_tx}:
-            control.add(i)
-
-        def lights(one: tuple[int, ...]) -> tuple[int, ...]:
-            a, b, p, w = one
-            place = (a // 3 if subnet == "route_switch" else a // 6, b // 6, p // 2)
-            device = () if subnet == "broadcast" else (b % 3,)
-            return (*place, *device, *(() if meet or subnet == "route_switch" else (w,)))
-
-        if len({one[0] for one in rows if lights(one) == lights((src, dst, port, light))}) > 1:
-            meeting.add(i)
-    return {"control_shared": control, "idle_plane_light": meeting}
-
-
-@pytest.mark.parametrize(
-    ("subnet", "receiver"),
-    [
-        ("broadcast", "fixed"),
-        ("broadcast", "tunable"),
-        ("broadcast", "none"),
-        ("route_broadcast", "tunable"),
-        ("route_broadcast", "none"),
-        ("route_switch", "none"),
-        ("route_switch", "tunable"),
-    ],
-)
-def test_instructions_and_idle_light_by_brute_force(subnet: str, receiver: str) -> None:
-    """Random rounds among few nodes: exactly the circuits at fault are named."""
-    where = tiny(subnet, receiver=receiver)
-    draw = np.random.default_rng(11)
-    for _ in range(40):
-        few = draw.choice(18, 4, replace=False)
-        rows = []
-        for _ in range(draw.integers(2, 7)):
-            src, dst = draw.choice(few, 2, replace=False).tolist()
-            light = dst % 3 if subnet == "broadcast" else (dst - src) % 3
-            rows.append((src, dst, int(draw.integers(0, 4)), light))
-        src, dst, port, light = np.array(rows).T
-        circuits = Circuits.of(np.arange(len(rows)), src, dst, port, light, 1, np.stack([dst // 6, src // 6], axis=1))
-        faults = {fault.rule: set(fault.circuits.tolist()) for fault in where.faults(circuits) if len(fault.circuits)}
-        due = shared_by_hand(where, rows)
-        assert faults == {rule: found for rule, found in due.items() if found}
-
-
 # --- images of resources -------------------------------------------------------------------------------------------------
 
 
@@ -620,15 +565,15 @@ def test_moves_without_images() -> None:
     assert tiny(**one).resource_images(other) is None
 
 
-# --- ends, names, cells, limits ------------------------------------------------------------------------------------------
-
-
 def test_light_begins_and_ends_at_the_transceivers_of_the_port() -> None:
     """One lane for each wavelength of a circuit."""
     circuits = Circuits.of([0, 1], [4, 17], [16, 3], [3, 5], [2, 0], [1, 2], [[2, 0], [0, 2]])
     sender, receiver = tiny().ends(circuits)
     assert sender.tolist() == [4 * PORTS + 3, 17 * PORTS + 5, 17 * PORTS + 5]
     assert receiver.tolist() == [16 * PORTS + 3, 3 * PORTS + 5, 3 * PORTS + 5]
+
+
+# --- ends, names, cells, limits ------------------------------------------------------------------------------------------
 
 
 def test_names_of_nodes_and_of_places() -> None:
@@ -706,3 +651,58 @@ def test_shares_of_control_and_the_last_shapes() -> None:
     large = {"groups": 1024, "racks": 1024, "wavelengths": 1024, "subnet": "route_broadcast"}
     kinds = [element.kind for element in fabric("ramp", **large).light_path.elements]
     assert fabric("ramp", **large).light_path.extremes[0][kinds.index("star")] == 1  # its couplers have 1,024 ports
+
+
+def shared_by_hand(where: Fabric, rows: list[tuple[int, ...]]) -> dict[str, set[int]]:
+    """Rows (src, dst, port, wavelength) that break the rule of one instruction, and whose light meets another sender's."""
+    subnet, tuned, meet = where.parameters["subnet"], where.filters == "tunable", where.signals_meet
+    control, meeting = set(), set()
+    for i, (src, dst, port, light) in enumerate(rows):
+        same_tx = [one for one in rows if (one[0], one[2] // 2) == (src, port // 2)]
+        same_rx = [one for one in rows if (one[1], one[2] // 2) == (dst, port // 2)]
+        if len({one[3] for one in same_tx}) > 1 or len({one[0] // 6 for one in same_rx}) > 1:
+            control.add(i)
+        if tuned and len({one[3] for one in same_rx}) > 1:
+            control.add(i)
+        if {one[2] for one in same_tx if one[1] // 6 == dst // 6} != {one[2] for one in same_tx}:
+            control.add(i)
+
+        def lights(one: tuple[int, ...]) -> tuple[int, ...]:
+            a, b, p, w = one
+            place = (a // 3 if subnet == "route_switch" else a // 6, b // 6, p // 2)
+            device = () if subnet == "broadcast" else (b % 3,)
+            return (*place, *device, *(() if meet or subnet == "route_switch" else (w,)))
+
+        if len({one[0] for one in rows if lights(one) == lights((src, dst, port, light))}) > 1:
+            meeting.add(i)
+    return {"control_shared": control, "idle_plane_light": meeting}
+
+
+@pytest.mark.parametrize(
+    ("subnet", "receiver"),
+    [
+        ("broadcast", "fixed"),
+        ("broadcast", "tunable"),
+        ("broadcast", "none"),
+        ("route_broadcast", "tunable"),
+        ("route_broadcast", "none"),
+        ("route_switch", "none"),
+        ("route_switch", "tunable"),
+    ],
+)
+def test_instructions_and_idle_light_by_brute_force(subnet: str, receiver: str) -> None:
+    """Random rounds among few nodes: exactly the circuits at fault are named."""
+    where = tiny(subnet, receiver=receiver)
+    draw = np.random.default_rng(11)
+    for _ in range(40):
+        few = draw.choice(18, 4, replace=False)
+        rows = []
+        for _ in range(draw.integers(2, 7)):
+            src, dst = draw.choice(few, 2, replace=False).tolist()
+            light = dst % 3 if subnet == "broadcast" else (dst - src) % 3
+            rows.append((src, dst, int(draw.integers(0, 4)), light))
+        src, dst, port, light = np.array(rows).T
+        circuits = Circuits.of(np.arange(len(rows)), src, dst, port, light, 1, np.stack([dst // 6, src // 6], axis=1))
+        faults = {fault.rule: set(fault.circuits.tolist()) for fault in where.faults(circuits) if len(fault.circuits)}
+        due = shared_by_hand(where, rows)
+        assert faults == {rule: found for rule, found in due.items() if found}

@@ -6,7 +6,6 @@ import pytest
 import opticcl
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale, job
-from opticcl.fabrics._ring_settings import ring_settings
 from opticcl.ir import Circuits
 
 SPECIFICATIONS = [
@@ -78,19 +77,6 @@ def test_terarack_counts_every_ring_on_the_path():
     assert len(modulator.index) == 1
     assert ring.setting.tolist() == [0] * (hops - 1) + [1]
     assert (ring.index // (2 * 4))[-1] == row.dst[0]
-
-
-def test_rings_of_every_wavelength_and_hop():
-    """Wavelengths 1 and 3 from port 1 of node 3 over node 4 to node 5, and a neighbour; 2 ports of 4 wavelengths a node."""
-    ends = (np.arange(2), np.array([3, 2]), np.array([5, 3]), np.array([1, 0]), np.array([1, 2]), np.array([2, 1]))
-    circuits = Circuits.of(*ends, (np.array([3, 4, 2]), np.array([0, 2, 3])), wavelength_step=2)
-    modulator, ring = ring_settings(circuits, np.array([4, 5, 3]), 2, 4)
-    assert (modulator.index.tolist(), modulator.setting.tolist()) == ([29, 31, 18], [1, 1, 1])
-    assert modulator.circuit.tolist() == [0, 0, 1]
-    assert (ring.index.tolist(), ring.setting.tolist()) == ([37, 39, 45, 47, 26], [0, 0, 1, 1, 1])
-    assert ring.circuit.tolist() == [0, 0, 0, 0, 1]
-    _, none = ring_settings(Circuits.of(*ends), np.zeros(0, int), 2, 4)
-    assert len(none.index) == 0
 
 
 def test_lightpath_remembers_the_side_by_which_light_comes_in():

@@ -11,7 +11,6 @@ from tests.fabrics.test_terarack import PAIRS, nodes_reached, segments
 from tests.fabrics.walks import refusals
 
 from opticcl.assumptions import assumptions
-from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Circuits
 from opticcl.optics.values import optics
@@ -94,23 +93,6 @@ def test_what_is_not_there_is_refused() -> None:
     assert refusals(ONE, light([1], [2], [[1]], wavelength=4)) == {"wavelength_unknown"}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nodes=0", "nodes=0; at least 1"),
-        ("wavelengths=0", "wavelengths=0"),
-        ("directions=0", "directions=0"),
-        ("directions=3", "directions=3; light runs round a ring in 1 or 2"),
-        ("nic_rate=0b/s", "nic_rate=0"),
-        ("reconfiguration=-1s", "at least 0"),
-    ],
-)
-def test_bad_shape_is_refused(text: str, message: str) -> None:
-    """The message names the field."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"sip_ring:{text}")
-
-
 def test_what_circuits_occupy_and_set() -> None:
     """Segments, transmitter and receiver of the port; a laser at its wavelength, rings that pass and the one that drops."""
     for ways in (1, 2):
@@ -153,17 +135,6 @@ def test_distances_lengths_and_names() -> None:
     fibre = TWO.resources[0]
     assert TWO.place_name(fibre, 5) == "fibre from node 5 to node 0 (clockwise)"
     assert TWO.place_name(fibre, 6) == "fibre from node 1 to node 0 (counter-clockwise)"
-
-
-def test_cuts_and_the_example() -> None:
-    """All wavelengths of a fibre leave an arc at one end, and with two directions at both."""
-    rate = 4 * ONE.rate_bits_per_s
-    for made, ways in ((ONE, 1), (TWO, 2)):
-        found = list(made.cuts(np.arange(6)))
-        assert [np.flatnonzero(cut.inside).tolist() for cut in found] == [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
-        assert {(cut.out_bits_per_s, cut.in_bits_per_s) for cut in found} == {(ways * rate, ways * rate)}
-    assert (ONE.double_ring_bits_per_s, TWO.double_ring_bits_per_s) == (0.0, rate)
-    assert type(ONE).example() == (fabric("sip_ring:nodes=8,wavelengths=4"), "halving_doubling")
 
 
 @pytest.mark.parametrize(("launch", "hops"), [(1.4, 0), (3.6, 1), (10.0, 4), (1.1, None)])

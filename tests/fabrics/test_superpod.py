@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from tests.fabrics.walks import assert_broken_paths_are_refused, assert_routes_arrive, latency_s, loads, num_hops
 
-from opticcl.errors import FabricError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.superpod import SuperPod
 
@@ -73,17 +72,6 @@ def test_broken_paths() -> None:
 
     bent = Circuits.of([0], np.array([0]), np.array([9]), path=(hops, np.array([0, len(hops)])))
     assert refusals(made, bent) == {"path_broken"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [("nodes=0", "nodes=0; at least 1"), ("radix=39", "try radix=40"), ("card_rate=0", "card_rate=0"),
-     ("nodes=1000,radix=2", "layers of radix=2"), ("spine_latency=-1s", "spine_latency=-1")],
-)  # fmt: skip
-def test_bad_parameters_are_refused(spec: str, message: str) -> None:
-    """In one line."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"superpod:{spec}")
 
 
 def test_names() -> None:

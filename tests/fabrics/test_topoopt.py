@@ -157,26 +157,6 @@ def test_broken_paths() -> None:
     assert_broken_paths_are_refused(fabric("topoopt:nodes=5"), 1, 4)
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("nodes=0", "nodes=0; at least 1"),
-        ("degree=0", "degree=0; at least 1"),
-        ("nodes=8,strides=1x2", "2 makes no ring of 8 nodes.*strides=1x3"),
-        ("nodes=8,strides=1x9", "9 makes no ring"),
-        ("nodes=8,strides=1x3,degree=3", "are 2, degree=3"),
-        ("node_rate=0b/s", "node_rate=0"),
-        ("link_latency=-1us", "at least 0"),
-        ("nodes=5000000", "at most 4194304 nodes"),
-        ("degree=65", "of degree 64"),
-    ],
-)
-def test_bad_parameters_are_refused(spec: str, message: str) -> None:
-    """In one line."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"topoopt:{spec}")
-
-
 def test_light() -> None:
     """Every circuit passes two fibres and the panel; the largest loss of the panel is what the budget has left."""
     made = fabric("topoopt:nodes=5,degree=2")

@@ -81,16 +81,6 @@ def test_broken_paths() -> None:
     assert_broken_paths_are_refused(fabric("torus:shape=3x3x3"), 0, 26)
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [("shape=4x4,rate=0", "rate=0"), ("link_latency=-1us", "at least 0"), ("shape=4096x4096", "at most 4194304 nodes")],
-)
-def test_bad_parameters_are_refused(spec: str, message: str) -> None:
-    """In one line."""
-    with pytest.raises(FabricError, match=message):
-        fabric(f"torus:{spec}")
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pieces_are_the_routes(shape: str) -> None:
     """The links at the places of the lines, part after part, are those of the route; every link is in one line once."""

@@ -7,7 +7,6 @@ import pytest
 
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
-from opticcl.errors import FabricError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Condition, Fabric
 from opticcl.ir.occupied import conditions_as_text, parse_conditions
@@ -26,27 +25,6 @@ def on(where: Fabric, plan: Plan) -> Plan:
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("spec", "written", "hint"),
-    [
-        ("sipac:radix=3,levels=2", "switch:1:weak", "a share of its rate above 0 and below 1; try weak=0.5"),
-        ("sipac:radix=3,levels=2", "switch:1:weak=0", "above 0 and below 1"),
-        ("sipac:radix=3,levels=2", "switch:1:weak=1.5", "above 0 and below 1"),
-        ("sipac:radix=3,levels=2", "switch:1:weak=0.5.5", "above 0 and below 1"),
-        ("sipac:radix=3,levels=2", "switch:1:weak=0.5+switch:1", "switch:1 is named twice"),
-        ("terarack:nodes=4", "filter:3:stuck=0.5", "settings of a filter are 0 to 0"),
-        ("oddl:shape=2x4", "control_switch:0:weak=0.5", "has no mode weak; try dead"),
-        ("lightpath:shape=3x3", "waveguide:0:weak=0.5", "has no mode weak; try dead"),
-        ("lightpath:shape=3x3", "mzi:0:stuck=5", "settings of a mzi are 0 to 4"),
-    ],
-)
-def test_shares_and_settings_that_are_none_are_refused_in_one_line(spec: str, written: str, hint: str) -> None:
-    """With what to write instead."""
-    with pytest.raises(FabricError, match=hint) as error:
-        _ = fabric(spec, failed=written).conditions
-    assert "\n" not in str(error.value)
 
 
 def test_a_text_names_the_share() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import pytest
 from tests.schedule.oracle import check, requests
 
 from opticcl.collective import COLLECTIVES
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
-from opticcl.schedule.all_dimensions import sides_within
 
 MACHINES = [
     ("lightpath:shape=4x4", "2x2x2x2"),
@@ -49,34 +45,3 @@ def test_circuits_stand(rows):
     assert plan.simulate(compute="none", assumptions="published").total_s == pytest.approx(
         due, rel=0.01
     )  # chunks of whole elements
-
-
-def test_small_messages_on_256_tiles():
-    """A sum of 1 KB takes 6.6 us where LUMORPH-2 takes 67 and LUMORPH-4 35; one reconfiguration of 3.7 us is in it."""
-    plan = compile("lightpath:shape=16x16", "all_reduce", "1KB", algorithm="all_dimensions:shape=4x4x4x4,k=0")
-    assert plan.verify().ok
-    assert plan.simulate(compute="none", assumptions="published").total_s == pytest.approx(6.553e-6, rel=1e-3)
-
-
-def test_every_grid_fits():
-    """Sides multiply to the nodes, and neighbours are as many as asked for at most."""
-    for nodes in range(1, 200):
-        for sides in sides_within(nodes, 16):
-            assert prod(sides) == nodes
-            assert min(sides) > 1
-            assert sum(sides) - len(sides) <= 16
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("all_dimensions:shape=3x3", "all_reduce", "lightpath:shape=2x4", "shape=3x3 has 9 nodes, not 8"),
-        ("all_dimensions:shape=2x4,k=3", "all_reduce", "lightpath:shape=2x4", "k=3 is not 0 to levels=2"),
-        ("all_dimensions:k=1", "all_gather", "lightpath:shape=2x4", "all_gather has no k"),
-        ("all_dimensions", "all_reduce", "ideal:nodes=65536", "transfers a step are more than"),
-        ("all_dimensions:shape=2x4", "all_reduce", "sipac:radices=2x4", "no single circuit joins nodes"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")

@@ -11,7 +11,7 @@ from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.schedule.breadth_first import Spread
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
@@ -57,15 +57,3 @@ def test_loads_have_the_least_sum(sides):
         rows = made.step(distance - 1)
         _, link = np.unique(rows.src * np.int64(spread.num_nodes) + rows.dst, return_inverse=True)
         assert np.bincount(link, rows.chunk_n).max() == np.ceil(least * spread.slices - 1e-9)
-
-
-def test_what_is_declined():
-    """Other collectives, a single line, shapes of another size, neighbours that are not joined, too many nodes."""
-    where = fabric("torus:shape=3x4")
-    assert "it does all_reduce" in str(reason_declined("breadth_first", "all_to_all", where))
-    assert "two_sided_ring" in str(reason_declined("breadth_first", "all_gather", fabric("ideal:nodes=6")))
-    assert reason_declined("breadth_first:shape=3x5", "all_gather", where) == "shape=3x5 has 15 nodes, not 12"
-    other = fabric("oddl:shape=2x6")
-    assert "no single circuit joins" in str(reason_declined("breadth_first:shape=3x4", "all_gather", other))
-    large = fabric("ideal", nodes=1 << 20)
-    assert "are too many" in str(reason_declined("breadth_first:shape=1024x1024", "all_gather", large))

@@ -8,7 +8,7 @@ from tests.schedule.oracle import check
 from opticcl.circuits import lower
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,3 @@ def test_wavelengths_that_a_switch_needs(shape: str, needed: int) -> None:
     for where in (fewer, fabric("oddl", shape=shape)):
         with pytest.raises(UnsupportedError, match=f"needs {needed} wavelengths a switch, .*wavelengths={needed}"):
             lower(where, generate("by_dimension", "all_to_all", where))
-
-
-def test_what_is_declined() -> None:
-    """Other collectives, shapes of another size, lines that are not linked, lines too long."""
-    where = fabric("oddl:shape=2x4")
-    assert reason_declined("by_dimension", "all_gather", where) == "it does all_to_all only"
-    assert reason_declined("by_dimension:shape=3x3", "all_to_all", where) == "shape=3x3 has 9 nodes, not 8"
-    reason = reason_declined("by_dimension:shape=8", "all_to_all", where)
-    assert reason == "no single circuit joins nodes (0, 0) and (1, 1)"
-    assert "give a shape" in str(reason_declined("by_dimension", "all_to_all", fabric("ideal:nodes=65536")))

@@ -45,60 +45,10 @@ def test_all_circuits_serve_both_steps():
         assert len(pairs[0]) == 64 * 8 - 8
 
 
-@pytest.mark.parametrize(
-    ("collective", "size", "shares"),
-    [
-        ("all_to_all", "10MB", 2 / 16),
-        ("all_gather", "1MB", 1 / 256 + 1 / 16),
-        ("reduce_scatter", "1KB", 1 / 256 + 1 / 16),
-    ],
-)
-def test_time_on_256_tiles(collective, size, shares):
-    """One reconfiguration, two latencies, and the message's shares on one laser."""
-    where = fabric("lightpath:shape=16x16")
-    plan = compile(where, collective, size)
-    assert plan.algorithm == "de_bruijn"
-    assert plan.verify().ok
-    due = where.reconfiguration_s + 2 * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
-    assert plan.simulate(assumptions="published", compute="none").total_s == pytest.approx(due, rel=0.001)
-
-
-FOUR = 2 / 16 + 2 / 256
-
-
-@pytest.mark.parametrize(
-    ("size", "steps", "shares"),
-    [("1KB", 2, 2), ("100KB", 3, 3 / 16), ("10MB", 4, FOUR)],
-)
-def test_time_of_an_all_reduce_on_256_tiles(size, steps, shares):
-    """The fastest of all; latencies and shares of the message on one laser, cold and warm."""
-    where = fabric("lightpath:shape=16x16")
-    plan = compile(where, "all_reduce", size, assumptions="published")
-    assert plan.algorithm == f"de_bruijn:steps={steps}"
-    due = steps * where.latency_s + shares * plan.size_bytes * 8 / where.rate_bits_per_s
-    for initial, setting_s in (("cold", where.reconfiguration_s), ("warm", 0.0)):
-        found = plan.simulate(assumptions="published", compute="none", initial=initial).total_s
-        assert found == pytest.approx(due + setting_s, rel=1e-9)
-
-
 def test_other_degrees_are_named():
     """Those of 64 nodes."""
     reason = reason_declined("de_bruijn:degree=4", "all_reduce", fabric("ideal:nodes=64"))
     assert reason == "degree=4: nodes can have 8, 16, 32 successors; try degree=8"
-
-
-@pytest.mark.parametrize(
-    ("collective", "name", "text"),
-    [
-        ("scatter", "ideal:nodes=16", "it does all_reduce, barrier"),
-        ("all_gather", "ideal:nodes=15", "15 nodes are no square, nor a multiple of one; nearest squares: 9 and 16"),
-        ("all_gather", "sipac:radix=4,levels=2", "no single circuit joins nodes"),
-        ("all_gather", "ideal:nodes=262144", "transfers a step are more than"),
-    ],
-)
-def test_declined(collective, name, text):
-    """With a reason."""
-    assert text in (reason_declined("de_bruijn", collective, fabric(name)) or "")
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -11,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schedule.oracle import check, requests
 
-from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
 from opticcl.schedule.disjoint_trees import spanning_trees
-from opticcl.simulate.bounds import lower_bound_s
 
 SIPACS = ["sipac:radix=2,levels=3", "sipac:radix=3,levels=2", "sipac:radices=4x3x2", "sipac:radix=5,levels=1"]
 
@@ -63,32 +59,3 @@ def test_time(radix, levels, pipeline):
     piece = plan.size_bytes * 8 / (pipeline * levels * (radix - 1))
     due = (levels + pipeline) * (where.latency_s + piece / (lines * where.rate_bits_per_s))
     assert plan.simulate(assumptions="published").total_s == pytest.approx(due, rel=1e-9)
-
-
-def test_close_to_the_bound():
-    """8-port switches in three levels: 70.8, 523 and 4,700 us for 10 MB, 100 MB and 1 GB; 21 times the multicast tree."""
-    where = fabric("sipac:radix=8,levels=3")
-    times = []
-    for size in (10**7, 10**8, 10**9):
-        plan = compile(where, "broadcast", size)
-        assert plan.algorithm.startswith("disjoint_trees")
-        assert plan.verify().ok
-        times.append(plan.simulate(assumptions="published").total_s)
-        assert times[-1] < 1.8 * lower_bound_s(plan.schedule.collective, where, size, assumptions("published"))
-    assert np.array(times) == pytest.approx([70.8e-6, 523e-6, 4700e-6], rel=0.01)
-    assert all(0.1 * after >= 0.5 * before for before, after in pairwise(times))
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("disjoint_trees", "all_reduce", SIPACS[0], "it does broadcast, reduce"),
-        ("disjoint_trees:shape=3x3", "reduce", SIPACS[0], "shape=3x3 has 9 nodes, not 8"),
-        ("disjoint_trees:pipeline=0", "reduce", SIPACS[0], "pipeline=0 is not 1 to"),
-        ("disjoint_trees", "broadcast", "terarack:nodes=200000", "transfers a step are more than"),
-        ("disjoint_trees:shape=3x2", "broadcast", "sipac:radices=3x2", "no single circuit joins nodes"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")

@@ -10,7 +10,7 @@ from tests.schedule.oracle import check, requests
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.schedule.double_tree import two_trees
 
 SIZES = [1, 2, 3, 4, 5, 8, 13]
@@ -59,11 +59,3 @@ def test_a_long_pipeline_is_twice_as_fast_as_one_tree() -> None:
     assert closed_form(plan, 10**9, assumptions("published", compute="none")).total_s == pytest.approx(
         at_port_rate, rel=0.02
     )
-
-
-def test_what_is_declined() -> None:
-    """Other collectives, pipelines of none, nodes that are not linked."""
-    where = fabric("oddl:shape=4x4")
-    assert reason_declined("double_tree", "all_gather", where) == "it does broadcast, reduce, all_reduce, barrier"
-    assert "no single circuit joins nodes" in str(reason_declined("double_tree", "reduce", where))
-    assert "pipeline=0 is not 1 to" in str(reason_declined("double_tree:pipeline=0", "reduce", where))

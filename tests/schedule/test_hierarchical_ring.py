@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from opticcl.circuits import lower
-from opticcl.errors import UnsupportedError
 from opticcl.execute import execute
 from opticcl.fabrics import fabric
 from opticcl.ir import Fabric
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.verify import verify
 
 
@@ -70,17 +69,3 @@ def test_payload_of_the_paper() -> None:
     sizes = [int(made.step(i).size_chunks().max()) for i in (0, 7, 8, 415, 416)]
     assert [chunks // size for size in sizes] == [5, 5, 205, 205, 1]
     assert len(made.step(0)) == 1024  # every node sends
-
-
-def test_bad_group_size_is_declined() -> None:
-    """1 to N."""
-    for size in (0, 9):
-        with pytest.raises(UnsupportedError, match="1 to 8"):
-            generate(f"hierarchical_ring:group_size={size}", "all_reduce", fabric("terarack", nodes=8))
-
-
-def test_unlinked_nodes_are_declined() -> None:
-    """Leaders of a SiPAC that differ in two digits: the reason names them."""
-    assert "no single circuit" in str(
-        reason_declined("hierarchical_ring:group_size=5", "all_reduce", fabric("sipac:radix=4,levels=2"))
-    )

@@ -5,7 +5,6 @@ from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
 from opticcl.verify import verify
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather"]
@@ -48,14 +47,3 @@ def test_other_algorithms_use_both_channels():
         "sipac:radix=3,levels=2,channels=ring,failed=micro_ring:0",
     ):
         assert verify(compile(spec, "all_reduce", "1MB", algorithm="ring").circuits).ok
-
-
-def test_what_is_declined():
-    """Other collectives, channels without the ring, switches that differ, more rings than levels."""
-    ring = fabric("sipac:radix=3,levels=2,channels=ring")
-    assert "it does all_reduce" in str(reason_declined("loop_back_rings", "broadcast", ring))
-    assert "try sipac:channels=ring" in str(reason_declined("loop_back_rings", "all_reduce", fabric("sipac")))
-    assert reason_declined("loop_back_rings:rings=3", "all_reduce", ring) == "rings=3 is not 1 to levels=2"
-    mixed = fabric("sipac:radices=2x3,channels=ring")
-    assert "one radix" in str(reason_declined("loop_back_rings", "all_reduce", mixed))
-    assert "it needs a sipac" in str(reason_declined("loop_back_rings", "all_reduce", fabric("ideal:nodes=4")))

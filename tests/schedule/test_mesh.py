@@ -8,7 +8,6 @@ from tests.altered import altered
 
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale, job
 from opticcl.ir import Schedule
 from opticcl.schedule import generate, reason_declined
@@ -50,13 +49,10 @@ def test_part_of_a_machine(nodes: list[int]) -> None:
 
 
 def test_declines_with_a_reason() -> None:
-    """Too many pairs, pairs without a circuit, another collective."""
-    with pytest.raises(UnsupportedError, match="25,005,000 transfers a step, more than 16,777,216; try lumorph"):
-        schedule("all_to_all", 5001)
+    """Pairs without a circuit."""
     assert reason_declined("mesh", "broadcast", fabric("ideal:nodes=5001")) is None
     line = altered(fabric("ideal:nodes=8"), linked=lambda self, src, dst: np.abs(src - dst) == 1)
     assert reason_declined("mesh", "all_gather", line) == "no single circuit joins nodes 7 and 0"
     assert reason_declined("mesh", Request("gather", 3), line) == "no single circuit joins nodes 5 and 3"
     part = job(fabric("oddl:shape=2x8"), [15, 1, 0])
     assert reason_declined("mesh", "all_gather", part) == "no single circuit joins nodes (1, 7) and (0, 1)"
-    assert "it does all_to_all" in str(reason_declined("mesh", "send_recv", line))

@@ -7,7 +7,7 @@ from tests.schedule.test_circulant_rings import PLAIN
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.schedule.rails import rails_of
 from opticcl.verify import verify
 
@@ -48,14 +48,6 @@ def test_time(count, radix, groups):
     assert made.widths[0] + radix * (made.widths[-1] + of_groups) <= where.lasers_per_port
 
 
-def test_on_4096_nodes():
-    """1 MB in 144 us, as the closed form says; rings of several strides take 191.5."""
-    plan = compile("terarack:nodes=4096", "all_reduce", "1MB", algorithm="rails:radix=16,groups=5")
-    assert plan.simulate(**PLAIN).total_s == pytest.approx(144e-6, rel=0.01)
-    rings = compile("terarack:nodes=4096", "all_reduce", "1MB", algorithm="circulant_rings:radices=4x8x128")
-    assert rings.simulate(**PLAIN).total_s == pytest.approx(191.5e-6, rel=0.01)
-
-
 @pytest.mark.deep
 def test_largest_scale():
     """4,096 nodes: every chunk and all light."""
@@ -63,19 +55,3 @@ def test_largest_scale():
     verdict = verify(lower(where, generate("rails:radix=16,groups=5", "all_reduce", where)))
     assert verdict.ok
     assert verdict.exhaustive
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("rails", "all_reduce", "ideal:nodes=24", "it needs a terarack fabric"),
-        ("rails", "broadcast", "terarack:nodes=24", "it does all_reduce, reduce_scatter"),
-        ("rails:radix=5", "all_reduce", "terarack:nodes=24", "radix=5 does not divide 24 nodes"),
-        ("rails:groups=1", "all_reduce", "terarack:nodes=24", "a rail needs groups of 2 or more"),
-        ("rails:groups=5", "all_reduce", "terarack:nodes=12", "leave 2 nodes on a rail; a ring needs 3"),
-        ("rails:radix=32", "all_reduce", "terarack", "rails need 65 wavelengths of 64"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")

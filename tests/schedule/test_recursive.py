@@ -63,24 +63,9 @@ def test_data_sent() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(("nodes", "near"), [(3, "2 or 4"), (7, "4 or 8"), (1000, "512 or 1024")])
-def test_other_numbers_of_nodes_are_declined(algorithm: str, nodes: int, near: str) -> None:
-    """Only powers of two, with the nearest."""
-    reason = reason_declined(algorithm, "all_reduce", fabric("ideal", nodes=nodes))
-    assert reason == f"{nodes} nodes are not a power of two; nearest: {near}"
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_partners_that_are_not_linked_are_declined(algorithm: str) -> None:
     """A power of two whose bits are not the coordinates of the grid's sides."""
     where = fabric("oddl:shape=2x8")
     apart = altered(where, links_all=False, linked=lambda self, src, dst: where.linked(src, dst) & ((src ^ dst) != 4))
     assert reason_declined(algorithm, "all_reduce", where) is None
     assert reason_declined(algorithm, "all_reduce", apart) == "no single circuit joins nodes (0, 0) and (0, 4)"
-
-
-def test_other_collectives_are_declined() -> None:
-    """With those that it does."""
-    where = fabric("ideal:nodes=4")
-    assert reason_declined("recursive_doubling", "reduce", where) == "it does all_reduce, barrier, all_gather"
-    assert str(reason_declined("halving_doubling", "send_recv", where)).startswith("it does all_reduce, reduce_scatter")

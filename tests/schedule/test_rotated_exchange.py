@@ -1,7 +1,5 @@
 """All-to-all along all dimensions at the same time."""
 
-from math import prod
-
 import pytest
 from tests.schedule.oracle import check
 
@@ -9,7 +7,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.verify import verify
 
 CASES = [
@@ -60,34 +58,3 @@ def test_largest_scale(name, given):
     verdict = verify(lower(where, generate(f"rotated_exchange{given}", "all_to_all", where)))
     assert verdict.ok
     assert verdict.exhaustive
-
-
-def test_twice_as_fast():
-    """10 GB on 32x32 nodes takes half of halving-doubling, and `auto` knows."""
-    where = fabric("oddl")
-    plan = compile(where, "all_to_all", "10GB")
-    assert plan.algorithm.startswith("rotated_exchange")
-    assert (
-        plan.simulate().total_s
-        < 0.51 * compile(where, "all_to_all", "10GB", algorithm="halving_doubling").simulate().total_s
-    )
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("rotated_exchange", "all_gather", "oddl:shape=4x4", "it does all_to_all only"),
-        (
-            "rotated_exchange:radices=8x2",
-            "all_to_all",
-            "oddl:shape=4x4",
-            "radices=8x2 are no factors above 1 of the sides 4x4",
-        ),
-        ("rotated_exchange:radices=4x4x1", "all_to_all", "oddl:shape=4x4", "radices=4x4x1 are no factors above 1"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    where = fabric(name)
-    assert prod(where.dimensions) == where.num_nodes
-    assert text in (reason_declined(algorithm, collective, where) or "")

@@ -7,7 +7,6 @@ from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
 
@@ -55,16 +54,3 @@ def test_volume_of_unequal_sides(shape):
     assert timeline.transfer_s.sum() == pytest.approx(due, rel=1e-9)
     assert plan.schedule.num_steps == k * (max(sides) - 1)
     assert plan.verify().exhaustive
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("rotated_rings", "all_to_all", "oddl:shape=4x4", "it does all_reduce, reduce_scatter"),
-        ("rotated_rings", "all_reduce", "oddl:shape=16", "it needs a grid of two or more dimensions; try ring"),
-        ("rotated_rings:shape=3x4", "all_reduce", "oddl:shape=4x4", "shape=3x4 has 12 nodes, not 16"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in reason_declined(algorithm, collective, fabric(name))

@@ -25,9 +25,8 @@ def test_a_job_counts_its_own_ranks() -> None:
 
 
 def test_what_is_declined() -> None:
-    """Other collectives, and pairs that no circuit joins."""
+    """Pairs that no circuit joins."""
     where = fabric("oddl:shape=2x4")
-    assert reason_declined("send_recv", "broadcast", where) == "it does send_recv only"
     reason = reason_declined("send_recv", "send_recv", where)
     assert reason == "no single circuit joins nodes (0, 3) and (1, 0)"
     assert reason_declined("send_recv", Request("send_recv", shift=4), where) is None

@@ -8,7 +8,7 @@ import pytest
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 
 PAPER = [(2, 1), (2, 2), (2, 3), (3, 2), (4, 2), (8, 3), (16, 2)]
 ODD = [(7, 1), (5, 2), (3, 3), (2, 5), (6, 2)]
@@ -83,20 +83,6 @@ def test_table_3() -> None:
         rows = zip(step.src, step.chunk_lo, step.dst, strict=True)
         assert {f"{'ABCD'[a]}{chunk ^ 1}{'ABCD'[b]}" for a, chunk, b in rows} == set(expected.split())
         assert (step.op == (Op.COPY if s == 2 else Op.REDUCE)).all()
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "where", "reason"),
-    [
-        ("sipco", "ideal:nodes=8", "sipac"),
-        ("sipco:k=-1", "sipac", "k=-1 is not 0 to levels=3"),
-        ("sipco:k=4", "sipac", "k=4 is not 0 to levels=3"),
-        ("sipco", "sipac:radix=65537,levels=1", "more than can be numbered"),
-    ],
-)
-def test_declines(algorithm: str, where: str, reason: str) -> None:
-    """It says why it cannot."""
-    assert reason in str(reason_declined(algorithm, "all_reduce", fabric(where)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from opticcl.execute import execute
 from opticcl.fabrics import fabric
 from opticcl.ir import Fabric, Schedule
 from opticcl.plans.plan import compile
-from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.verify import verify
 
 SHAPES = [(1,), (2,), (7,), (2, 2), (2, 3), (3, 3), (3, 2, 4), (4, 8, 2)]
@@ -191,34 +191,6 @@ def test_parts_grow_with_every_level() -> None:
         step = schedule.step(i)
         assert step.parts is not None
         assert set(step.parts[step.chunk_lo < chunks_of_part_0].tolist()) == {parts}
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "request_", "where", "reason"),
-    [
-        ("sipco:k=0", "send_recv", "sipac", "send_recv has no k"),
-        ("sipco:k=1", "all_gather", "sipac", "all_gather has no k"),
-        ("sipco:k=3", "all_to_all", "sipac", "leave k=3 out"),
-        ("sipco:k=4", "broadcast", "sipac", "k=4 is not 0 to levels=3"),
-        ("sipco:k=3", "reduce", "sipac:radices=4x2", "k=3 is not 0 to levels=2"),
-        ("sipco", "gather", "ideal:nodes=8", "sipac"),
-        ("sipco", "all_gather", "sipac:radices=509x503x499", "transfers a step are more than can be numbered"),
-    ],
-)
-def test_declines(algorithm: str, request_: str, where: str, reason: str) -> None:
-    """It says why it cannot."""
-    assert reason in str(reason_declined(algorithm, request_, fabric(where)))
-
-
-def test_variants() -> None:
-    """Every k is worth a try where the time depends on it; elsewhere there is one SiPCO."""
-    where = fabric("sipac:radices=4x8x2")
-
-    def of_sipco(name: str) -> list[str]:
-        return [text for text in all_variants(Request(name), where) if text.startswith("sipco")]
-
-    assert of_sipco("broadcast") == of_sipco("all_reduce") == [f"sipco:k={k}" for k in range(4)]
-    assert of_sipco("all_to_all") == of_sipco("barrier") == ["sipco"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tests.schedule.test_circulant_rings import PLAIN
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
 from opticcl.schedule.standing_tree import shared_among, tree_of
 
 TREES = [(12, (3,)), (15, (5,)), (27, (3, 3)), (100, (9, 3)), (13, ())]
@@ -23,7 +22,6 @@ def test_all_reduce(count, groups, cut):
     name = f"standing_tree:cut={cut}" + (f",groups={'x'.join(map(str, groups))}" if groups else "")
     check(name, "all_reduce", where)
     plan = compile(where, "all_reduce", size, algorithm=name)
-    assert plan.verify().ok
     if not groups:
         return
     tree = tree_of(count, groups)
@@ -42,7 +40,6 @@ def test_one_node_left_needs_no_exchange(count, wavelengths, groups):
     name = f"standing_tree:groups={'x'.join(map(str, groups))}"
     check(name, "all_reduce", where)
     plan = compile(where, "all_reduce", size, algorithm=name)
-    assert plan.verify().ok
     due = 25e-6 + 4 * (1e-6 + 8 * size / where.rate_bits_per_s)
     assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-9)
 
@@ -65,23 +62,12 @@ def test_blocks(count, groups, collective):
     assert timeline.total_s == pytest.approx(due, rel=1e-3 if count % prod(groups) else 1e-9)
 
 
-def test_blocks_on_1024_nodes():
-    """28.2 us for a reduce-scatter of 1 KB, where rings of three strides take 47."""
-    plan = compile("terarack", "reduce_scatter", "1KB", algorithm="standing_tree:groups=65")
-    assert plan.simulate(**PLAIN).total_s == pytest.approx(28.2e-6, rel=1e-3)
-
-
 @pytest.mark.parametrize("count", [12, 15, 27, 100])
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 def test_rooted(count, collective):
     """Turned so that any root is at the top."""
     for root in (0, 5, count - 1):
         check("standing_tree", Request(collective, root), fabric("terarack", nodes=count))
-        assert (
-            compile(fabric("terarack", nodes=count), Request(collective, root), "1MB", algorithm="standing_tree")
-            .verify()
-            .ok
-        )
 
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
@@ -96,32 +82,3 @@ def test_pieces(collective):
     timeline = compile(where, collective, 10**6, algorithm=name).simulate(**PLAIN)
     most = timeline.step_s[2] / 3 - 1e-6  # of three steps in which all levels are busy
     assert most == pytest.approx(8e6 / 5 * slowest / where.rate_bits_per_s, rel=1e-9)
-
-
-def test_on_1024_nodes():
-    """28.6 us for 1 KB, 3.6 if the circuits stand; WRHT takes 78.6."""
-    plan = compile("terarack", "all_reduce", "1KB", algorithm="standing_tree:groups=65")
-    assert plan.verify().ok
-    assert plan.simulate(**PLAIN).total_s == pytest.approx(28.6e-6)
-    assert plan.simulate(**PLAIN, initial="warm").total_s == pytest.approx(3.6e-6)
-    small = compile("terarack", "broadcast", "1KB", algorithm="standing_tree:groups=25x41")
-    assert small.simulate(**PLAIN).total_s == pytest.approx(27.2e-6)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("standing_tree:groups=1x3", "all_reduce", "terarack:nodes=27", "a group of fewer than 2 nodes"),
-        ("standing_tree:groups=3", "all_reduce", "terarack", "wavelengths of 64; try more levels"),
-        ("standing_tree:groups=3", "broadcast", "terarack:nodes=27", "leave 9 nodes of 27, not one"),
-        ("standing_tree:pipeline=2", "all_reduce", "terarack:nodes=27", "pipeline is for broadcast and reduce only"),
-        ("standing_tree:pipeline=0", "reduce", "terarack:nodes=27", "pipeline=0 is not 1 to"),
-        ("standing_tree:cut=True", "reduce", "terarack:nodes=27", "no exchange to cut"),
-        ("standing_tree", "all_to_all", "terarack:nodes=27", "it does all_reduce"),
-        ("standing_tree:cut=True", "all_gather", "terarack:nodes=27", "exchanges blocks as it is; leave cut out"),
-        ("standing_tree", "all_reduce", "terarack:nodes=4096,wavelengths=1", "try wrht"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in reason_declined(algorithm, collective, fabric(name))

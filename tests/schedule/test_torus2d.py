@@ -6,7 +6,7 @@ import pytest
 from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric, job
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "all_to_all"]
 
@@ -40,16 +40,3 @@ def test_an_all_to_all_sends_less_than_a_ring() -> None:
     schedule = generate("torus2d", "all_to_all", fabric("ideal:nodes=16"))
     sent = sum(int(schedule.step(i).size_chunks()[0]) for i in range(schedule.num_steps))
     assert sent / 16 == pytest.approx(3.0)
-
-
-def test_what_is_declined() -> None:
-    """Shapes of another size, with one that fits; lines that are not linked; other collectives."""
-    where = fabric("ideal:nodes=12")
-    assert (
-        reason_declined("torus2d", "broadcast", where) == "it does all_reduce, reduce_scatter, all_gather, all_to_all"
-    )
-    for shape in ("5x2", "2x2x3", "12"):
-        reason = reason_declined(f"torus2d:shape={shape}", "all_reduce", where)
-        assert reason == f"shape={shape} is not two sides of 12 nodes; try 3x4"
-    assert "no single circuit joins" in str(reason_declined("torus2d", "all_reduce", fabric("oddl:shape=2x2x2")))
-    assert "in distinct steps" in str(reason_declined("torus2d", "all_to_all", fabric("ideal:nodes=1048576")))

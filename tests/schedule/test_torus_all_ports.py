@@ -5,7 +5,6 @@ from tests.schedule.oracle import check
 
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import reason_declined
 
 COLLECTIVES = ["all_reduce", "reduce_scatter", "all_gather", "barrier"]
 
@@ -54,19 +53,6 @@ def test_the_mark_of_a_torus_of_1024():
         assumptions="published"
     )
     assert time.total_s <= 1.10 * (time.lower_bound_s + 32e-6)
-
-
-def test_what_is_declined():
-    """Other collectives, a single line, shapes of another size, neighbours that are not joined."""
-    where = fabric("torus:shape=3x4")
-    assert "it does all_reduce" in str(reason_declined("torus_all_ports", "all_to_all", where))
-    assert "two_sided_ring" in str(reason_declined("torus_all_ports", "all_gather", fabric("ideal:nodes=6")))
-    reason = reason_declined("torus_all_ports:shape=3x5", "all_gather", where)
-    assert reason == "shape=3x5 has 15 nodes, not 12"
-    other = fabric("oddl:shape=2x6")
-    assert "no single circuit joins" in str(reason_declined("torus_all_ports:shape=3x4", "all_gather", other))
-    large = fabric("ideal", nodes=1 << 21)
-    assert "chunks are more than" in str(reason_declined("torus_all_ports:shape=4096x512", "all_gather", large))
 
 
 @pytest.mark.parametrize("shape", ["4x4", "3x4", "8x8"])

@@ -62,15 +62,6 @@ def test_blocks_halve_on_the_way_down() -> None:
     assert [len(schedule.step(i)) for i in range(3)] == [1, 2, 4]
 
 
-def test_what_is_declined() -> None:
-    """Collectives without a root, pipelines of nothing or of blocks, a job whose nodes are not linked."""
-    where = fabric("ideal:nodes=8")
-    assert "it does reduce, gather" in str(reason_declined("tree", "all_to_all", where))
-    assert "pipeline=0 is not 1 to" in str(reason_declined("tree:pipeline=0", "reduce", where))
-    reason = reason_declined("tree:pipeline=2", "scatter", where)
-    assert reason == "pipeline is for broadcast, reduce and all_reduce only"
-
-
 def test_nodes_that_are_not_linked_are_declined() -> None:
     """Two of the job's nodes differ in both coordinates; the first such pair is named, as nodes of the machine."""
     where = job(fabric("oddl:shape=3x5"), [0, 6, 1])

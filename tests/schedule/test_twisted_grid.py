@@ -11,7 +11,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
-from opticcl.schedule import generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.verify import verify
 
 WHOLE = ["broadcast", "reduce", "all_reduce"]
@@ -64,26 +64,3 @@ def test_largest_scale():
     verdict = verify(lower(where, schedule))
     assert verdict.ok
     assert verdict.exhaustive
-
-
-def test_short_messages():
-    """1 KB on 32x32 nodes takes less than half of what rings in order take, and `auto` knows."""
-    plan = compile("oddl", "all_reduce", "1KB")
-    assert plan.algorithm.startswith("twisted_grid")
-    rings = compile("oddl", "all_reduce", "1KB", algorithm="rotated_rings")
-    assert plan.simulate().total_s < 0.5 * rings.simulate().total_s
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "collective", "name", "text"),
-    [
-        ("twisted_grid", "all_reduce", "torus:shape=4x4", "it needs an oddl fabric"),
-        ("twisted_grid", "all_to_all", "oddl:shape=4x4", "it does reduce, gather"),
-        ("twisted_grid", "all_reduce", "oddl:shape=16", "it needs a grid of two or more dimensions; try ring"),
-        ("twisted_grid:pipeline=2", "scatter", "oddl:shape=4x4", "scatter moves blocks, not pieces"),
-        ("twisted_grid:pipeline=0", "reduce", "oddl:shape=4x4", "pipeline=0 is not 1 to"),
-    ],
-)
-def test_declined(algorithm, collective, name, text):
-    """With a reason."""
-    assert text in (reason_declined(algorithm, collective, fabric(name)) or "")

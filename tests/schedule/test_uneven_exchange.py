@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 
@@ -29,18 +28,3 @@ def test_a_gigabyte_on_sixteen_tiles_is_near_its_bound() -> None:
     plan = compile(where, "all_reduce", 10**9, algorithm="uneven_exchange")
     bound_s = 2 * 15 / (15 + 15 / 16) * 8e9 / where.node_rate_bits_per_s
     assert 1 <= plan.simulate(assumptions="common", compute="none").total_s / bound_s < 1.03
-
-
-@pytest.mark.parametrize(
-    ("spec", "reason"),
-    [
-        ("ideal:nodes=16", "it needs a lightpath fabric"),
-        ("lightpath:shape=4x4", "one node with one laser"),
-        ("lightpath:shape=4x4,failed=laser:80-81", "one node with one laser"),
-        ("lightpath:shape=3x3,failed=laser:80", "9 nodes with 16 lasers"),
-    ],
-)
-def test_other_machines_are_declined(spec: str, reason: str) -> None:
-    """With the reason."""
-    with pytest.raises(UnsupportedError, match=reason):
-        compile(spec, "all_reduce", "1 MB", algorithm="uneven_exchange")

@@ -8,10 +8,8 @@ from tests.schedule.oracle import check
 from tests.schedule.test_wrht import ring
 
 from opticcl.circuits import lower
-from opticcl.collective import Request
-from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.schedule import generate
 from opticcl.schedule.wavelength_exchange import arcs, exchange_wavelengths, lap_of
 
 
@@ -67,17 +65,3 @@ def test_striping_takes_idle_wavelengths() -> None:
         where = fabric("terarack", nodes=8, rings=rings, striping=True)
         (circuits,) = lower(where, check("wavelength_exchange", "all_to_all", where)).rounds(0)
         assert set(np.bincount(circuits.transfer, circuits.wavelength_n)) == {width}
-
-
-def test_many_nodes_and_others_are_declined() -> None:
-    """Steps grow with the square of the nodes; rooted collectives have nothing to exchange."""
-    assert "steps" in str(reason_declined("wavelength_exchange", "all_to_all", ring(65536, 64)))
-    assert reason_declined("wavelength_exchange", "all_to_all", ring(4096, 64)) is None
-    with pytest.raises(UnsupportedError, match="all_to_all"):
-        generate("wavelength_exchange", "broadcast", ring(8, 64))
-
-
-def test_sums_are_tried_where_a_ring_is_slower() -> None:
-    """On 64 wavelengths below 512 nodes; an all_to_all always."""
-    for name, nodes, tried in (("reduce_scatter", 500, True), ("all_reduce", 600, False), ("all_to_all", 600, True)):
-        assert ("wavelength_exchange" in all_variants(Request(name), ring(nodes, 64))) == tried

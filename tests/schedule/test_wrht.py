@@ -9,10 +9,9 @@ from tests.schedule.oracle import check
 
 from opticcl.circuits import lower
 from opticcl.collective import COLLECTIVES, ROOTED, Request
-from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import Fabric, Schedule
-from opticcl.schedule import all_variants, generate, reason_declined
+from opticcl.schedule import generate, reason_declined
 from opticcl.schedule.wrht import tree
 from opticcl.verify import verify
 
@@ -133,11 +132,6 @@ def test_steps_on_a_torus_and_a_mesh(shape: str, wrap: bool, steps: int) -> None
     assert verify(lower(where, made)).ok
 
 
-def test_send_recv_is_declined() -> None:
-    """A tree is for all; the answer names what it does."""
-    assert "broadcast" in str(reason_declined("wrht", "send_recv", ring(8, 2)))
-
-
 @pytest.mark.parametrize(("wavelengths", "nodes", "steps"), [(2, 25, 2), (2, 26, 3), (64, 129, 1), (64, 4096, 2)])
 def test_rooted_steps(wavelengths: int, nodes: int, steps: int) -> None:
     """ceil(log_m N) steps to or from one root, wherever it is: no node receives from more than 2w others at once."""
@@ -161,27 +155,3 @@ def test_how_much_is_carried(name: str, most: list[int]) -> None:
     """15 nodes in groups of 5: a representative stands for 5 blocks; of an all_to_all it has 5 nodes' blocks for 5."""
     made = generate("wrht:group_size=5", name, ring(15, 2))
     assert [int(made.step(i).size_chunks().max()) for i in range(made.num_steps)] == most
-
-
-def test_smaller_groups_are_tried_where_they_carry_less() -> None:
-    """1024 nodes, 3 steps: groups of 47 leave 22 representatives, the most that exchange; all_reduce gains nothing."""
-    where = fabric("terarack")
-    names = ("all_to_all", "gather", "all_reduce")
-    tried = [[v for v in all_variants(Request(name), where) if v.startswith("wrht")] for name in names]
-    assert tried == [["wrht", "wrht:group_size=47"], ["wrht", "wrht:group_size=32"], ["wrht"]]
-    assert generate("wrht:group_size=46", "all_to_all", where).num_steps > 3
-    striped = fabric("terarack", striping=True)
-    assert "wrht:group_size=47" in all_variants(Request("all_reduce"), striped)
-
-
-@pytest.mark.parametrize(("size", "reason"), [(1, "at least 2"), (10, "at most 9"), (-3, "at least 2")])
-def test_bad_group_size_is_declined(size: int, reason: str) -> None:
-    """4 wavelengths serve groups of 2 to 9."""
-    assert reason_declined("wrht:group_size=9", "all_reduce", ring(20, 4)) is None
-    with pytest.raises(UnsupportedError, match=reason):
-        schedule(20, 4, f"wrht:group_size={size}")
-
-
-def test_other_fabrics_are_declined() -> None:
-    """The tree is laid along a ring of fibres."""
-    assert reason_declined("wrht", "all_reduce", fabric("ideal:nodes=8")) == "it needs a terarack fabric"
