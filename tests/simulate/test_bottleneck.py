@@ -139,9 +139,6 @@ def test_no_part_is_busy_longer_than_the_plan_takes(made, collective, engine):
         assert 0 < named.utilisation <= 1 + 1e-9
 
 
-# --- bottlenecks computed by hand ------------------------------------------------------------------------------------
-
-
 def test_a_ring_on_a_fat_tree_fills_the_links_of_the_nodes():
     """Each of the 2 (N - 1) steps sends M / N over both links of every node, and over few links between switches."""
     plan, found = plan_of("fat_tree:nodes=64,radix=16", "all_reduce", "ring", 64 * MB)
@@ -200,6 +197,9 @@ def test_light_that_is_split_counts_once():
         float(load.carried_bytes.sum()) for load in found if plan.fabric.resources[load.resource].kind == "rx_port"
     )
     assert heard > root.carried_bytes.sum()
+
+
+# --- bottlenecks computed by hand ------------------------------------------------------------------------------------
 
 
 def test_nothing_sent_has_no_bottleneck():
@@ -423,7 +423,7 @@ def test_what_is_busy_over_time_adds_up(specification, collective, algorithm, mo
 
 
 def test_time_that_is_told_together_is_spread_evenly():
-    """A row for all transfers of a step spreads them from the first start to the last end."""
+    """A row for all transfers of a step spreads them from the first start to the last end, which may be one time."""
     plan, _ = plan_of("ideal:nodes=4", "all_to_all", "mesh")
     one_row = ([0], [1], [0.0], [-1], [-1], [4.0 * MB], [0.0], [2.0])
     together = TransferTimes(*map(np.array, one_row))
@@ -432,6 +432,9 @@ def test_time_that_is_told_together_is_spread_evenly():
     assert sliced[0, 2:] == pytest.approx([0.0, 0.0])
     rate = plan.fabric.resources[0].capacity / 8
     assert sliced.sum() == pytest.approx(2 * 4 * MB / rate)  # out of a port and into another
+    at_once = TransferTimes(*map(np.array, (*one_row[:6], [1.5], [1.5])))
+    moment = busy_over_time(plan.circuits, at_once, 4.0, lambda r, i: np.zeros(len(i), int), 1, 4)
+    assert moment[0] == pytest.approx([0.0, sliced.sum(), 0.0, 0.0])
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

@@ -1,46 +1,21 @@
 """Costs of runs by hand, and beside rounds that an engine plays one by one."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.collectives import nothing_required
 from tests.engines import flow
-from tests.simulate.plans import by_hand
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.plans.plan import compile
-from opticcl.simulate import programme, simulate
-from opticcl.simulate.closed_form import Cost, profile
+from opticcl.simulate import simulate
+from opticcl.simulate.closed_form import profile
 
 NS = 1e-9
-
-
-@pytest.mark.parametrize("is_last", [False, True])
-def test_a_run_of_three_steps_by_hand(is_last):
-    """Slots of 20 ns for 950 bytes: a step's latency of 30 ns and sums of 6 ns wait 4 ns; data takes 2 + 1 slots."""
-    where = SimpleNamespace(slot_s=20 * NS, slot_payload_bytes=950, is_packet_switched=False, rate_bits_per_s=400e9)
-    assumed = assumptions("common", memory_bytes_per_s=1e12)
-    cost = Cost(
-        3, 6, 100 * NS, 90 * NS, 7 * NS, 18.0, (2.0, 0.5), slot_wait_s=11 * NS, last_latency_s=30 * NS, is_last=is_last
-    )
-    chunk_bytes = 1000.0  # 18 of them in 18 ns of memory traffic, 6 in each step
-    waits_s = (11 + 4 * (2 if is_last else 3)) * NS
-    assert cost.waits_s(where, assumed, chunk_bytes) == pytest.approx(waits_s)
-    assert cost.still_s(where, assumed, chunk_bytes) == pytest.approx(197 * NS + waits_s + 18 * NS)
-    assert cost.moving_s(where, chunk_bytes) == pytest.approx(3 * (3 + 1) * 20 * NS)
-    assert cost.total_s(where, assumed, chunk_bytes) == pytest.approx(197 * NS + waits_s + 18 * NS + 240 * NS)
-    lanes = SimpleNamespace(slot_s=0.0, is_packet_switched=False, rate_bits_per_s=400e9)
-    assert cost.waits_s(lanes, assumed, chunk_bytes) == 0
-    assert cost.total_s(lanes, assumed, chunk_bytes) == pytest.approx(215 * NS + 3 * 2.5 * 8000 / 400e9)
-    packets = SimpleNamespace(slot_s=0.0, is_packet_switched=True)
-    assert cost.moving_s(packets, 1e-9) == pytest.approx(3 * 2.5 * NS)
-    nothing = Cost(0, 0, 0.0, 0.0, 0.0, 0.0, (), last_latency_s=30 * NS)
-    assert nothing.total_s(where, assumed, chunk_bytes) == 0
 
 
 @pytest.mark.parametrize(
@@ -79,28 +54,6 @@ def test_rounds_that_are_played_take_the_same_parts(where, collective, algorithm
         assert times.timeline(1).lower_bound_s > 0
 
 
-def test_data_of_a_round_arrives_when_it_ends():
-    """In a programme of the closed form; a shorter transfer arrives earlier where rounds are played."""
-    plan = by_hand(fabric("terarack:nodes=4"), [(0, 0, 1, 0, 1, Op.COPY), (0, 2, 3, 0, 4, Op.COPY)])
-    assumed = assumptions("published")
-    at_the_end, played = (
-        programme(plan, 10**6, assumed, engine=name).data.arrived_s for name in ("closed_form", "flow")
-    )
-    assert at_the_end[0] == at_the_end[1] == played[1]
-    assert played[0] < played[1]
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_rounds_that_replace_each_other_are_set_in_every_step(steps):
-    """LIGHTPATH, one laser: 0 -> 1 and 0 -> 2 in each of equal steps, all in one run."""
-    where = fabric("lightpath:shape=2x2,lasers=1")
-    transfers = Transfers.of([0, 0], [1, 2], [0, 1], 1, Op.COPY)
-    schedule = Schedule("by hand", nothing_required(4, 2), steps, lambda i: transfers, classes=(range(steps),))
-    for initial, due in (("cold", 2 * steps), ("warm", 2 * steps - 1)):
-        (cost,) = profile(lower(where, schedule), assumptions("common", initial=initial)).costs
-        assert cost.reconfiguration_s == pytest.approx(due * where.reconfiguration_s)
-
-
 def test_an_idle_round_takes_nothing_but_its_setting():
     """LIGHTPATH, played: a circuit stands one round longer without data; without that round, the closed form takes the same."""
     where = fabric("lightpath:shape=2x2,lasers=1")
@@ -120,14 +73,3 @@ def test_an_idle_round_takes_nothing_but_its_setting():
         for one in found:
             assert getattr(one, part) == pytest.approx(getattr(due, part), rel=1e-9)
     assert [told[1:] for told in calls] == [(2, 3), (3, 3)] * 2
-
-
-@pytest.mark.parametrize("where", ["terarack:nodes=4", "oddl:shape=4", "ramp:groups=2,racks=1,wavelengths=2"])
-def test_what_is_recorded_arrives_as_in_a_programme(where):
-    """Each transfer of three steps, behind settings, control exchanges and latencies in line."""
-    rows = [(0, 0, 1, 0, 1, Op.COPY), (0, 2, 3, 0, 4, Op.COPY), (1, 1, 2, 0, 2, Op.COPY), (2, 3, 0, 0, 1, Op.COPY)]
-    plan = by_hand(fabric(where), rows, num_steps=3)
-    assumed = assumptions("common", message_gap=1e-8)
-    found = simulate(plan, 10**6, assumed, engine="flow", record=True).traffic.transfers
-    due = programme(plan, 10**6, assumed, engine="flow").data.arrived_s
-    assert np.sort(found.end_s) == pytest.approx(np.sort(due), rel=1e-9)

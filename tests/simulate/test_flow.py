@@ -26,6 +26,8 @@ from opticcl.simulate.parts import latencies
 
 LIGHT = assumptions("published", compute="none", control="none")
 MODES = ("barrier", "asynchronous")
+
+
 OPTICAL = {
     "ramp": ("ramp:groups=3,racks=3,wavelengths=6", "ramp", "ring", "tree"),
     "sipac": ("sipac:radix=4,levels=2", "sipco", "ring"),
@@ -43,9 +45,6 @@ PACKETS = [
     "bcube:radix=4,levels=2",
     "dragonfly:nodes=16,nodes_per_router=2,routers_per_group=4,global_links=2",
 ]
-
-
-# --- max-min fairness -------------------------------------------------------------------------------------------------
 
 
 def fair(hops, offsets, capacity):
@@ -68,6 +67,9 @@ def test_shares_by_hand():
     assert flow_result(by_hand(where, rows), 8 * 10**9, LIGHT).traffic.transfers.end_s == pytest.approx(
         [12, 12, 12, 12]
     )
+
+
+# --- max-min fairness -------------------------------------------------------------------------------------------------
 
 
 def test_times_by_hand():
@@ -169,9 +171,6 @@ def test_the_quotient_is_small():
     assert sorted(np.bincount(link, weight)) == [96, 127]  # links of leaves, links of hosts; up and down are equivalent
 
 
-# --- against the closed form and the bound ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "halving_doubling", "recursive_doubling"])
 @pytest.mark.parametrize("compute", ["none", "fused", "chain"])
 def test_ideal_is_the_closed_form(algorithm, compute):
@@ -239,6 +238,9 @@ def test_never_below_the_bound(specification, algorithm, size, mode):
     if mode == "barrier":
         busiest = closed_form(plan, size, LIGHT).totals()["transfer_s"]
         assert time.total_s >= busiest * (1 - 1e-9)
+
+
+# --- against the closed form and the bound ----------------------------------------------------------------------------
 
 
 def cut_s(plan, size_bytes, inside):

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
@@ -175,51 +175,6 @@ def columns(hops_of):
     links = np.array([link for hops in hops_of for link in hops], np.int64)
     weight = np.array([times for hops in hops_of for times in hops.values()], np.int64)
     return np.cumsum(length) - length, length, links, weight
-
-
-def all_at_once(hops_of, capacity):
-    """Ends of flows of a byte each that start together, in exact fractions."""
-    ended, now, rest = {}, Fraction(0), dict.fromkeys(range(len(hops_of)), Fraction(1))
-    while rest:
-        rate = shares({f: hops_of[f] for f in rest}, capacity)
-        takes = min(rest[f] / rate[f] for f in rest)
-        now += takes
-        rest = {f: rest[f] - rate[f] * takes for f in rest}
-        ended.update({f: float(now) for f in rest if not rest[f]})
-        rest = {f: left for f, left in rest.items() if left}
-    return [ended[f] for f in range(len(hops_of))]
-
-
-def ends_at_once(hops_of, capacity):
-    """The same by the engine."""
-    at, length, links, weight = columns(hops_of)
-    amount, none = np.ones(len(hops_of)), np.zeros(len(hops_of))
-    given = amount, none, none, at, length.astype(np.int32), links.astype(np.int32), weight
-    return run(given, released_together(len(hops_of)), capacity)[0].finished.tolist()
-
-
-@examples(40)
-@given(weighted_paths(8))
-@example(([{0: 2}, {0: 2, 1: 2}, {1: 2}], [2, 10]))
-@example(([{0: 3}, {0: 3, 1: 3}, {1: 3}], [2, 10]))
-def test_rates_are_those_of_their_definition(problem):
-    """Whatever the weights of the hops and whichever levels coincide."""
-    assert ends_at_once(*problem) == pytest.approx(all_at_once(*problem), rel=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_rates_on_many_links(seed):
-    """More than are queued at once, with shares of all sizes; flows cross one to three links, some more than once."""
-    draw = np.random.default_rng(seed)
-    capacity = (2.0 ** draw.uniform(0, 4 + 2 * seed, 50)).round().astype(int).tolist()
-    hops_of = [
-        {
-            int(link): int(draw.integers(1, 1 + 3 * (seed % 2) + 1))
-            for link in draw.choice(50, draw.integers(1, 4), False)
-        }
-        for _ in range(40)
-    ]
-    assert ends_at_once(hops_of, capacity) == pytest.approx(all_at_once(hops_of, capacity), rel=1e-9)
 
 
 @st.composite

@@ -7,24 +7,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.profiles import examples
 from tests.signals import signals
 from tests.simulate.plans import by_hand, drawn
 
 from opticcl.assumptions import assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir import Circuits, Op, Transfers
+from opticcl.ir import Op
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.plan import compile
 from opticcl.simulate import guards
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.list_schedule import ListScheduler, list_schedule
-from opticcl.simulate.list_sums import sums_of_step
-from opticcl.simulate.list_times import ListTimes, Waits, asynchronous, by_device
+from opticcl.simulate.list_schedule import list_schedule
+from opticcl.simulate.list_times import asynchronous, by_device
 from opticcl.simulate.parts import charged_control_s, transfer_times
 
 
@@ -359,29 +355,6 @@ def test_drawn_plans_are_scheduled_as_by_looking_up(system):
             beside(plan, 30_000, assumed, by_device(assumed))
 
 
-def test_what_is_waited_for():
-    """Devices are set while data is awaited unless assumed otherwise; without settings, rounds follow in line unless apart."""
-    in_line, apart = assumptions("common"), assumptions("common", rounds="apart")
-    assert by_device(in_line) == Waits(devices=True, prepared=True, at_arrival=False)
-    assert by_device(assumptions("common", prepare="none")) == Waits(devices=True, prepared=False, at_arrival=False)
-    still, ring = fabric("sipac:radix=2,levels=2"), fabric("terarack:nodes=4")
-    for where, assumed, at_arrival in ((still, in_line, False), (still, apart, True), (ring, in_line, True)):
-        assert asynchronous(where, assumed) == Waits(devices=False, prepared=False, at_arrival=at_arrival)
-
-
-def test_as_many_chunks_as_are_followed(monkeypatch):
-    """4 ranks x 8 chunks where 32 pairs are followed, and where 31 are; or the state of as many as are wanted."""
-    where, assumed = fabric("terarack:nodes=4"), assumptions("common")
-    plan, limit = by_hand(where, [(0, 0, 1, 0, 1, 0)]), EventLimit("test", 10**6, 2)
-    monkeypatch.setattr("opticcl.simulate.list_schedule.MOST_CHUNKS", 32)
-    list_schedule(plan, 1, assumed, by_device(assumed), limit, lambda *_: None)
-    monkeypatch.setattr("opticcl.simulate.list_schedule.MOST_CHUNKS", 31)
-    with pytest.raises(UnsupportedError, match="4 ranks x 8 chunks are more than 31"):
-        list_schedule(plan, 1, assumed, by_device(assumed), limit, lambda *_: None)
-    few = ListScheduler(plan, 1, assumed, by_device(assumed), (2, 3, 4, 5000))
-    assert (few.ready.shape, few.unit_s.shape, few.setting.shape, few.memory_s.shape) == ((2, 3), (4,), (5000,), (2,))
-
-
 def test_a_plan_without_transfers_takes_no_time():
     """Nothing is on its critical path; more chunks than are followed are refused."""
     where, assumed = fabric("terarack:nodes=4"), assumptions("common")
@@ -396,98 +369,10 @@ def test_a_plan_without_transfers_takes_no_time():
     assert found.chain().tolist() == [0, 1]
 
 
-@given(
-    st.lists(st.tuples(*[st.integers(0, 5)] * 2, st.integers(1, 3), st.integers(1, 2), st.integers(0, 3)), max_size=8)
-)
-@examples(30)
-def test_sums_of_a_step(rows):
-    """One for each range of chunks of a rank, or for each chunk where ranges overlap in part; a chain of two, or none."""
-    lo, dst, count, apart, op = np.array(rows, np.int64).reshape(-1, 5).T
-    t = Transfers.of(np.full(len(lo), 9), dst, lo, count, op, chunk_step=apart)
-    chunks = [[int(lo[i] + k * apart[i]) for k in range(count[i])] for i in range(len(lo))]
-    for compute in ("fused", "chain", "none"):
-        looked = Looked.__new__(Looked)
-        looked.assumed = SimpleNamespace(compute=compute)
-        at, adds, rank, moved = sums_of_step(t, compute)
-        found = [(sorted(adds[at[j] : at[j + 1]].tolist()), rank[j], moved[j]) for j in range(len(rank))]
-        due = [(sorted(mine), one, n) for mine, one, n in looked.sums(t, chunks)]
-        assert sorted(found) == sorted(due)
-        assert len(at) == len(rank) + 1
-
-
-def all_of_them(circuits):
-    """Wavelengths of circuits that pass no weak part."""
-    return circuits.wavelength_n
-
-
-LIGHT = st.tuples(*[st.integers(0, 1)] * 3, st.integers(1, 2), st.integers(-1, 5))
-MOVED = st.tuples(*[st.integers(0, 1)] * 2, st.integers(1, 2), st.integers(1, 2), st.sampled_from([0, 0, 0, 1, 2]))
-
-
-@given(st.lists(LIGHT, max_size=7), st.lists(MOVED, min_size=6, max_size=6), st.booleans())
-@examples(60)
-def test_what_starts_together(light, moved, splits):
-    """Circuits of a transfer, and of one signal, in the order of the plan."""
-    _, lo, count, apart, op = np.array(moved, np.int64).reshape(-1, 5).T
-    t = Transfers.of(np.full(6, 9), np.arange(6), lo, count, op, chunk_step=apart)
-    src, port, first, width, transfer = np.array(light, np.int64).reshape(-1, 5).T
-    circuits = Circuits.of(transfer, src, np.full(len(src), 3), port, first, width)
-    where = SimpleNamespace(
-        resources=[SimpleNamespace(splits=False), SimpleNamespace(splits=splits)], wavelengths_carried=all_of_them
-    )
-    looked = Looked.__new__(Looked)
-    looked.where = where
-    item = ListScheduler.items(SimpleNamespace(fabric=where), t, circuits)
-    found = [np.flatnonzero(item == number).tolist() for number in np.unique(item)]
-    assert found == looked.item_of(t, circuits)
-
-
-SPLITTING = SimpleNamespace(
-    fabric=SimpleNamespace(resources=[SimpleNamespace(splits=True)], wavelengths_carried=all_of_them)
-)
-
-
 LIGHT_COLUMNS, MOVED_COLUMNS = (
     ("src", "port", "wavelength_lo", "wavelength_n"),
     ("chunk_lo", "chunk_n", "chunk_step", "op"),
 )
-
-
-@pytest.mark.parametrize("differs", [*LIGHT_COLUMNS, *MOVED_COLUMNS, "nothing"])
-def test_one_signal_differs_in_nothing(differs):
-    """Two receivers of one signal start together; one column that differs makes two signals."""
-    moved, light = (
-        {name: np.array([value, value + (name == differs)]) for name, value in zip(names, values, strict=True)}
-        for names, values in ((MOVED_COLUMNS, (2, 2, 1, int(Op.COPY))), (LIGHT_COLUMNS, (0, 1, 3, 2)))
-    )
-    t = Transfers.of([9, 9], [3, 4], **moved)
-    item = ListScheduler.items(SPLITTING, t, Circuits.of([0, 1], dst=[3, 4], **light))
-    assert item.tolist() == ([0, 0] if differs in ("nothing", "op") else [0, 1])
-
-
-def test_signals_and_transfers_connect_circuits_in_turn():
-    """The second halves of two transfers are one signal, so the first ones start with them; an idle circuit alone."""
-    t = Transfers.of([9, 9], [3, 4], 2, 2, Op.COPY)
-    circuits = Circuits.of([0, 0, 1, 1, -1], [0] * 5, [3, 3, 4, 4, 4], [0, 1, 0, 1, 2], [0, 0, 1, 0, 0])
-    assert ListScheduler.items(SPLITTING, t, circuits).tolist() == [0, 0, 0, 0, 4]
-
-
-def test_sums_are_ordered_by_rank_and_chunk():
-    """Equal ranges of a rank are one sum, ranges that touch are two; those that overlap in part are cut into chunks."""
-    rank, lo, n = np.array([(1, 4, 2), (0, 4, 2), (1, 0, 4), (0, 4, 2), (1, 4, 2)]).T
-    found = sums_of_step(Transfers.of(np.full(5, 9), rank, lo, n, Op.REDUCE), "fused")
-    assert [one.tolist() for one in found] == [[0, 2, 3, 5], [1, 3, 2, 0, 4], [0, 1, 1], [8.0, 12.0, 8.0]]
-    rank, lo, n = np.array([(1, 0, 2), (0, 0, 2), (1, 1, 2), (0, 1, 1)]).T
-    found = sums_of_step(Transfers.of(np.full(4, 9), rank, lo, n, Op.REDUCE), "fused")
-    due = [[0, 1, 3, 4, 6, 7], [1, 1, 3, 0, 0, 2, 2], [0, 0, 1, 1, 1], [3.0, 4.0, 3.0, 4.0, 3.0]]
-    assert [one.tolist() for one in found] == due
-
-
-def test_a_step_that_sums_nothing():
-    """Has no sums, ranks or chunks moved."""
-    t = Transfers.of([0], [1], [0], 1, Op.COPY)
-    for compute in ("fused", "chain"):
-        assert [one.tolist() for one in sums_of_step(t, compute)] == [[0], [], [], []]
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
@@ -502,20 +387,6 @@ def test_steps_without_circuits_take_no_time(rounds):
         beside(plan, 1000, assumed, waits)
         found = list_schedule(plan, 1000, assumed, waits, EventLimit("test", 100, 2), lambda *_: None)
         assert found.control.step.tolist() == [0, 2]
-
-
-def test_what_a_wait_for_a_slot_consists_of():
-    """One circuit that is released at 0 and starts 5 s later: 2 s of control, 3 of 4 s of settings, then data and its way."""
-    plan = compile("ramp:groups=2,racks=1,wavelengths=2", "all_gather", "1 KB").circuits
-    circuits = {"released": [0.0], "start": [5.0], "control": [2.0], "charged": [4.0], "duration": [3.0]}
-    circuits |= {"latency": [1.0], "gap": [0.0], "released_by": [-1]}
-    transfers = {"step": [0], "circuit": [0], "summed": [9.0]}
-    tables = [{name: np.array(column) for name, column in one.items()} for one in (circuits, transfers)]
-    rounds = np.ones(len(plan.schedule.step_classes()), int)
-    waits = Waits(devices=False, prepared=False, at_arrival=True)
-    found = ListTimes(*tables, None, None, rounds, waits).timeline(plan, 1000, assumptions("common"))
-    names = ("reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s")
-    assert [getattr(found, name)[0] for name in names] == pytest.approx([3.0, 1.0, 3.0, 0.0, 2.0], rel=1e-12)
 
 
 def test_repeated_steps_and_idle_circuits(monkeypatch):

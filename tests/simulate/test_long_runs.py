@@ -139,53 +139,6 @@ def moved(rows, by):
     return [(*row[:2], row[2] + by, *row[3:]) for row in rows]
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_runs_beside_sets_of_chunks(seed):
-    """How far steps move, how long a chunk is held and what steps before and behind touch, by looking at all chunks."""
-    draw = np.random.default_rng(seed)
-
-    def rows(lowest, highest):
-        return [
-            (0, 1 + i, draw.integers(lowest, highest), draw.integers(1, 4), draw.integers(1, 4))
-            for i in range(draw.integers(1, 4))
-        ]
-
-    shift, length, first = int(draw.integers(1, 4)), int(draw.integers(4, 9)), rows(10, 14)
-    run = [moved(first, shift * k) for k in range(length)]
-    early = [[rows(0, 12)] for _ in range(draw.integers(0, 3))]
-    late = [[rows(10, 14 + shift * length)] for _ in range(draw.integers(0, 3))]
-    touched = [{row[2] + k * row[4] for row in step for k in range(row[3])} for step in run]
-    ranges = [range(min(one), max(one) + 1) for one in touched]
-    held = max(j - i for i in range(length) for j in range(i, length) if ranges[j].start < ranges[i].stop)
-    endless = [ranges[0].start + shift * k for k in range(60)]  # where each further step would begin
-    held = max(held, sum(start < ranges[0].stop for start in endless) - 1)
-    before = [row[2] + k * row[4] for (step,) in early for row in step for k in range(row[3])]
-    alone = sum(start <= max(before, default=-1) for start in endless)
-    behind = [row[2] for (step,) in late for row in step]
-    plan = steps_of(*early, run, *late)
-    if min(behind, default=1000) < ranges[0].start + shift * (length - 1 - held):
-        with pytest.raises(UnsupportedError, match="steps of hand behind its longest run need those before it"):
-            _run(plan)
-    else:
-        found = _run(plan)
-        assert found == (len(early), range(len(early), len(early) + length), shift, held, alone)
-
-
-def test_chunks_of_a_run_move_on():
-    """By one distance, forward; steps without transfers do not."""
-    one = [(0, 1, 5, 1, 1)]
-    right = [moved(one, k) for k in range(4)]
-    assert _run(steps_of(right))[2:] == (1, 0, 0)
-    assert _run(steps_of(right[:2]))[2:] == (1, 0, 0)
-    assert _run(steps_of(right, [moved(one, 3)])).at == 0  # behind it the chunk of its last step may be sent on
-    with pytest.raises(UnsupportedError, match="need those before it"):
-        _run(steps_of(right, [moved(one, 2)]))
-    wrong = [*right[:3], moved(one, 2)], [*right[:3], moved(one, 4)], [one, one], right[1::-1], [[], []], [one, []]
-    for steps in (*wrong, [[], one]):
-        with pytest.raises(UnsupportedError, match="chunks of hand do not move evenly"):
-            _run(steps_of(steps))
-
-
 def drawn(seed):
     """A plan with a run of steps of one or two transfers, which move, between few steps that do or do not."""
     draw, n = np.random.default_rng(seed), (8, 8, 9)[seed % 3]
@@ -238,33 +191,6 @@ def test_drawn_runs_are_as_all_of_their_steps(first):
             assert times in (1, 2, 4, 8, 16)
         followed.append(seed)
     assert followed == [seed for seed in range(first, first + 4) if seed in HAVE_PERIODS]
-
-
-def relays(*lengths, more=0):
-    """Two chunks a step from node 0 to 1, the first of them to node 2 a step later; chunks of the first steps come alone."""
-    early = [[(3, 0, k, 1, 1), *[(4, 5, k * more, 1, 1)] * (more > 0)] for k in range(lengths[0])]
-    run = [[(0, 1, 2 * k + 2, 2, 1), (1, 2, 2 * k, 1, 1)] for k in range(lengths[1])]
-    late = [[(1, 6, 2 * lengths[1] + k, 1, 1)] for k in range(lengths[2])]
-    made, total = steps_of(early, run, late).schedule, sum(lengths)
-    wanted = nothing_required(8, 2 * lengths[1] + 4)
-    where = opticcl.fabric("ramp:groups=2,racks=2,wavelengths=2")
-    return lower(where, Schedule("hand", wanted, total, made.step, classes=made.step_classes()))
-
-
-@pytest.mark.parametrize("lengths", [(1, 20, 1), (4, 20, 2), (3, 30, 2)])
-def test_chunks_that_are_passed_on(lengths):
-    """By two steps in turn, and between other steps and the run, each with chunks of its own."""
-    plan = relays(*lengths)
-    found = long_run_timeline(plan, 200_000, ASSUMED)
-    assert not found.assumptions["followed"].startswith("all")
-    assert same(found, simulate(plan, 200_000, ASSUMED, engine="device").timeline)
-
-
-def test_other_runs_move_evenly():
-    """Or the plan is refused; the transfers of its first steps move by one chunk and by two."""
-    assert long_run_timeline(relays(3, 20, 1, more=1), 200_000, ASSUMED).num_rounds
-    with pytest.raises(UnsupportedError, match="chunks of a run move by different distances"):
-        long_run_timeline(relays(3, 20, 1, more=2), 200_000, ASSUMED)
 
 
 def test_plans_that_begin_with_circuits_are_refused():

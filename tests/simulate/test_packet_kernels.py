@@ -1,7 +1,6 @@
 """Cells beside a simulation with lists: queues, buffers, windows, losses, turns and what flows wait for."""
 
 import heapq
-from itertools import product
 from math import ceil
 from types import SimpleNamespace
 
@@ -415,84 +414,8 @@ def test_lost_cells_as_in_lists(seed, order, window):
     compare(links, flows, waits, given)
 
 
-def test_a_long_flow_and_flows_of_one_time():
-    """A paced flow has any number of cells in flight; a flow starts when another is summed; two that start take turns."""
-    links = CellLinks(np.array([1e9, 1e9, 1e9]), np.array([1e-6, 0, 0]), 0.0)
-    ends = 96e-9 + 1e-6, 2 * 64e-9  # of the sum of a flow; of two cells
-    for flows in (
-        flows_on([[0, 1]], 70 * CELL),
-        flows_on([[0], [0]], CELL, [ends[0] + 0.0, 0], [0, 32e-9]),
-        flows_on([[0], [0]], [2 * CELL, 3 * CELL]),
-        flows_on([[0], [0], [1], [1], [1]], [2 * CELL, CELL, 3 * CELL, CELL, CELL], [ends[1], ends[1], 0, ends[1], 0]),
-    ):
-        for order, waits in product(["interleaved", "sequential"], [released_together(len(flows.amount))]):
-            given = PacketOptions(cell_bytes=CELL, order=order)
-            compare(links, flows, waits, given)
-
-
-def test_what_is_used_at_once_starts_in_the_order_of_flows():
-    """The first of three flows waits for the last, and starts with the second; what is not summed takes no event more."""
-    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
-    flows = flows_on([[1], [1], [0]], [3 * CELL, 2 * CELL, CELL], [0, 64e-9, 0])
-    at, none = np.arange(4), np.zeros(3, int)
-    waits = Dependencies(at, at[:3], np.array([1, 0, 0]), at[[0, 3]], none, np.array([-1]), at // 3, none[:1], 3)
-    for order in ("interleaved", "sequential"):
-        given = PacketOptions(cell_bytes=CELL, order=order)
-        found = compare(links, flows, waits, given)
-        due = {"interleaved": [6, 5, 1], "sequential": [4, 6, 1]}[order]
-        assert found.finished == pytest.approx(64e-9 * np.array(due), rel=1e-9)
-
-
-def test_acknowledgements_and_space_that_nobody_took():
-    """Several are on their way; a cell that its sender sends took no space behind it."""
-    links, flows = CellLinks(np.full(1, 1e9), np.full(1, 200e-9), 0.0), flows_on([[0]], 9 * CELL)
-    three = PacketOptions(cell_bytes=CELL, transport="windowed", window=3)
-    many = PacketOptions(cell_bytes=CELL, **BUFFERS[2])
-    for wires, some, given in ((links, flows, three), (*traffic(27, circles=False), many)):
-        waits = released_together(len(some.amount))
-        compare(wires, some, waits, given)
-
-
-def test_a_sum_of_one_tick():
-    """What waits for it starts a tick later."""
-    links, flows = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0), flows_on([[0], [1]], CELL, 0, [1 / TICKS, 0])
-    at, none = np.arange(3), np.zeros(2, int)
-    waits = Dependencies(at, at[:2], at[:2], at[[0, 2]], none, np.array([-1]), np.array([0, 1, 1]), at[1:2], 2)
-    given = PacketOptions(cell_bytes=CELL)
-    found = compare(links, flows, waits, given)
-    assert (found.finished * TICKS).round().tolist() == [64e6, 128e6 + 1]
-
-
-def test_a_flow_that_starts_long_after_another():
-    """Behind whose last cell one of a third flow has waited."""
-    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0)
-    flows = flows_on([[0, 1], [1], [1]], [3 * CELL, CELL, CELL], [0, 70e-9, 1e-6])
-    given, waits = PacketOptions(cell_bytes=CELL), released_together(3)
-    found = compare(links, flows, waits, given)
-    assert found.finished == pytest.approx([320e-9, 192e-9, 1064e-9], rel=1e-9)
-
-
-def test_the_first_of_flows_in_turn_goes_on():
-    """As soon as its only cell has arrived, before the flow that has not sent any; so does the second."""
-    links, flows = CellLinks(np.full(1, 1e9), np.zeros(1), 0.0), flows_on([[0], [0], [0]], 2 * CELL)
-    given = PacketOptions(cell_bytes=CELL, order="sequential", transport="windowed", window=1)
-    found = compare(links, flows, released_together(3), given)
-    assert (found.finished * 1e9 / 64).round(9).tolist() == [3, 4, 6]
-
-
 def test_cells_that_wait_for_each_other():
     """In a circle, with space for one: nothing arrives any more."""
     links, flows = CellLinks(np.full(3, 1e9), np.full(3, 8e-9), 0.0), flows_on([[0, 1], [1, 2], [2, 0]], 5 * CELL)
     given, waits = PacketOptions(cell_bytes=CELL, buffer_bytes=CELL), released_together(3)
     assert compare(links, flows, waits, given) is None
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 6, 10])
-def test_queues_of_links_that_pass_on_and_begin(seed):
-    """Cells wait behind those of others on a link where flows start all the time."""
-    draw = np.random.default_rng(seed)
-    links = CellLinks(np.array([(2.5e8, 1e9)[seed % 2], (1e9, 5e8)[seed % 2]]), np.array([8e-9, 0.0]), 0.0)
-    amount = CELL * np.append(6, draw.integers(1, 4, 9))
-    busy = flows_on([[0, 1], *[[1]] * 9], amount, np.append(0, np.sort(draw.integers(0, 200, 9)) * 8e-9))
-    for order in ("interleaved", "sequential"):
-        compare(links, busy, released_together(10), PacketOptions(cell_bytes=CELL, order=order))

@@ -132,9 +132,6 @@ def test_busiest_link_of_the_closed_form():
     assert plan.simulate(compute="none", assumptions="published").totals()["transfer_s"] == pytest.approx(busiest_s)
 
 
-# --- the recorder by itself -------------------------------------------------------------------------------------------
-
-
 def rows_of(times):
     """The rows of a list of transfers."""
     return [tuple(row) for row in zip(*(getattr(times, name).tolist() for name in times.__slots__), strict=True)]
@@ -191,3 +188,6 @@ def test_rounds_are_told_transfer_by_transfer_up_to_the_limit(monkeypatch):
         (0, 4, 7.0, 0, 1, 10.0, 1.0, 3.0), (0, 4, 7.0, 1, 2, 20.0, 1.0, 5.0), (4, 1, 0.0, 2, 0, 30.0, 50.0, 51.0),
         (5, 2, 8.0, -1, -1, 30.0, 60.0, 63.0),
     ]  # fmt: skip
+
+
+# --- the recorder by itself -------------------------------------------------------------------------------------------
