@@ -37,21 +37,6 @@ def _everyone_to_everyone(nodes: int) -> Schedule:
 # --- the rule of the bits ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["halving_doubling", "recursive_doubling", "tree", "ring"])
-@pytest.mark.parametrize("shape", ["16x16", "4x2x8"])
-def test_powers_of_two_verify(algorithm: str, shape: str) -> None:
-    """Two and three dimensions, one round a step, no wavelengths but the default ones."""
-    plan = _plan(f"oddl:shape={shape}", algorithm)
-    verify(plan).raise_if_bad()
-    assert all(len(plan.rounds(i)) == 1 for i in range(plan.schedule.num_steps))
-
-
-@pytest.mark.parametrize("shape", ["32x32", "8x8x16"])
-def test_1024_nodes_verify(shape: str) -> None:
-    """The grids of 1024 nodes."""
-    verify(_plan(f"oddl:shape={shape}")).raise_if_bad()
-
-
 @pytest.mark.parametrize(
     ("wavelengths", "shape", "bonded"), [(8, "256", 1), (8, "16", 2), (96, "32", 19), (5, "32x32", 1), (5, "2", 5)]
 )
@@ -233,9 +218,6 @@ def test_edge_colouring_is_proper_and_least(seed: int) -> None:
     assert set(colour.tolist()) <= set(range(least))
 
 
-# --- times ------------------------------------------------------------------------------------------------------------
-
-
 def test_time_of_halving_doubling() -> None:
     """1024 nodes, 100 MB: 2(N-1)/N of the message at 100 Gb/s, twenty reconfigurations, equation 1 at 3.2 hops."""
     timeline = opticcl.compile("oddl", "all_reduce", "100 MB", algorithm="halving_doubling").simulate(
@@ -272,6 +254,9 @@ def test_few_partners_with_more_wavelengths_win() -> None:
     ]
     assert times[0] == pytest.approx(7.0e-3, rel=0.01)
     assert times[1] > 2 * times[0]
+
+
+# --- times ------------------------------------------------------------------------------------------------------------
 
 
 # --- circuits that stand ----------------------------------------------------------------------------------------------

@@ -12,27 +12,15 @@ from tests.engines import closed_form
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.fabrics import fabric, job
+from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op
 from opticcl.schedule import generate
 from opticcl.verify import verify
 from opticcl.verify.light import check_light
 
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
-CONFIGURATIONS = [  # of the notes, but for the largest
-    (3, 3, 6),
-    (4, 4, 8),
-    (5, 3, 10),
-    (5, 5, 10),
-    (7, 7, 21),
-    (8, 4, 16),
-    (8, 8, 16),
-    (8, 8, 32),
-    (11, 11, 33),
-    (16, 4, 32),
-    (16, 8, 32),
-]
-OTHERS = [(2, 1, 2), (2, 2, 2), (3, 2, 3), (4, 2, 8), (6, 4, 12), (9, 5, 18), (10, 3, 20), (13, 2, 13), (8, 3, 8)]
+CONFIGURATIONS = [(3, 3, 6), (5, 3, 10), (8, 8, 16), (16, 4, 32)]  # of the notes
+OTHERS = [(2, 1, 2), (4, 2, 8), (6, 4, 12), (13, 2, 13), (8, 3, 8)]
 
 
 def plan(
@@ -150,17 +138,6 @@ def test_broadcast_with_few_relays(shape: tuple[int, int, int], subnet: str) -> 
     """Relays that light more wavelengths than they have transceivers take several rounds."""
     for root in (0, int(np.prod(shape)) - 1):
         assert verify(plan(shape, "broadcast", "ramp:stages=3", subnet, root=root)).ok
-
-
-@pytest.mark.parametrize("algorithm", ["ring", "tree"])
-@pytest.mark.parametrize("subnet", SUBNETS)
-@pytest.mark.parametrize("b", [1, 2])
-def test_other_algorithms(algorithm: str, subnet: str, b: int) -> None:
-    """First fit carries any schedule, on whole machines and parts."""
-    made = plan((3, 3, 6), "all_reduce", algorithm, subnet, b)
-    assert verify(made).ok
-    part = job(made.fabric, [50, 3, 17, 8, 30, 31, 32])
-    assert verify(lower(part, generate(algorithm, "all_reduce", part))).ok
 
 
 def test_another_piece_on_split_light() -> None:

@@ -101,6 +101,13 @@ DEEP = {
     "mpiexec -n 2 opticcl run -f lightpath:shape=1x2 -s 100kB --pace 50000 -o gantt.svg": (
         "3 s; tests/execute/test_paced.py has the same"
     ),
+    "opticcl train --model vgg19 --nodes 64": "all fabrics, 2 s; tests/cli/test_train.py ranks the same model on fewer nodes",
+    "opticcl simulate --fabric leaf_spine:nodes=64 --collective all_to_all --size 64MB --engine packet": (
+        "1 s; golden records have the engine"
+    ),
+    "opticcl plan -f ramp:groups=4,racks=2,wavelengths=8 -c broadcast -s 1MB --assumptions published --streamed": (
+        "1 s; tests/plans/test_streams.py plans smaller machines"
+    ),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }

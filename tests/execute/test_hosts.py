@@ -107,6 +107,7 @@ def test_two_hosts_of_mpi(tmp_path):
 
 
 @needs_torch
+@pytest.mark.deep
 def test_another_address_of_this_host():
     """Without namespaces: the store at 127.0.0.2, messages over the interface that the variable names."""
     done = processes_of_a_group(2, HERE / "torch_hosts.py", address="127.0.0.2", GLOO_SOCKET_IFNAME="lo")

@@ -15,8 +15,8 @@ ALL = [(collective, size) for collective in COLLECTIVES for size in SIZES]
 FEW = (("all_reduce", "1KB"), ("all_to_all", "100MB"))
 """What is asked where time is short, of one fabric after the other."""
 
-LARGE = ("ramp", "torus", "leaf_spine")
-"""Fabrics of which 1,024 nodes are asked where time is short: one of circuits, one of lines, one of packets."""
+LARGE = ("ramp", "torus")
+"""Fabrics of which 1,024 nodes are asked where time is short: one of circuits, one of packets."""
 
 MORE_NODES = (16, 1024, 8192, 16384)
 DECLINED = ("declined", None)

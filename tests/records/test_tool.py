@@ -290,7 +290,8 @@ def test_commands_run_in_a_folder_of_their_own(tmp_path, monkeypatch):
 
 def test_no_time_of_a_clock_is_recorded():
     """Planning takes none while a command runs, and its time again afterwards."""
-    command = Command("x", ("faults", "-f", "oddl:shape=2x4", "--fail", "transmitter:3", "-s", "1MB", "--json"))
+    machine = ("-f", "terarack:nodes=4,wavelengths=2", "-a", "ring", "-s", "1MB")
+    command = Command("x", ("faults", *machine, "--fail", "comb_laser:0", "--json"))
     (row,) = answer_of(command)["answer"]["rows"]
     assert row["plan_s"] == 0.0
     assert row["recovery_s"] > row["detect_s"]
