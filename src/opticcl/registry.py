@@ -32,9 +32,11 @@ __all__ = [
     "as_text",
     "canonical",
     "convert_arguments",
+    "convert_given",
     "convert_value",
     "nearest",
     "one_or_more",
+    "parameter_types",
     "parse_call",
     "unit_of",
     "user_parameters",
@@ -161,7 +163,7 @@ def write_call(name: str, arguments: Mapping[str, Any]) -> str:
 
 def unit_of(function: Callable[..., Any], name: str) -> str:
     """The unit in the annotation of a parameter, or ""."""
-    hint = _hints(function).get(name)
+    hint = parameter_types(function).get(name)
     choices = (hint, *typing.get_args(hint))
     return next((str(typing.get_args(h)[1]) for h in choices if typing.get_origin(h) is typing.Annotated), "")
 
@@ -200,19 +202,33 @@ def convert_arguments(
     Returns: values by name.
     Raises: ParameterError: unknown name, a value of the wrong kind, or a missing argument.
     """
-    parameters = user_parameters(function, positional)
-    known = [p.name for p in parameters]
-    arguments = {p.name: p.default for p in parameters if p.default is not inspect.Parameter.empty}
-    for key, value in given.items():
-        name = canonical(key)
-        if name not in known:
-            hint = nearest(name, known) if known else "it takes none"
-            raise ParameterError(f"{what}: unknown parameter {key!r}; {hint}")
-        arguments[name] = convert_value(value, _hints(function).get(name, str), f"{what}: {name}")
-    missing = [name for name in known if name not in arguments]
+    arguments = {p.name: p.default for p in user_parameters(function, positional) if p.default is not p.empty}
+    arguments |= convert_given(function, given, what, positional)
+    missing = [p.name for p in user_parameters(function, positional) if p.name not in arguments]
     if missing:
         raise ParameterError(f"{what}: {missing[0]} is missing; write {what}:{missing[0]}=...")
     return arguments
+
+
+def convert_given(
+    function: Callable[..., Any], given: Mapping[str, Any], what: str, positional: int = 0
+) -> dict[str, Any]:
+    """The given arguments of `function`, converted by its annotations.
+
+    Args: function, given, what, positional: as of `convert_arguments`.
+    Raises: ParameterError: unknown name, or a value of the wrong kind.
+    """
+    if not given:
+        return {}
+    types = parameter_types(function, positional)
+    converted: dict[str, Any] = {}
+    for key, value in given.items():
+        name = canonical(key)
+        if name not in types:
+            hint = nearest(name, types) if types else "it takes none"
+            raise ParameterError(f"{what}: unknown parameter {key!r}; {hint}")
+        converted[name] = convert_value(value, types[name], f"{what}: {name}")
+    return converted
 
 
 @cache
@@ -227,8 +243,13 @@ def user_parameters(function: Callable[..., Any], positional: int = 0) -> tuple[
 
 
 @cache
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    return typing.get_type_hints(function, include_extras=True)
+def parameter_types(function: Callable[..., Any], positional: int = 0) -> dict[str, Any]:
+    """Annotations of the parameters that users give, with their units; callers must not change them.
+
+    Args: function, positional: as of `user_parameters`.
+    """
+    hints = typing.get_type_hints(function, include_extras=True)
+    return {p.name: hints.get(p.name, str) for p in user_parameters(function, positional)}
 
 
 def convert_value(value: Any, hint: Any, what: str) -> Any:
@@ -256,9 +277,11 @@ def convert_value(value: Any, hint: Any, what: str) -> Any:
             raise ParameterError(f"{what}: {value!r} is not one of " + ", ".join(map(str, arguments)))
         return choice
     if type(None) in arguments:  # "X | None"
-        if value is None or (isinstance(value, str) and canonical(value) in ("none", "auto")):
+        inner = next(a for a in arguments if a is not type(None))
+        left_out = ("none", "auto") if "none" not in typing.get_args(inner) else ("auto",)
+        if value is None or (isinstance(value, str) and canonical(value) in left_out):
             return None
-        return convert_value(value, next(a for a in arguments if a is not type(None)), what)
+        return convert_value(value, inner, what)
     if origin in (typing.Union, types.UnionType):  # "Literal[...] | Kind"
         if any(isinstance(kind, type) and isinstance(value, kind) for kind in arguments):
             return value

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from opticcl.assumptions import KEYS, assumptions
 from opticcl.collective import collective_name
 from opticcl.errors import OpticclError, ParameterError
 from opticcl.estimate.cost import price_lists
 from opticcl.fabrics import FABRICS
-from opticcl.registry import canonical, convert_arguments, convert_value, nearest, parse_call
-from opticcl.schedule import ALGORITHMS
+from opticcl.registry import canonical, convert_given, convert_value, nearest, parameter_types, parse_call
+from opticcl.schedule import AlgorithmCall
 from opticcl.units import message_size, quantity
 
-__all__ = ["AXES", "BEST", "DEFAULTS", "REQUIRED", "axis_value", "fabric_parameters"]
+__all__ = ["AXES", "BEST", "DEFAULTS", "REQUIRED", "axis_value"]
 
 MOST_NODES = 1 << 20
 """Of a fabric [count]."""
@@ -86,28 +85,13 @@ def _positive(what: str, value: Any, number: Any) -> Any:
 
 def _fabric_text(text: str) -> str:
     name, written = parse_call(text)
-    hints = fabric_parameters(name)
-    for key, value in written.items():
-        if key not in hints:
-            raise ParameterError(f"{name}: unknown parameter {key!r}; {nearest(key, hints)}")
-        convert_value(value, hints[key], f"{name}: {key}")
+    convert_given(FABRICS.get(name), written, name)
     return text.strip()
 
 
-def fabric_parameters(name: str) -> dict[str, Any]:
-    """Parameters of a fabric with the types of their annotations.
-
-    Raises: UnknownNameError: no such fabric.
-    """
-    system = FABRICS.get(name)
-    hints = get_type_hints(system, include_extras=True)
-    return {one.name: hints[one.name] for one in fields(system)}  # type: ignore[arg-type]
-
-
 def _algorithm_text(text: str) -> str:
-    key, written = parse_call(text)
-    if key != "auto":
-        convert_arguments(ALGORITHMS.get(key).generate, written, key, positional=2)
+    if parse_call(text)[0] != "auto":
+        AlgorithmCall.of(text)
     return text.strip()
 
 
@@ -178,11 +162,11 @@ def _parameter(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ..
     found = []
     for text in axes.get("fabric", ()):
         name, written = parse_call(text)
-        hints = fabric_parameters(name)
-        if key in hints:
+        types = parameter_types(FABRICS.get(name))
+        if key in types:
             if key in written:
                 raise ParameterError(f"{what}: {text} has {key} itself; leave it out there")
-            found.append(convert_value(_scalar(value, what), hints[key], what))
+            found.append(convert_value(_scalar(value, what), types[key], what))
     if not found:
         raise ParameterError(f"{what}: no fabric of the study has a parameter {key!r}; opticcl list NAME shows them")
     return found[0]

@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from opticcl.errors import ParameterError
-from opticcl.registry import nearest, parse_call
+from opticcl.fabrics import FABRICS
+from opticcl.registry import nearest, parameter_types, parse_call
 from opticcl.studies import Chart, Study
-from opticcl.studies.space.axis_values import fabric_parameters
 from opticcl.studies.space.design import MEASURES, DesignSpace, column_of
 from opticcl.units import Rate, Seconds, unit_suffix
 
@@ -104,7 +104,7 @@ def _key(space: DesignSpace, axis: str) -> str:
     if kind != "parameter":
         return column_of(axis)
     for text in space.axes["fabric"]:
-        hint = fabric_parameters(parse_call(text.split()[0])[0]).get(name)
+        hint = parameter_types(FABRICS.get(parse_call(text.split()[0])[0])).get(name)
         if hint is not None:
             return name + {Rate: "_bits_per_s", Seconds: "_s"}.get(hint, "")
     return name

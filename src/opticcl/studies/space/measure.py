@@ -11,7 +11,7 @@ from typing import Any
 from opticcl.assumptions import Assumptions, assumptions
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, UnsupportedError
-from opticcl.fabrics import as_fabric
+from opticcl.fabrics import FABRICS, as_fabric
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import TaskGraph, median_step
@@ -20,9 +20,9 @@ from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light, LightRule, light_of_machine
 from opticcl.plans.plan import Plan, compile
 from opticcl.plans.search import Search, Searches
-from opticcl.registry import parse_call, write_call
+from opticcl.registry import parameter_types, parse_call, write_call
 from opticcl.studies.lumorph import counted_by_circuits, edge_loads, rounds_needed
-from opticcl.studies.space.axis_values import BEST, fabric_parameters
+from opticcl.studies.space.axis_values import BEST
 from opticcl.studies.space.design import (
     MEASURES,
     DesignPoint,
@@ -279,6 +279,6 @@ def _fabric(point: Mapping[str, Any]) -> Fabric:
     """The machine of a point."""
     name, written = parse_call(point["fabric"])
     own = {axis.partition(".")[2]: value for axis, value in point.items() if axis.startswith("parameter.")}
-    known = {one: value for one, value in own.items() if one in fabric_parameters(name)}
+    known = {one: value for one, value in own.items() if one in parameter_types(FABRICS.get(name))}
     rate = None if point["node_rate"] == "built" else point["node_rate"]
     return as_fabric(write_call(name, {**written, **known}), point["nodes"], rate)
