@@ -105,6 +105,17 @@ def test_batch_options_mean_what_the_python_names_mean(answer, options, samples)
     assert partition("lenet", 4, **given).samples == samples
 
 
+def test_every_parameter_of_the_partition_is_an_option(answer):
+    """The optimiser's state takes memory, none is a choice too; a model that does not fit is computed where that is wanted."""
+    words = ("train", "--model", "vgg19", "--nodes", "4", "--fabric", "ideal")
+    memory = {one: answer(*words, "--optimiser", one)[0]["job"]["memory_bytes"] for one in ("none", "momentum", "adam")}
+    weights = memory["momentum"] - memory["none"]
+    assert memory["adam"] - memory["momentum"] == weights > 0
+    assert answer(*words)[0]["job"]["memory_bytes"] == memory["momentum"]
+    small = ("--device", "a100:memory=1GB")
+    assert answer(*words, *small, "--no-fit")[1] == 0
+
+
 def test_nothing_is_half_written(opticcl, tmp_path):
     """A folder that is not there."""
     done = opticcl(

@@ -36,7 +36,7 @@ PANELS = {
 }
 """Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""
 
-ALIASES = {"--html": "--out"}
+ALIASES = {"--html": "--out", "--global-batch": "--batch"}
 """Another spelling of an option -> the option, in the verbs that have it."""
 
 BARE = {"--emulate": ("always", "auto", "never")}
@@ -89,7 +89,7 @@ class Verb(click.Command):
         Returns: words that no parameter takes.
         Raises: ParameterError: an option that has another name now.
         """
-        known = {name for parameter in self.params for name in parameter.opts}
+        known = {name for parameter in self.get_params(ctx) for name in parameter.opts}
         for name in (word.partition("=")[0] for word in args):
             now = next((option for option in FORMER.get(name, ()) if option in known), None)
             if now and name not in known:

@@ -1,22 +1,23 @@
-"""Options of a verb that are generated from dataclasses: names and types of their fields, defaults, and their docstrings.
+"""Options of a verb that are generated from the parameters of functions and dataclasses: names, types, defaults, docstrings.
 
-The dataclasses are imported when options of their verb are needed, so that `opticcl --help` stays fast and engines of plugins
+These are imported when options of their verb are needed, so that `opticcl --help` stays fast and engines of plugins
 have options too.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import click
 
 from opticcl.cli._parameters import Option
-from opticcl.registry import argument_texts, convert_value
+from opticcl.registry import argument_texts, convert_value, parameter_types, user_parameters
 from opticcl.units import format_quantity
 
 __all__ = ["OptionSource", "flag_of", "generated_options"]
@@ -27,21 +28,28 @@ _METAVARS = {"bytes": "<size>", "bit/s": "<rate>", "byte/s": "<rate>", "s": "<ti
 
 @dataclass(frozen=True, slots=True)
 class OptionSource:
-    """A dataclass whose fields become options.
+    """A function or a dataclass whose parameters become options.
 
     Args:
-        options: with an annotated type, a default and a line in the docstring's Args for each field.
+        options: with an annotated type, a default and a line in the docstring's Args for each parameter.
         owner: name that help texts begin with, such as that of an engine; "" for none.
-        flags: option of a field where it is not `flag_of`.
+        flags: option of a parameter where it is not `flag_of`.
+        positional: leading parameters that are no options [count].
     """
 
-    options: type
+    options: Callable[..., Any]
     owner: str = ""
     flags: Mapping[str, str] = field(default_factory=dict)
+    positional: int = 0
+
+    @property
+    def parameters(self) -> tuple[inspect.Parameter, ...]:
+        """Those that become options."""
+        return user_parameters(self.options, self.positional)
 
 
 def flag_of(name: str) -> str:
-    """Option for a field: its name without the unit.
+    """Option for a parameter: its name without the unit.
 
     >>> flag_of("cell_bytes"), flag_of("max_events")
     ('--cell', '--max-events')
@@ -51,7 +59,7 @@ def flag_of(name: str) -> str:
 
 
 class _Option(typing.NamedTuple):
-    """One generated option: fields of one name in one or more sources."""
+    """One generated option: parameters of one name in one or more sources."""
 
     flag: str
     hint: Any
@@ -61,20 +69,20 @@ class _Option(typing.NamedTuple):
 
 
 def generated_options(sources: Sequence[OptionSource]) -> list[click.Parameter]:
-    """Optional options for the fields of classes; their values are converted to the types of the fields.
+    """Optional options for parameters; their values are converted to the types of the parameters.
 
-    Args: sources: the classes. Fields of one name are one option.
+    Args: sources: the functions and classes. Parameters of one name are one option.
     """
     found: dict[str, _Option] = {}
     for source in sources:
-        hints = typing.get_type_hints(source.options, include_extras=True)
+        types_of = parameter_types(source.options, source.positional)
         texts = argument_texts(source.options)
-        for one in fields(source.options):
+        for one in source.parameters:
             flag = source.flags.get(one.name) or flag_of(one.name)
             text = re.sub(r" \[[^]]*\]\.?$|\.$", "", texts[one.name])  # without its unit
-            known = found.setdefault(one.name, _Option(flag, hints[one.name], [], [], text))
+            known = found.setdefault(one.name, _Option(flag, types_of[one.name], [], [], text))
             known.owners.append(source.owner)
-            known.defaults.append(None if one.default is MISSING else one.default)
+            known.defaults.append(None if one.default is one.empty else one.default)
     return [_parameter(name, option) for name, option in found.items()]
 
 
@@ -125,4 +133,4 @@ def _metavar(hint: Any) -> str:
         return f"[{'|'.join(map(str, typing.get_args(hint)))}]"
     if typing.get_origin(hint) is Annotated:
         return _METAVARS[hint.__metadata__[0]]
-    return {int: "<int>", float: "<float>"}.get(hint, "<str>")
+    return {int: "<int>", float: "<float>"}.get(hint, "<text>")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 from opticcl.cli._output import FileKind, Outputs, ProgressLine
 from opticcl.cli._parameters import Described, make_parameter
 from opticcl.errors import FabricError, ParameterError
+from opticcl.registry import user_parameters
 
 if TYPE_CHECKING:
     import click
@@ -120,7 +121,7 @@ class VerbRequest:
     Args:
         verb: its name, for messages.
         given: names of the fields that are on the command line.
-        generated: values of the options of `sources` that are on the command line, by the names of their fields.
+        generated: values of the options of `sources` that are on the command line, by the names of their parameters.
         progress: called with (what, done, total).
         out, seed, jobs, json: of the options of those names.
     """
@@ -144,8 +145,15 @@ class VerbRequest:
 
     @classmethod
     def sources(cls) -> Sequence[OptionSource]:
-        """Classes whose fields are options of the verb too."""
+        """Functions and classes whose parameters are options of the verb too."""
         return ()
+
+    def generated_of(self, options: Callable[..., Any]) -> dict[str, Any]:
+        """Values on the command line of the options of one of the sources.
+
+        Args: options: the function or class.
+        """
+        return {p.name: self.generated[p.name] for p in user_parameters(options) if p.name in self.generated}
 
     def kinds(self) -> tuple[FileKind, ...]:
         """Kinds of the files of `--out` that this call can write."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from opticcl.cli._generated import OptionSource
+from opticcl.cli._generated import OptionSource, flag_of
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE
 from opticcl.cli._request import PlanRequest, check_nodes, make_fabrics, option, out_option
 from opticcl.errors import ParameterError
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from opticcl.report.training_faults import TrainingFaults
     from opticcl.training.iteration import Runtime
     from opticcl.training.train import TrainingResult
-
-
-OF_MODELS = (
-    "batch", "local_batch", "data", "tensor", "pipeline", "expert", "context", "sequence_parallel", "zero", "schedule",
-    "virtual_stages", "activations", "micro_batches", "device", "precision", "efficiency", "times",
-)  # fmt: skip
-"""Fields of a request that are parameters of `opticcl.training.partition`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,51 +44,6 @@ class TrainRequest(PlanRequest):
         metavar="<algorithm>",
         default="auto",
         help="Used for each collective that it supports; auto: the fastest for each message.",
-    )
-    batch: int | None = option(
-        "--batch", "--global-batch", default=None, help="Samples of an iteration on all devices."
-    )
-    local_batch: int | None = option(
-        "--local-batch", default=None, help="Samples of each copy of the model, instead of --batch; default: 16."
-    )
-    data: int | None = option("--data", default=None, help="Copies of the model; default: as the other degrees permit.")
-    tensor: int | None = option("--tensor", default=None, help="Devices that share each layer, as in Megatron.")
-    pipeline: int | None = option("--pipeline", default=None, help="Stages of consecutive layers.")
-    expert: int | None = option("--expert", default=None, help="Devices that share experts or embedding tables.")
-    context: int | None = option("--context", default=None, help="Devices that share a sample's tokens.")
-    sequence_parallel: bool | None = option(
-        "--sequence-parallel", default=None, help="Tensor-parallel devices divide the tokens between layers."
-    )
-    zero: int | None = option(
-        "--zero", default=None, help="ZeRO: 1 divides the optimiser's state, 2 gradients too, 3 parameters too (FSDP)."
-    )
-    schedule: str | None = option("--schedule", default=None, help="Of the pipeline: 1f1b, interleaved or zero_bubble.")
-    virtual_stages: int | None = option(
-        "--virtual-stages", default=None, help="Of the interleaved schedule, on each device; 2 if left out."
-    )
-    activations: str | None = option(
-        "--activations", default=None, help="kept, recomputed or offloaded; kept if left out."
-    )
-    micro_batches: int | None = option(
-        "--micro-batches", default=None, help="Parts of the samples of each copy that pass the pipeline."
-    )
-    device: str | None = option(
-        "--device",
-        metavar="<device>",
-        default=None,
-        help="Device, such as a100, h100 or a100:memory=80GB; times computation that a trace records without duration.",
-    )
-    precision: str | None = option(
-        "--precision",
-        metavar="<precision>",
-        default=None,
-        help="Data type of the computation: fp32, tf32, fp16 or bf16.",
-    )
-    efficiency: float | None = option(
-        "--efficiency", default=None, help="Share of the device's peak rate that layers reach, such as 0.4."
-    )
-    times: str | None = option(
-        "--times", metavar="<file>", default=None, help="File of measured times of the layers, instead of --device."
     )
     compute_scale: float = option(
         "--compute-scale", default=1.0, help="Speed of the devices relative to the job's: 2 is a GPU twice as fast."
@@ -139,21 +87,21 @@ class TrainRequest(PlanRequest):
 
     @classmethod
     def sources(cls) -> list[OptionSource]:
-        """Options of the communication runtime."""
+        """Options of the partition of a model and of the communication runtime."""
+        from opticcl.training.partition import partition
         from opticcl.training.runtime import Runtime
 
-        return [OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"})]
-
-    def of_model(self) -> dict[str, Any]:
-        """Parameters of the partition of a model, those that are given."""
-        return {name: value for name in OF_MODELS if (value := getattr(self, name)) is not None}
+        return [
+            OptionSource(partition, positional=2),
+            OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"}),
+        ]
 
     def runtime(self) -> Runtime:
         """The runtime; messages of a trace are not fused unless a threshold is given."""
         from opticcl.training.iteration import Runtime
 
         unfused = {"fusion": "none"} if self.model is None and "threshold_bytes" not in self.generated else {}
-        return Runtime(**{**self.generated, **unfused})
+        return Runtime(**{**self.generated_of(Runtime), **unfused})
 
     def stragglers(self) -> dict[int, float]:
         """Device -> factor on its computation time.
@@ -280,7 +228,7 @@ def _job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
     if nodes is None:
         raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
-    return [partition(request.model, nodes, **request.of_model())]
+    return [partition(request.model, nodes, **request.generated_of(partition))]
 
 
 def _recorded_job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
@@ -291,18 +239,15 @@ def _recorded_job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         nodes: ranks [count]; None: those of the trace.
     Raises: ParameterError: options of models, or of a device that is missing; WorkloadError: the trace cannot be read.
     """
-    of_device = ("device", "precision", "efficiency")
-    of_models = [name for name in request.of_model() if name not in of_device]
-    if of_models:
-        raise ParameterError(f"{request.flag(of_models[0])}: an option of models; a trace is used as recorded")
-    if request.device is None and (request.precision, request.efficiency) != (None, None):
-        raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
     from opticcl.traces import load_steps
-    from opticcl.training.device import Precision
+    from opticcl.training.partition import partition
     from opticcl.training.rooflines import time_by_roofline
 
+    given = request.generated_of(partition)
+    on, precision, efficiency = (given.pop(name, None) for name in ("device", "precision", "efficiency"))
+    if given:
+        raise ParameterError(f"{flag_of(next(iter(given)))}: an option of models; a trace is used as recorded")
+    if on is None and (precision, efficiency) != (None, None):
+        raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
     found = load_steps(request.workload, num_ranks=nodes or 0, clock_hz=request.clock_hz())
-    if request.device is None:
-        return found
-    kind = None if request.precision is None else convert_value(request.precision, Precision, "--precision")
-    return time_by_roofline(found, request.device, kind, request.efficiency)
+    return found if on is None else time_by_roofline(found, on, precision, efficiency)

@@ -72,24 +72,24 @@ def partition(
     Args:
         model: a model, its "name:key=value,...", or a path of a model (.toml, or the config.json of Hugging Face).
         num_nodes: devices, data x tensor x pipeline x context x expert [count].
-        batch: samples of an iteration on all devices (global batch); None: from `local_batch` [count].
-        local_batch: samples of each copy of the model, that is of tensor x pipeline devices; None: 16 [count].
-        data: copies of the model (data-parallel degree); None: as many as the devices allow.
+        batch: samples of an iteration on all devices (global batch); if left out, from the local batch [count].
+        local_batch: samples of each copy of the model, that is of tensor x pipeline devices; if left out, 16 [count].
+        data: copies of the model (data-parallel degree); if left out, as many as the devices allow.
         tensor: devices that share each layer, as in Megatron.
         pipeline: stages of consecutive layers.
-        expert: devices that share experts or tables and hold copies of all other layers; None: the largest even division.
-        micro_batches: parts of the samples of a copy; None: 1, or 4 per pipeline stage if that divides the samples.
-        device: such as h100, or "a100:memory=80GB".
-        precision: of parameters, gradients and messages; None: fp32, or fp16 for models that train in half precision.
-        efficiency: share of the peak rate that layers reach; None: the default of training.toml.
-        optimiser: none, sgd, momentum or adam; None: momentum in single precision and adam in half.
-        activations: kept, recomputed in the backward pass, or offloaded and recomputed.
+        expert: devices that share experts or tables and hold copies of other layers; if left out, the largest even division.
+        micro_batches: parts of the samples of a copy; if left out, 1, or 4 per pipeline stage if that divides the samples.
+        device: an accelerator such as h100, or a100:memory=80GB; it also times what a trace records without duration.
+        precision: data type of parameters and gradients; if left out, fp32, or fp16 for models that train in half precision.
+        efficiency: share of the peak rate that layers reach, such as 0.4; if left out, that of training.toml.
+        optimiser: whose state the devices hold; if left out, momentum in single precision and adam in half.
+        activations: whether they are kept, recomputed in the backward pass, or offloaded and recomputed.
         times: file of measured layer times, used instead of the roofline.
         context: devices that share the tokens of a sample and gather keys and values from each other.
         sequence_parallel: whether tensor-parallel devices divide the tokens between their layers.
         zero: what data-parallel devices divide: 1 the optimiser's state, 2 gradients too, 3 parameters too (FSDP); 0 nothing.
         schedule: of the pipeline: 1f1b; interleaved, with several virtual stages on a device; zero_bubble (ZB-H1).
-        virtual_stages: of the interleaved schedule; None: 2 [count].
+        virtual_stages: of the interleaved schedule; if left out, 2 [count].
         fit: whether to refuse a model that does not fit the memory of the device.
     Raises: WorkloadError: a degree or batch that does not divide, or a model that does not fit; the message suggests one that
         does. ParameterError, UnknownNameError.
