@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "numbered", "same_columns"]
+__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "row_numbers", "same_columns"]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -28,7 +28,7 @@ def first_rows(columns: Mapping[str, npt.NDArray[Any]], most: int = 10) -> str:
     return table if total <= most else f"{table}\n... and {total - most:,} more"
 
 
-def numbered(columns: Sequence[IntArray]) -> IntArray:
+def row_numbers(columns: Sequence[IntArray]) -> IntArray:
     """Numbers from 0, equal for rows that are equal in all columns, int64 (n,)."""
     order = np.lexsort(columns)
     new = np.zeros(len(order), np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir._common import IntArray, numbered
+from opticcl.ir._common import IntArray, row_numbers
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
@@ -172,14 +172,14 @@ def stand_among(wanted: DeviceTable, known: DeviceTable, pooled: npt.NDArray[np.
     """
     n = len(wanted)
     pairs = ((wanted.setting, known.setting), (wanted.device, known.device), (wanted.kind, known.kind))
-    number = numbered([np.concatenate(pair) for pair in pairs])
+    number = row_numbers([np.concatenate(pair) for pair in pairs])
     count = np.bincount(number[n:], minlength=len(number))[number[:n]]
     return np.where(pooled[wanted.kind], places_among([number[:n]]) < count, count > 0)
 
 
 def places_among(columns: Sequence[IntArray]) -> IntArray:
     """Position of each row among those that are equal to it in all columns, int64 (n,)."""
-    number = numbered(columns)
+    number = row_numbers(columns)
     order = np.argsort(number, kind="stable")
     first = np.searchsorted(number[order], np.arange(len(number)))
     place = np.empty(len(number), np.int64)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.ir._common import IntArray, numbered
+from opticcl.ir._common import IntArray, row_numbers
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
@@ -56,7 +56,7 @@ class Signals:
         found = self.signal[first]
         for nth in range(1, int(many.max())):
             at = np.minimum(first + nth, len(self) - 1)
-            found = numbered([found, np.where(many > nth, self.signal[at], -1)])
+            found = row_numbers([found, np.where(many > nth, self.signal[at], -1)])
         return found
 
 
@@ -86,7 +86,7 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
         known = np.where(idle, 0, carried)
         chunks = (transfers.chunk_lo, transfers.chunk_n, every * step, apart)
         columns += [np.where(idle, 0, column[known]) for column in chunks]
-    return Signals(circuit, wavelength, numbered(columns), *parts)
+    return Signals(circuit, wavelength, row_numbers(columns), *parts)
 
 
 def _parts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from opticcl.errors import ParameterError
 from opticcl.ir import IntArray, Op
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import ChunkEvents
-from opticcl.ir.tables import Tables
+from opticcl.ir.tables import Tables, TableViolation
+from opticcl.verify._table_rows import broken
 from opticcl.verify.explain import contributions_of
 from opticcl.verify.player import columns_of, play_events, rows_by_chunk
 from opticcl.verify.sweep import largest_so_far, numbered, runs_of, slack
@@ -21,7 +21,6 @@ from opticcl.verify.time import TimeRules
 __all__ = ["Arrived", "arrived_transfers", "check_result", "due_ready_s"]
 
 FloatArray = npt.NDArray[np.float64]
-Report = Callable[..., None]
 
 MOST_CHUNKS = limit("table_data.MOST_CHUNKS")
 MOST_CHUNK_ROWS = limit("table_data.MOST_CHUNK_ROWS")
@@ -93,14 +92,14 @@ def _covered(place: IntArray, lo: IntArray, n: IntArray, places: int) -> IntArra
     return np.bincount(place[order], new, minlength=places).astype(np.int64)
 
 
-def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report: Report) -> Arrived:
+def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray) -> tuple[Arrived, list[TableViolation]]:
     """Put shares together. A rank reads all that it sends in a step as the first of it leaves: it is the data before the step.
 
     Args:
         tables: whose light arrives.
         ranks: of each row of data, int64 (rows,).
         sender: row that sends what each row receives, int64 (rows,).
-        report: takes violations.
+    Returns: transfers; transfers that lack shares.
     """
     d = tables.data
     rows = np.flatnonzero(~d.sends)
@@ -115,34 +114,29 @@ def arrived_transfers(tables: Tables, ranks: IntArray, sender: IntArray, report:
     first = np.flatnonzero(new)
     count = np.diff(np.append(first, len(rows)))
     short = np.flatnonzero(count != d.shares[rows[first]])
-    if len(short):
-        row = int(rows[first[short[0]]])
-        report(
-            "share_missing", d.from_s[row], f"rank {ranks[row]}", f"{d.shares[row]} shares of chunk {d.chunk_lo[row]}",
-            f"{count[short[0]]}", len(short),
-        )  # fmt: skip
-    whole = first[count == d.shares[rows[first]]]
-    src, dst, chunk_lo, chunk_n, op, step = (key[i][whole] for i in (0, 1, 2, 3, 5, 7))
-    if not len(first):
-        none = np.zeros(0)
-        return Arrived(src, dst, chunk_lo, chunk_n, op, none, none, none)
-    kept = count == d.shares[rows[first]]
-    from_s = np.minimum.reduceat(d.from_s[rows], first)[kept]
-    until_s, ready_s = (np.maximum.reduceat(column[rows], first)[kept] for column in (d.until_s, d.ready_s))
-    _, place = np.unique(np.stack([src, step]), axis=1, return_inverse=True)
+    missing = broken("share_missing", short, lambda i: (
+        d.from_s[rows[first[i]]], f"rank {ranks[rows[first[i]]]}",
+        f"{d.shares[rows[first[i]]]} shares of chunk {d.chunk_lo[rows[first[i]]]}", f"{count[i]}",
+    ))  # fmt: skip
+    whole = np.flatnonzero(count == d.shares[rows[first]])
+    src, dst, chunk_lo, chunk_n, op, step = (key[i][first[whole]] for i in (0, 1, 2, 3, 5, 7))
+    from_s, until_s, ready_s = (
+        bound.reduceat(column[rows], first)[whole] if len(first) else np.zeros(0)
+        for bound, column in ((np.minimum, d.from_s), (np.maximum, d.until_s), (np.maximum, d.ready_s))
+    )
+    place = np.unique(np.stack([src, step]), axis=1, return_inverse=True)[1].reshape(-1)
     read_s = np.full(len(src), np.inf)
-    np.minimum.at(read_s, place.reshape(-1), from_s)
-    from_s = np.where(step < 0, from_s, read_s[place.reshape(-1)])
-    return Arrived(src, dst, chunk_lo, chunk_n, op, from_s, until_s, ready_s)
+    np.minimum.at(read_s, place, from_s)
+    from_s = np.where(step < 0, from_s, read_s[place])
+    return Arrived(src, dst, chunk_lo, chunk_n, op, from_s, until_s, ready_s), missing
 
 
-def _overwritten(t: Arrived, order: _Order, report: Report) -> None:
-    """Report chunks that are stored or added while an earlier transfer of them still leaves.
+def _overwritten(t: Arrived, order: _Order) -> list[TableViolation]:
+    """Chunks that are stored or added while an earlier transfer of them still leaves.
 
     Args:
         t: transfers.
         order: in which they read and write.
-        report: takes violations.
     """
     owner, nth = numbered(t.chunk_n)
     chunk, n = t.chunk_lo[owner] + nth, len(owner)
@@ -154,13 +148,10 @@ def _overwritten(t: Arrived, order: _Order, report: Report) -> None:
     until_s[rows] = largest_so_far(new, busy_s[rows])
     time_s = order.write_s[owner]
     late = np.flatnonzero((t.op[owner] != Op.MOVE) & (until_s[n:] - time_s > slack(time_s)))
-    if len(late):
-        first = late[np.lexsort((late, time_s[late]))[0]]
-        where = f"rank {t.dst[owner[first]]} chunk {chunk[first]}"
-        report(
-            "overwritten_before_sent", time_s[first], where, "no change while it leaves", "data that is stored or added",
-            len(late),
-        )  # fmt: skip
+    return broken("overwritten_before_sent", late[np.lexsort((late, time_s[late]))], lambda row: (
+        time_s[row], f"rank {t.dst[owner[row]]} chunk {chunk[row]}", "no change while it leaves",
+        "data that is stored or added",
+    ))  # fmt: skip
 
 
 class _Order(NamedTuple):
@@ -213,18 +204,17 @@ def _events(t: Arrived, order: _Order, num_ranks: int) -> tuple[ChunkEvents, Int
     return events, np.tile(np.arange(len(t.src)), 2)[at]
 
 
-def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Report) -> None:
-    """Each rank must end with each contribution exactly once.
+def check_result(tables: Tables, ranks: IntArray, sender: IntArray) -> list[TableViolation]:
+    """What is wrong with the result: each rank must end with each contribution exactly once.
 
     Args:
         tables: whose light arrives.
         ranks: of each row of data, int64 (rows,).
         sender: row that sends what each row receives, int64 (rows,).
-        report: takes violations.
     Raises: ParameterError: too many chunks.
     """
     c = tables.collective
-    t = arrived_transfers(tables, ranks, sender, report)
+    t, violations = arrived_transfers(tables, ranks, sender)
     for what, count, most in (
         ("ranks x chunks", c.num_ranks * c.num_chunks, MOST_CHUNKS), ("chunks carried", int(t.chunk_n.sum()), MOST_CHUNK_ROWS)
     ):  # fmt: skip
@@ -233,7 +223,7 @@ def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Repo
                 f"verify: {count:,} {what}; the data of tables is followed up to {most:,}, take fewer nodes"
             )
     order = _order_of(t)
-    _overwritten(t, order, report)
+    violations += _overwritten(t, order)
     events, transfer = _events(t, order, c.num_ranks)
     lo, n = (column[transfer].astype(np.int32) for column in (t.chunk_lo, t.chunk_n))
     starts, rows = rows_by_chunk(lo, n, np.ones(len(n), np.int32), 0, c.num_chunks)
@@ -251,7 +241,9 @@ def check_result(tables: Tables, ranks: IntArray, sender: IntArray, report: Repo
         expected, found = (
             ("each contribution once", _odd(times, holds)) if sums else ("the data", "other data, or none")
         )
-        report("data_wrong", tables.total_s, f"rank {rank} chunk {chunk}", expected, found, int(results))
+        where = f"rank {rank} chunk {chunk}"
+        violations.append(TableViolation("data_wrong", tables.total_s, where, expected, found, int(results)))
+    return violations
 
 
 def _odd(times: IntArray, due: npt.NDArray[np.bool_]) -> str:

@@ -18,7 +18,7 @@ The judge knows neither circuits nor schedules: the tables hold none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,16 +37,16 @@ from opticcl.ir import (
     no_progress,
 )
 from opticcl.ir.light import Optics
-from opticcl.ir.limits import limit
-from opticcl.ir.netlist import ElementGroup, Netlist
+from opticcl.ir.netlist import Netlist
 from opticcl.ir.programme import DeviceTable
-from opticcl.ir.tables import DataRows, Tables, TableVerdict, TableViolation
-from opticcl.optics.device_changes import places_of, states_of
+from opticcl.ir.tables import Tables, TableVerdict, TableViolation
+from opticcl.optics.device_changes import places_of
 from opticcl.optics.elements import KINDS
 from opticcl.optics.emulator import NO_DATA, Arrivals
 from opticcl.optics.rounds import emulator_of
 from opticcl.units import counted, format_seconds
 from opticcl.verify._table_data import check_result, due_ready_s
+from opticcl.verify._table_rows import broken, known_ranks, refuse_unknown_settings
 from opticcl.verify._time_rows import path_latency_s
 from opticcl.verify.budget import check_budget
 from opticcl.verify.sweep import runs_of, slack
@@ -56,8 +56,6 @@ __all__ = ["DeviceStates", "check_tables", "match_data"]
 
 APART = {"light_does_not_close", "off_slot", "op_differs", "ready_wrong", "total_too_small"}
 """Rules that say nothing against the light, so that what arrives can be added up."""
-
-MOST_STEP = limit("tables.MOST_STEP")
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -90,7 +88,7 @@ def check_tables(
     if judge.found.keys() - APART:
         judge.notes.append("what arrives was not added up, since light or settings are wrong")
     else:
-        check_result(tables, judge.ranks, judge.sender, judge.report)
+        judge.add(check_result(tables, judge.ranks, judge.sender))
         judge.notes.append(
             f"{tables.collective.name} of {counted(tables.collective.num_ranks, 'rank')}: every chunk followed"
         )
@@ -118,75 +116,64 @@ class DeviceStates:
         tables: whose settings are replayed.
 
     Attributes:
-        key: (device group, number, index) of every state that has a row, as positions in `group`, `number`, `index`.
+        place: device and index of every state that has a row, as rows without times.
+        row_place: place of each row of the settings, int64 (rows,).
+        once: whether each row is of a device that is set once a job, bool (rows,).
+        done_s: end of each change, float64 (rows,) [s].
         times: at which a change begins or is done, ascending, float64 (k,) [s].
+        old, new: states after the changes that are done, and after those that have begun, int64 (places,).
     Raises: ParameterError: a device or state that the netlist does not have.
     """
 
     def __init__(self, netlist: Netlist, tables: Tables) -> None:
         rows = tables.settings
-        self.netlist = netlist
-        _known_states(netlist, rows)
+        refuse_unknown_settings(netlist, rows)
+        self.netlist, self.rows = netlist, rows
         kinds = {device.kind: device for device in tables.fabric.devices}
         takes = [getattr(kinds.get(g.device or g.name), "setting_time_s", 0.0) for g in netlist.groups]
-        takes_s, once = np.array(takes), np.array([g.once_per_job for g in netlist.groups])
-        self.once = once[rows.kind]
+        self.once = np.array([group.once_per_job for group in netlist.groups])[rows.kind]
         stands = self.once | ((rows.begin_s <= 0) & tables.warm)
-        self.done_s = np.where(stands, rows.begin_s, rows.begin_s + takes_s[rows.kind])
-        unique, self.row_key = np.unique(
-            np.stack([rows.kind.astype(np.int64), rows.device, rows.index]), axis=1, return_inverse=True
-        )
-        self.row_key = self.row_key.reshape(-1)
-        self.group, self.number, self.index = unique
-        parked = np.array([KINDS[group.kind].parked for group in netlist.groups], np.int64)
-        self.parked = parked[self.group]
-        self.rows = rows
-        self._by_begin = np.argsort(rows.begin_s, kind="stable")
-        self._by_done = np.argsort(self.done_s, kind="stable")
+        self.done_s = np.where(stands, rows.begin_s, rows.begin_s + np.array(takes)[rows.kind])
+        order, new = runs_of((rows.kind, rows.device, rows.index))
+        self.row_place = np.empty(len(rows), np.int64)
+        self.row_place[order] = np.cumsum(new) - 1
+        self.place = rows.take(order[new])
+        self.parked = np.array([KINDS[group.kind].parked for group in netlist.groups], np.int64)[self.place.kind]
         self.times = np.unique(np.concatenate([rows.begin_s, self.done_s]))
-        self.restart()
-
-    def restart(self) -> None:
-        """Go back to before the first change."""
         self.old, self.new = self.parked.copy(), self.parked.copy()
-        self.version = 0
-        self._begun = self._finished = 0
+        by_end, by_begin = (np.argsort(time_s, kind="stable") for time_s in (self.done_s, rows.begin_s))
+        self._ahead = [(self.old, self.done_s[by_end], by_end), (self.new, rows.begin_s[by_begin], by_begin)]
 
-    def go_to(self, time_s: float) -> None:
-        """Apply the changes that have begun (`new`), and those that are done (`old`), at a time that is not before the last."""
-        latest_s = time_s + slack(time_s)
-        for name, order, times, at in (
-            ("_begun", self._by_begin, self.rows.begin_s, self._begun),
-            ("_finished", self._by_done, self.done_s, self._finished),
-        ):
-            stop = int(np.searchsorted(times, latest_s, "right", sorter=order))
-            if stop > at:
-                rows = order[at:stop]
-                state = self.new if name == "_begun" else self.old
-                state[self.row_key[rows]] = self.rows.setting[rows]
-                setattr(self, name, stop)
-                self.version += 1
+    def go_to(self, time_s: float) -> bool:
+        """Apply the changes up to a time that is not before the last; returns whether there are any."""
+        count = 0
+        for number, (state, times, order) in enumerate(self._ahead):
+            stop = int(np.searchsorted(times, time_s + slack(time_s), "right"))
+            state[self.row_place[order[:stop]]] = self.rows.setting[order[:stop]]
+            self._ahead[number] = state, times[stop:], order[stop:]
+            count += stop
+        return count > 0
 
     def states(self, value: IntArray) -> DeviceTable:
-        """Columns of the states that are not parked."""
-        on = np.flatnonzero(value != self.parked)
-        return DeviceTable.of(kind=self.group[on], device=self.number[on], index=self.index[on], setting=value[on])
+        """Those of some states that are not parked."""
+        on = value != self.parked
+        return replace(self.place, setting=value).take(on)
 
-    def name(self, key: int) -> str:
+    def name(self, place: int) -> str:
         """A device in words."""
-        group = self.netlist.groups[int(self.group[key])]
-        place = f" index {self.index[key]}" if places_of(self.netlist, group) > 1 else ""
-        return f"{group.name}:{self.number[key]} ({group.place_of(int(self.number[key]))}{place})"
+        kind, number, index = (int(column[place]) for column in (self.place.kind, self.place.device, self.place.index))
+        group = self.netlist.groups[kind]
+        within = f" index {index}" if places_of(self.netlist, group) > 1 else ""
+        return f"{group.name}:{number} ({group.place_of(number)}{within})"
 
 
 class _Active(NamedTuple):
-    """Rows of data at one time: those that send and those that receive."""
+    """Rows of data at one time: those that send, in the order of the signals of their light, and those that receive."""
 
     send: IntArray
     receive: IntArray
 
 
-@dataclass
 class _Judge:
     """Tables with what is wrong with them.
 
@@ -205,63 +192,50 @@ class _Judge:
         ranks: of each row of data, int64 (rows,).
     """
 
-    tables: Tables
-    progress: ProgressCallback
-    power: bool = False
-    found: dict[str, TableViolation] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    moments: int = 0
-
-    def __post_init__(self) -> None:
-        tables = self.tables
+    def __init__(self, tables: Tables, progress: ProgressCallback, power: bool = False) -> None:
+        self.tables, self.progress, self.power = tables, progress, power
+        self.found: dict[str, TableViolation] = {}
+        self.notes: list[str] = []
+        self.moments = 0
         self.emulator = emulator_of(tables.fabric.machine)
         self.netlist = self.emulator.netlist
+        self.transmitter = self.netlist.groups[self.netlist.position[self.netlist.transmitter]]
         self.devices = DeviceStates(self.netlist, tables)
-        self.ranks = _known_data(self.netlist, tables)
+        self.ranks = known_ranks(self.netlist, tables)
         self.sender = np.full(len(tables.data), -1)
         self.flight_s = np.zeros(len(tables.data))
         self.rules = None if tables.assumptions is None else rules_of(tables)
         self.circuits: dict[int, list[Circuits]] = {}
 
-    def report(self, rule: str, at_s: float, where: str, expected: str, found: str, count: int = 1) -> None:
-        """Add a violation, or count it beside the first of its rule."""
-        before = self.found.get(rule)
-        one = TableViolation(rule, float(at_s), where, expected, found, int(count))
-        if before is not None:
-            one = replace(before, count=before.count + int(count))
-        self.found[rule] = one
+    def add(self, violations: list[TableViolation]) -> None:
+        """Add violations, or count them beside the first of their rules."""
+        for one in violations:
+            before = self.found.get(one.rule)
+            self.found[one.rule] = one if before is None else replace(before, count=before.count + one.count)
 
     # --- rows alone ---------------------------------------------------------------------------------------------------
 
     def check_settings(self) -> None:
         """Changes of a device follow each other, each in its slot; those of a job happen once."""
         rows, devices = self.tables.settings, self.devices
-        order, new = runs_of((devices.row_key,), (rows.begin_s,))
-        same = ~new[1:]
-        key, begin, done, value = (
-            devices.row_key[order],
-            rows.begin_s[order],
-            devices.done_s[order],
-            rows.setting[order],
-        )
-        early = same & (begin[1:] <= done[:-1] - slack(done[:-1]))
-        early |= same & (begin[1:] - begin[:-1] <= slack(begin[1:]))
-        for at in np.flatnonzero(early)[:1]:
-            self.report(
-                "setting_clash", begin[at + 1], devices.name(int(key[at])),
-                f"one change at a time; the one to {value[at]} is done at {format_seconds(float(done[at]))}",
-                f"a change to {value[at + 1]}", int(early.sum()),
-            )  # fmt: skip
-        again = (devices.once & (rows.begin_s > 0)) | _in_order(order, same & devices.once[order][1:])
-        for at in np.flatnonzero(again)[:1]:
-            where = devices.name(int(devices.row_key[at]))
-            self.report(
-                "set_again", rows.begin_s[at], where, "a setting at 0 for the whole job", "a change", again.sum()
-            )
-        self._slots(rows.begin_s, rows.step, ~devices.once, "a setting")
-        repeated = same & (value[1:] == value[:-1])
-        if repeated.any():
-            self.notes.append(f"{counted(int(repeated.sum()), 'row')} of settings change nothing")
+        begin_s, done_s, setting = rows.begin_s, devices.done_s, rows.setting
+        before, after = _pairs((devices.row_place,), begin_s)
+        early = begin_s[after] <= done_s[before] - slack(done_s[before])
+        early |= begin_s[after] - begin_s[before] <= slack(begin_s[after])
+        self.add(broken("setting_clash", np.flatnonzero(early), lambda pair: (
+            begin_s[after[pair]], devices.name(devices.row_place[after[pair]]),
+            f"one change at a time; the one to {setting[before[pair]]} is done at {_time(done_s[before[pair]])}",
+            f"a change to {setting[after[pair]]}",
+        )))  # fmt: skip
+        again = devices.once & (begin_s > 0)
+        again[after] |= devices.once[after]
+        self.add(broken("set_again", np.flatnonzero(again), lambda row: (
+            begin_s[row], devices.name(devices.row_place[row]), "a setting at 0 for the whole job", "a change"
+        )))  # fmt: skip
+        self._slots(begin_s, rows.step, ~devices.once, "a setting")
+        repeated = int((setting[after] == setting[before]).sum())
+        if repeated:
+            self.notes.append(f"{counted(repeated, 'row')} of settings change nothing")
 
     def check_data(self) -> None:
         """Rows of one transmitter or photodiode follow each other."""
@@ -269,29 +243,25 @@ class _Judge:
         slot_s = self.tables.fabric.slot_s
         if slot_s:
             self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
-        transmitter = self.netlist.groups[self.netlist.position[self.netlist.transmitter]]
-        wavelength = np.where(d.sends, d.wavelength if transmitter.per_wavelength else 0, 0)
-        key = (d.sends, d.device, wavelength)
-        order, new = runs_of(key[::-1], (d.from_s,))
-        over = ~new[1:] & (d.until_s[order[:-1]] - d.from_s[order[1:]] > slack(d.until_s[order[:-1]]))
-        for at in np.flatnonzero(over)[:1]:
-            first, second = int(order[at]), int(order[at + 1])
-            expected = f"nothing before {format_seconds(float(d.until_s[first]))}, the end of chunk {d.chunk_lo[first]}"
-            self.report(
-                "data_overlap", d.from_s[second], self._end(second), expected, f"chunk {d.chunk_lo[second]}", over.sum()
-            )
+        wavelength = np.where(d.sends & self.transmitter.per_wavelength, d.wavelength, 0)
+        before, after = _pairs((wavelength, d.device, d.sends), d.from_s)
+        over = d.until_s[before] - d.from_s[after] > slack(d.until_s[before])
+        self.add(broken("data_overlap", np.flatnonzero(over), lambda pair: (
+            d.from_s[after[pair]], self._end(after[pair]),
+            f"nothing before {_time(d.until_s[before[pair]])}, the end of chunk {d.chunk_lo[before[pair]]}",
+            f"chunk {d.chunk_lo[after[pair]]}",
+        )))  # fmt: skip
         early = ~d.sends & (d.until_s - d.ready_s > slack(d.until_s))
-        for at in np.flatnonzero(early)[:1]:
-            expected = f"data that is ready after its last bit, at {format_seconds(float(d.until_s[at]))}"
-            found = format_seconds(float(d.ready_s[at]))
-            self.report("ready_early", d.ready_s[at], self._end(int(at)), expected, found, early.sum())
+        self.add(broken("ready_early", np.flatnonzero(early), lambda row: (
+            d.ready_s[row], self._end(row), f"data that is ready after its last bit, at {_time(d.until_s[row])}",
+            _time(d.ready_s[row]),
+        )))  # fmt: skip
         self._ready(np.where(d.sends, d.until_s, d.ready_s), "as its last bit leaves")
-        last_s = float(max(d.ready_s.max(initial=0), d.until_s.max(initial=0)))
-        if last_s - self.tables.total_s > slack(last_s):
-            total = format_seconds(self.tables.total_s)
-            self.report(
-                "total_too_small", last_s, "devices.json", f"total_s of {format_seconds(last_s)} or more", total
-            )
+        total_s, last_s = self.tables.total_s, max(d.ready_s.max(initial=0), d.until_s.max(initial=0))
+        late = np.flatnonzero([last_s - total_s > slack(last_s)])
+        self.add(broken("total_too_small", late, lambda _: (
+            last_s, "devices.json", f"total_s of {_time(last_s)} or more", _time(total_s)
+        )))  # fmt: skip
 
     def _ready(self, due_s: FloatArray, when: str) -> None:
         """Report rows that are not ready when they are due.
@@ -302,10 +272,26 @@ class _Judge:
         """
         d = self.tables.data
         wrong = np.abs(d.ready_s - due_s) > slack(due_s)
-        for at in np.flatnonzero(wrong)[:1]:
-            expected = f"ready_s of {format_seconds(float(due_s[at]))}, {when}"
-            found = format_seconds(float(d.ready_s[at]))
-            self.report("ready_wrong", d.ready_s[at], self._end(int(at)), expected, found, int(wrong.sum()))
+        self.add(broken("ready_wrong", np.flatnonzero(wrong), lambda row: (
+            d.ready_s[row], self._end(row), f"ready_s of {_time(due_s[row])}, {when}", _time(d.ready_s[row])
+        )))  # fmt: skip
+
+    def _slots(self, from_s: FloatArray, slot: IntArray, slotted: BoolArray, what: str) -> None:
+        """Report rows that are not in their slot.
+
+        Args:
+            from_s, slot: of each row.
+            slotted: rows whose begin is that of a slot, where the fabric has slots; the others have slot -1.
+            what: the rows are, in words.
+        """
+        slot_s = self.tables.fabric.slot_s
+        slotted = slotted & (slot_s > 0)
+        wrong = np.where(slotted, np.abs(slot * slot_s - from_s) > slack(from_s) + 1e-6 * slot_s, slot != -1)
+        self.add(broken("off_slot", np.flatnonzero(wrong), lambda row: (
+            from_s[row], self.netlist.name,
+            f"the start of slot {slot[row]}, {_time(slot[row] * slot_s)}" if slotted[row] else "no slot, -1",
+            f"{what} in slot {slot[row]} at {_time(from_s[row])}",
+        )))  # fmt: skip
 
     def check_ready(self) -> None:
         """What is received is ready once it is there and summed; judged where all light arrives as it should."""
@@ -333,59 +319,37 @@ class _Judge:
         d = self.tables.data
         for one in found.violations:
             at_s = float(d.from_s[np.maximum(d.step, 0) == one.step].min())
-            self.report(one.rule, at_s, one.where, one.expected, one.found, one.count)
+            self.add([TableViolation(one.rule, at_s, one.where, one.expected, one.found, one.count)])
         self.notes += found.notes
-
-    def _slots(self, from_s: FloatArray, slot: IntArray, slotted: BoolArray, what: str) -> None:
-        """Report rows that are not in their slot.
-
-        Args:
-            from_s, slot: of each row.
-            slotted: rows whose begin is that of a slot, where the fabric has slots; the others have slot -1.
-            what: the rows are, in words.
-        """
-        slot_s = self.tables.fabric.slot_s
-        slotted = slotted & (slot_s > 0)
-        wrong = np.where(slotted, np.abs(slot * slot_s - from_s) > slack(from_s) + 1e-6 * slot_s, slot != -1)
-        for at in np.flatnonzero(wrong)[:1]:
-            start = format_seconds(float(slot[at] * slot_s))
-            expected = f"the start of slot {slot[at]}, {start}" if slotted[at] else "no slot, -1"
-            found = f"{what} in slot {slot[at]} at {format_seconds(float(from_s[at]))}"
-            self.report("off_slot", from_s[at], self.netlist.name, expected, found, wrong.sum())
 
     # --- light --------------------------------------------------------------------------------------------------------
 
     def follow_light(self) -> None:
         """Follow light at every time at which a row begins or a device changes while data is on its way."""
-        devices = self.devices
+        devices, d = self.devices, self.tables.data
         seen: dict[tuple[bytes, ...], tuple[Arrivals, FloatArray]] = {}
-        version = -1
         for time_s, active in self._times():
-            devices.go_to(time_s)
-            if devices.version != version:
-                seen, version = {}, devices.version
+            if devices.go_to(time_s):
+                seen = {}
             self.moments += 1
-            moving = not np.array_equal(devices.old, devices.new)
+            moving = np.flatnonzero(devices.old != devices.new)
+            signals = d.device[active.send].tobytes(), d.wavelength[active.send].tobytes()
             bad = []
-            for value in (devices.old, devices.new)[: 1 + moving]:
-                signal = _signals(self.tables.data, active.send)
-                known = (value.tobytes() if moving else b"", *(column.tobytes() for column in signal))
+            for value in (devices.old, devices.new)[: 1 + bool(len(moving))]:
+                known = (value.tobytes(), *signals)
                 if known not in seen:
-                    light = self._light(value, *signal)
+                    light = self._light(value, active.send)
                     seen[known] = light, self._flight_s(light, active)
-                bad.append(list(self._wrong(time_s, *seen[known], active)))
-            if moving and bool(bad[0]) != bool(bad[1]):
-                change = np.flatnonzero(devices.old != devices.new)
-                late = bool(bad[0])
-                self.report(
-                    "setting_late" if late else "set_in_flight", time_s, devices.name(int(change[0])),
-                    "its setting before the light" if late else "no change while light passes",
-                    f"a change from {devices.old[change[0]]} to {devices.new[change[0]]}, one of {len(change)}: "
-                    + str((bad[0] or bad[1])[0][2]),
-                )  # fmt: skip
+                bad.append(self._wrong(time_s, *seen[known], active))
+            if bool(bad[0]) == bool(bad[-1]):
+                self.add(bad[0])
             else:
-                for violation in bad[0]:
-                    self.report(violation[0], time_s, *violation[1:])
+                place, why = int(moving[0]), (bad[0] or bad[1])[0].expected
+                rule, due = "set_in_flight", "no change while light passes"
+                if bad[0]:
+                    rule, due = "setting_late", "its setting before the light"
+                change = f"a change from {devices.old[place]} to {devices.new[place]}, one of {len(moving)}: {why}"
+                self.add([TableViolation(rule, time_s, devices.name(place), due, change)])
             self._controls(time_s, active)
             self.progress("follow the light")
         self._operations()
@@ -394,7 +358,7 @@ class _Judge:
         """Times at which light is followed, with the rows of data at each."""
         d = self.tables.data
         times = np.unique(np.concatenate([d.from_s, self.devices.times]))
-        times = times[np.r_[True, np.diff(times) > slack(times[1:])]] if len(times) else times
+        times = times[np.diff(times, prepend=-np.inf) > slack(times)]
         order = np.argsort(d.from_s, kind="stable")
         upto = np.searchsorted(d.from_s, times + slack(times), "right", sorter=order)
         active, begun = np.zeros(0, np.int64), 0
@@ -403,12 +367,13 @@ class _Judge:
             begun = stop
             active = active[d.until_s[active] > time_s + slack(time_s)]
             if len(active):
-                sends = d.sends[active]
-                yield time_s, _Active(active[sends], active[~sends])
+                send = active[d.sends[active]]
+                yield time_s, _Active(send[np.lexsort((d.wavelength[send], d.device[send]))], active[~d.sends[active]])
 
     def _controls(self, time_s: float, active: _Active) -> None:
         """Settings without light are those that the data needs: wavelengths of a transmitter, source of a receiver."""
-        d, w = self.tables.data, self.netlist.num_wavelengths
+        d, w, source_of = self.tables.data, self.netlist.num_wavelengths, self.transmitter.node_of
+        assert source_of is not None
         for position, group in enumerate(self.netlist.groups):
             if "tunes" in group.parameters:
                 control = group.parameters["tunes"](d.device[active.send])
@@ -418,10 +383,8 @@ class _Judge:
                 self._compare(time_s, position, number, first * (w + 1) + count)
             elif "receives" in group.parameters:
                 rows = active.receive[self.sender[active.receive] >= 0]
-                node_of = self.netlist.groups[self.netlist.position[self.netlist.transmitter]].node_of
-                assert node_of is not None
-                source = node_of(d.device[self.sender[rows]])
-                self._compare(time_s, position, group.parameters["receives"](d.device[rows]), source)
+                number = group.parameters["receives"](d.device[rows])
+                self._compare(time_s, position, number, source_of(d.device[self.sender[rows]]))
 
     def _compare(self, time_s: float, position: int, number: IntArray, due: IntArray) -> None:
         """Report controls that are not set as they should be.
@@ -434,30 +397,32 @@ class _Judge:
         """
         devices, group = self.devices, self.netlist.groups[position]
         held = np.full((2, group.num_devices), KINDS[group.kind].parked)
-        own = devices.group == position
-        held[:, devices.number[own]] = devices.old[own], devices.new[own]
+        own = devices.place.kind == position
+        held[:, devices.place.device[own]] = devices.old[own], devices.new[own]
         old, new = held[:, number]
-        for rule, bad in (("setting_late", (new == due) & (old != due)), ("control_wrong", new != due)):
-            for at in np.flatnonzero(bad)[:1]:
-                where = f"{group.name}:{number[at]} ({group.place_of(int(number[at]))})"
-                found = f"a change from {old[at]}" if rule == "setting_late" else f"setting {new[at]}"
-                self.report(rule, time_s, where, f"setting {due[at]}", found, int(bad.sum()))
 
-    def _light(self, value: IntArray, number: IntArray, wavelength: IntArray) -> Arrivals:
-        """Light of transmitters that send, signal k from the k-th.
+        def words(at: int, found: str) -> tuple[float, str, str, str]:
+            return time_s, f"{group.name}:{number[at]} ({group.place_of(int(number[at]))})", f"setting {due[at]}", found
+
+        late, wrong = np.flatnonzero((new == due) & (old != due)), np.flatnonzero(new != due)
+        self.add(broken("setting_late", late, lambda at: words(at, f"a change from {old[at]}")))
+        self.add(broken("control_wrong", wrong, lambda at: words(at, f"setting {new[at]}")))
+
+    def _light(self, value: IntArray, send: IntArray) -> Arrivals:
+        """Light of rows that send, signal k from the k-th.
 
         Args:
             value: state of every device that has rows.
-            number: transmitters that send.
-            wavelength: of each.
+            send: rows of data.
         """
-        position = self.netlist.position[self.netlist.transmitter]
-        group = self.netlist.groups[position]
-        n = len(number)
-        index = wavelength if group.per_wavelength else np.zeros(n, np.int64)
-        sent = DeviceTable.of(kind=np.full(n, position), device=number, index=index, setting=np.arange(n))
-        settings = DeviceTable.joined([self.devices.states(value), sent])
-        return self.emulator.light(self.emulator.load(settings), hops=True)
+        d, position = self.tables.data, self.netlist.position[self.netlist.transmitter]
+        sent = DeviceTable.of(
+            kind=position, device=d.device[send], index=d.wavelength[send] * self.transmitter.per_wavelength,
+            setting=np.arange(len(send)),
+        )  # fmt: skip
+        return self.emulator.light(
+            self.emulator.load(DeviceTable.joined([self.devices.states(value), sent])), hops=True
+        )
 
     def _flight_s(self, light: Arrivals, active: _Active) -> FloatArray:
         """Latency of the path of light with data, float64 (arrivals,) [s]; keeps the circuits that rows receive.
@@ -466,13 +431,11 @@ class _Judge:
             light: at photodiodes.
             active: rows of data.
         """
-        d, groups = self.tables.data, self.netlist.groups
-        send = _in_order_of_signals(d, active.send)
-        data = np.flatnonzero(light.signal < NO_DATA)
-        row = send[light.signal[data]]
-        src, dst = groups[self.netlist.position[self.netlist.transmitter]].node_of, self.netlist.photodiodes.node_of
+        d, src, dst = self.tables.data, self.transmitter.node_of, self.netlist.photodiodes.node_of
         assert src is not None
         assert dst is not None
+        data = np.flatnonzero(light.signal < NO_DATA)
+        row = active.send[light.signal[data]]
         paths = light.hops, light.hop_offsets
         circuits = Circuits.of(-1, np.zeros(len(light.signal)), 0, 0, light.wavelength, 1, paths).take(data)
         circuits = replace(circuits, src=src(d.device[row]), dst=dst(light.photodiode[data]))
@@ -491,16 +454,13 @@ class _Judge:
         d = self.tables.data
         received = np.flatnonzero(self.sender >= 0)
         source = self.sender[received]
-        same = d.op[received] == d.op[source]
-        wrong = np.setdiff1d(source, source[same])
-        for row in wrong[:1].tolist():
-            expected, found = (Op(d.op[i]).name.lower() for i in (received[source == row][0], row))
-            self.report("op_differs", d.from_s[row], self._end(row), f"{expected}, as received", found, len(wrong))
+        wrong = np.setdiff1d(source, source[d.op[received] == d.op[source]])
+        self.add(broken("op_differs", wrong, lambda row: (
+            d.from_s[row], self._end(row), f"{_op(d.op[received[source == row][0]])}, as received", _op(d.op[row])
+        )))  # fmt: skip
 
-    def _wrong(
-        self, time_s: float, light: Arrivals, flight_s: FloatArray, active: _Active
-    ) -> Iterator[tuple[str, str, str, str, int]]:
-        """Rule, place, what is expected and what is found for light that does not arrive as it should.
+    def _wrong(self, time_s: float, light: Arrivals, flight_s: FloatArray, active: _Active) -> list[TableViolation]:
+        """Light that does not arrive as it should; keeps the rows that send what rows receive.
 
         Args:
             time_s: of the light.
@@ -508,81 +468,54 @@ class _Judge:
             flight_s: latency of its path, float64 (arrivals,) [s].
             active: rows of data.
         """
-        d, receive = self.tables.data, active.receive
-        send = _in_order_of_signals(d, active.send)
-        diodes = self.netlist.photodiodes
-        many = np.bincount(light.photodiode, minlength=diodes.count)
+        d, receive, send, diodes = self.tables.data, active.receive, active.send, self.netlist.photodiodes
         arrived = np.full(diodes.count, -1)
         arrived[light.photodiode] = np.arange(len(light.photodiode))
         at = arrived[d.device[receive]]
-        count = many[d.device[receive]]
+        count = np.bincount(light.photodiode, minlength=diodes.count)[d.device[receive]]
+        wrong = []
         if light.circulating:
-            yield (
-                "light_circulating",
-                self.netlist.name,
-                "light that ends",
-                "light that comes back to where it was",
-                light.circulating,
-            )
-        for rule, rows, found in (
-            ("light_missing", count == 0, "darkness"), ("light_collided", count > 1, "several signals")
-        ):  # fmt: skip
-            yield from self._of_rows(rule, receive[rows], "its light alone", found)
-        single = np.flatnonzero(count == 1)
-        rows, signal, wavelength = receive[single], light.signal[at[single]], light.wavelength[at[single]]
-        data = (signal >= 0) & (signal < NO_DATA)
+            words = self.netlist.name, "light that ends", "light that comes back to where it was"
+            wrong.append(TableViolation("light_circulating", time_s, *words, light.circulating))
+
+        def alone(row: int, found: str) -> tuple[float, str, str, str]:
+            return time_s, self._end(row), f"{self._chunks(row)}, its light alone", found
+
+        wrong += broken("light_missing", receive[count == 0], lambda row: alone(row, "darkness"))
+        wrong += broken("light_collided", receive[count > 1], lambda row: alone(row, "several signals"))
+        single = count == 1
+        rows = receive[single]
+        signal, wavelength, late_s = (column[at[single]] for column in (light.signal, light.wavelength, flight_s))
+        data = signal < NO_DATA
         source = send[np.where(data, signal, 0)] if len(send) else np.full(len(rows), -1)
-        tuned = data & (wavelength == d.wavelength[rows])
-        tuned[data] &= wavelength[data] == d.wavelength[source[data]]
-        wrong = rows[~tuned]
-        if len(wrong):
-            seen = wavelength[~tuned][0] if data[~tuned][0] else "no data"
-            expected = f"a signal on wavelength {d.wavelength[wrong[0]]}"
-            yield "light_wrong", self._end(int(wrong[0])), expected, f"wavelength {seen}", len(wrong)
-        rows, source, late_s = rows[tuned], source[tuned], flight_s[at[single]][tuned]
-        same = np.ones(len(rows), bool)
+        tuned = data & (wavelength == d.wavelength[rows]) & (wavelength == d.wavelength[source])
+        wrong += broken("light_wrong", np.flatnonzero(~tuned), lambda i: (
+            time_s, self._end(rows[i]), f"a signal on wavelength {d.wavelength[rows[i]]}",
+            f"wavelength {wavelength[i] if data[i] else 'no data'}",
+        ))  # fmt: skip
+        mine, its, late_s = rows[tuned], source[tuned], late_s[tuned]
+        same = (self.sender[mine] == -1) | (self.sender[mine] == its)
         for name in ("step", "chunk_lo", "chunk_n", "parts", "share", "shares"):
-            column = getattr(d, name)
-            same &= column[rows] == column[source]
-        same &= (self.sender[rows] == -1) | (self.sender[rows] == source)
-        if not same.all():
-            row, its = int(rows[~same][0]), int(source[~same][0])
-            yield (
-                "chunks_differ",
-                self._end(row),
-                self._chunks(row),
-                f"{self._chunks(its)} of {self._end(its)}",
-                int((~same).sum()),
-            )
-        rows, source = rows[same], source[same]
-        self.sender[rows], self.flight_s[rows] = source, late_s[same]
-        late = np.maximum(np.abs(d.from_s[rows] - d.from_s[source]), np.abs(d.until_s[rows] - d.until_s[source]))
-        off = late > slack(d.until_s[rows])
-        if off.any():
-            row, its = int(rows[off][0]), int(source[off][0])
-            windows = [
-                f"{format_seconds(float(d.from_s[i]))} to {format_seconds(float(d.until_s[i]))}" for i in (row, its)
-            ]
-            yield (
-                "window_differs",
-                self._end(row),
-                f"light from {windows[0]}",
-                f"light from {windows[1]}",
-                int(off.sum()),
-            )
+            same &= getattr(d, name)[mine] == getattr(d, name)[its]
+        wrong += broken("chunks_differ", np.flatnonzero(~same), lambda i: (
+            time_s, self._end(mine[i]), self._chunks(mine[i]), f"{self._chunks(its[i])} of {self._end(its[i])}"
+        ))  # fmt: skip
+        got, sent = mine[same], its[same]
+        self.sender[got], self.flight_s[got] = sent, late_s[same]
+        late = np.maximum(np.abs(d.from_s[got] - d.from_s[sent]), np.abs(d.until_s[got] - d.until_s[sent]))
+
+        def window(row: int) -> str:
+            return f"light from {_time(d.from_s[row])} to {_time(d.until_s[row])}"
+
+        off = np.flatnonzero(late > slack(d.until_s[got]))
+        wrong += broken("window_differs", off, lambda i: (time_s, self._end(got[i]), window(got[i]), window(sent[i])))
         listened = np.zeros(diodes.count, bool)
         listened[d.device[receive]] = True
         stray = np.flatnonzero(~listened[light.photodiode] & (light.signal < NO_DATA))
-        if len(stray):
-            where = f"photodiode of {diodes.place(int(light.photodiode[stray[0]]))}"
-            its = int(send[light.signal[stray[0]]])
-            yield "light_stray", where, "no data", f"{self._chunks(its)} of {self._end(its)}", len(stray)
-
-    def _of_rows(
-        self, rule: str, rows: IntArray, expected: str, found: str
-    ) -> Iterator[tuple[str, str, str, str, int]]:
-        if len(rows):
-            yield rule, self._end(int(rows[0])), f"{self._chunks(int(rows[0]))}, {expected}", found, len(rows)
+        return wrong + broken("light_stray", stray, lambda i: (
+            time_s, f"photodiode of {diodes.place(int(light.photodiode[i]))}", "no data",
+            f"{self._chunks(send[light.signal[i]])} of {self._end(send[light.signal[i]])}",
+        ))  # fmt: skip
 
     def _end(self, row: int) -> str:
         """Transmitter or photodiode of a row of data, in words."""
@@ -597,104 +530,15 @@ class _Judge:
         return chunks if d.shares[row] == 1 else f"share {d.share[row]} of {d.shares[row]} of {chunks}"
 
 
-def _signals(d: DataRows, send: IntArray) -> tuple[IntArray, IntArray]:
-    """Transmitter and wavelength of the rows that send, in the order of their signals."""
-    ordered = _in_order_of_signals(d, send)
-    return d.device[ordered], d.wavelength[ordered]
+def _pairs(keys: tuple[IntArray, ...], time_s: FloatArray) -> tuple[IntArray, IntArray]:
+    """Rows that follow each other among those of equal keys: earlier and later ones, int64 (pairs,) each."""
+    order, new = runs_of(keys, (time_s,))
+    return order[:-1][~new[1:]], order[1:][~new[1:]]
 
 
-def _in_order_of_signals(d: DataRows, send: IntArray) -> IntArray:
-    """Rows that send, in the order of the signals of their light."""
-    ordered: IntArray = send[np.lexsort((d.wavelength[send], d.device[send]))]
-    return ordered
+def _time(time_s: float) -> str:
+    return format_seconds(float(time_s))
 
 
-def _in_order(order: IntArray, follows: BoolArray) -> BoolArray:
-    """Rows that follow another of their key, as a mask over the rows as they were given."""
-    found = np.zeros(len(order), bool)
-    found[order[1:][follows]] = True
-    return found
-
-
-def _known_states(netlist: Netlist, rows: DeviceTable) -> None:
-    """Refuse settings of devices, places or states that a netlist does not have."""
-    _known_times("settings", rows.begin_s)
-    for position in np.unique(rows.kind).tolist():
-        group = netlist.groups[position]
-        mine = np.flatnonzero(rows.kind == position)
-        states = states_of(netlist, group)
-        if (group.kind != "control" and states is None) or group.name in (
-            netlist.transmitter,
-            netlist.photodiodes.name,
-        ):
-            raise ParameterError(f"settings row {mine[0]}: {group.name} has no states that can be set")
-        _known_numbers("settings", group, rows.device, mine)
-        places = places_of(netlist, group)
-        for name, column, lowest, highest in (
-            ("index", rows.index, 0, places - 1),
-            ("value", rows.setting, *((-1, 1 << 40) if states is None else (states[0], states[-1]))),
-        ):
-            bad = mine[(column[mine] < lowest) | (column[mine] > highest)]
-            if len(bad):
-                raise ParameterError(
-                    f"settings row {bad[0]}: {name}={column[bad[0]]}; {group.name} has {lowest} to {highest}"
-                )
-
-
-def _known_data(netlist: Netlist, tables: Tables) -> IntArray:
-    """Rank of each row of data; refuses rows of what neither the netlist nor the collective has."""
-    d, c = tables.data, tables.collective
-    for name in ("from_s", "until_s", "ready_s"):
-        _known_times("data", getattr(d, name), name)
-    ranks = np.empty(len(d), np.int64)
-    for sends, name in ((True, netlist.transmitter), (False, netlist.photodiodes.name)):
-        position = netlist.position[name]
-        mine = np.flatnonzero(d.sends == sends)
-        wrong = mine[d.kind[mine] != position]
-        if len(wrong):
-            action = "sends" if sends else "receives"
-            given = netlist.groups[int(d.kind[wrong[0]])].name
-            raise ParameterError(f"data row {wrong[0]}: {given} {action}, but in {netlist.name} only {name} does")
-        _known_numbers("data", netlist.groups[position], d.device, mine)
-        node_of = netlist.groups[position].node_of
-        assert node_of is not None
-        nodes = node_of(d.device[mine])
-        ranks[mine] = tables.fabric.ranks_at(nodes)
-    outside = np.flatnonzero(ranks < 0)
-    if len(outside):
-        raise ParameterError(f"data row {outside[0]}: its device is on no node of the job")
-    for name, low, high in (
-        ("step", -1 if tables.assumptions is None else 0, MOST_STEP), ("wavelength", 0, netlist.num_wavelengths - 1),
-        ("op", 0, max(Op)), ("chunk_lo", 0, c.num_chunks - 1),
-        ("chunk_n", 1, c.num_chunks), ("parts", 1, c.num_ranks), ("shares", 1, 1 << 20), ("share", 0, 1 << 20),
-    ):  # fmt: skip
-        column = getattr(d, name)
-        bad = np.flatnonzero((column < low) | (column > high))
-        if len(bad):
-            raise ParameterError(f"data row {bad[0]}: {name}={column[bad[0]]} is none of {low} to {high}")
-    for over, what in (
-        (d.chunk_lo + d.chunk_n > c.num_chunks, f"ends beyond the {c.num_chunks} chunks"),
-        (d.share >= d.shares, "has a share beyond its shares"),
-        (d.until_s < d.from_s, "has until_s before from_s"),
-    ):
-        rows = np.flatnonzero(over)
-        if len(rows):
-            raise ParameterError(f"data row {rows[0]}: {what}")
-    bad_op = np.flatnonzero(np.isin(d.op, (Op.REDUCE, Op.REDUCE_MOVE) if c.keeps_apart else (Op.MOVE,)))
-    if len(bad_op):
-        raise ParameterError(f"data row {bad_op[0]}: op={d.op[bad_op[0]]} is none of the operations of {c.name}")
-    return ranks
-
-
-def _known_times(table: str, times: FloatArray, name: str = "from_s") -> None:
-    bad = np.flatnonzero(~((times >= 0) & np.isfinite(times)))
-    if len(bad):
-        raise ParameterError(f"{table} row {bad[0]}: {name}={times[bad[0]]} is no time from 0 on")
-
-
-def _known_numbers(table: str, group: ElementGroup, number: IntArray, rows: IntArray) -> None:
-    bad = rows[(number[rows] < 0) | (number[rows] >= group.num_devices)]
-    if len(bad):
-        raise ParameterError(
-            f"{table} row {bad[0]}: {group.name}:{number[bad[0]]} does not exist; {group.name} has 0 to {group.num_devices - 1}"
-        )
+def _op(op: int) -> str:
+    return Op(op).name.lower()
