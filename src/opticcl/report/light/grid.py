@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import BAND, INK, MUTED
 from opticcl.report.kit.drawing import WIDTH
-from opticcl.report.light.panels import (
-    HEAD,
-    Panel,
-    balanced_rows,
-    colours_of,
-    headline,
-    legend,
-    sheet,
-    strands,
-)
+from opticcl.report.light.panels import HEAD, Panel, balanced_rows, colours_of, headline, sheet, strands
 from opticcl.report.light.pen import FOLLOWED, Look, Pen
 
 if TYPE_CHECKING:
@@ -53,8 +44,8 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     tall = _TITLE + rows * pitch + _MARGIN
     height = HEAD + down * tall
     colours = colours_of(plan, shown)
-    figure, axes = sheet(height)
-    legend(axes, plan, shown, colours, height, f"from the dot to the arrow · thick: what node {FOLLOWED} sends")
+    note = f"from the dot to the arrow · thick: what node {FOLLOWED} sends"
+    figure, axes = sheet(plan, shown, colours, height, note)
     for number, panel in enumerate(shown):
         row, column = divmod(number, across)
         left, top = 0.05 + column * wide + _MARGIN, height - HEAD - row * tall

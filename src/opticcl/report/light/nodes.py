@@ -11,16 +11,7 @@ from opticcl.ir import IntArray
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import BAND, FAINT, INK, MUTED
 from opticcl.report.kit.drawing import WIDTH
-from opticcl.report.light.panels import (
-    HEAD,
-    Panel,
-    balanced_rows,
-    colours_of,
-    headline,
-    legend,
-    sheet,
-    strands,
-)
+from opticcl.report.light.panels import HEAD, Panel, balanced_rows, colours_of, headline, sheet, strands
 from opticcl.report.light.pen import FOLLOWED, Look, Pen
 
 if TYPE_CHECKING:
@@ -55,10 +46,9 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     height = HEAD + rows * tall
     wide = min(_WIDEST, (WIDTH - left - 0.1) / across)
     colours = colours_of(plan, shown)
-    figure, axes = sheet(height)
     thick = f"what node {FOLLOWED} sends" if together == 1 else "many circuits"
     note = f"from the sender, left, to the receiver, right · thick: {thick}"
-    legend(axes, plan, shown, colours, height, note)
+    figure, axes = sheet(plan, shown, colours, height, note)
     for number, panel in enumerate(shown):
         row, column = divmod(number, across)
         top = height - HEAD - row * tall - _TITLE

@@ -16,7 +16,7 @@ import numpy as np
 from opticcl.ir import Circuits, IntArray, Op, Transfers
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import INK, MUTED, wavelength_colours
-from opticcl.report.kit.drawing import WIDTH, new_figure
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,6 @@ __all__ = [
     "balanced_rows",
     "colours_of",
     "headline",
-    "legend",
     "panels",
     "sheet",
     "strands",
@@ -142,14 +141,48 @@ def colours_of(plan: Plan, shown: Sequence[Panel]) -> dict[int, str]:
 # --- the sheet --------------------------------------------------------------------------------------------------------
 
 
-def sheet(height: float) -> tuple[Figure, Axes]:
-    """An empty figure of that height with axes in inches."""
+def sheet(plan: Plan, shown: Sequence[Panel], colours: dict[int, str], height: float, note: str) -> tuple[Figure, Axes]:
+    """A figure with axes in inches, and above them the colours of the wavelengths.
+
+    Args:
+        plan: of the picture.
+        shown: its panels.
+        colours: by wavelength.
+        height: of the figure [inches].
+        note: how to read the picture.
+    """
     figure = new_figure(height)
-    axes = figure.add_axes((0, 0, 1, 1))
+    axes = axes_at(figure, 0, 0, WIDTH, height)
     axes.set_xlim(0, WIDTH)
     axes.set_ylim(0, height)
     axes.set_axis_off()
+    if any((panel.circuits.wavelength_n > MOST_STRANDS).any() for panel in shown):
+        note += " · colour: the first of many wavelengths"
+    y = height - 0.17
+    style: dict[str, Any] = {"va": "center_baseline", "fontsize": 7.5}
+    x = _write_wavelengths(axes, plan, colours, y, style)
+    axes.text(x, y, note, color=MUTED, **style)
+    axes.plot([0.12, WIDTH - 0.12], [height - 0.32] * 2, color=INK, linewidth=0.4, alpha=0.35)
     return figure, axes
+
+
+def _write_wavelengths(axes: Axes, plan: Plan, colours: dict[int, str], y: float, style: dict[str, Any]) -> float:
+    """Draw the colours of the wavelengths in a line, and return its right end [inches]."""
+    if plan.fabric.is_packet_switched:
+        axes.text(0.12, y, "electrical packets, no wavelengths", **style)
+        return 2.42
+    axes.text(0.12, y, "wavelength", **style)
+    x, few = 0.84, len(colours) <= 8
+    for i, (wavelength, colour) in enumerate(colours.items()):
+        wide = 0.22 if few else min(0.12, 3.0 / len(colours))
+        if not few and i in (0, len(colours) - 1):
+            axes.text(x if i == 0 else x + wide + 0.05, y, f"λ{wavelength}", ha="left", **style)
+            x += 0.28 if i == 0 else 0.0
+        axes.plot([x, x + wide], [y, y], color=colour, linewidth=3.2, solid_capstyle="butt")
+        if few:
+            axes.text(x + wide + 0.05, y, f"λ{wavelength}", **style)
+        x += wide + (0.36 if few else 0)
+    return x + (0.2 if few else 0.55)
 
 
 def balanced_rows(count: int, most: int) -> tuple[int, int]:
@@ -173,39 +206,3 @@ def headline(axes: Axes, panel: Panel, x: float, y: float) -> None:
     """
     axes.text(x, y, panel.title, fontsize=8.5, fontweight="bold", va="baseline")
     axes.text(x, y - 0.155, panel.what, fontsize=7.5, color=MUTED, va="baseline")
-
-
-def legend(axes: Axes, plan: Plan, shown: Sequence[Panel], colours: dict[int, str], height: float, note: str) -> None:
-    """Draw the colours of the wavelengths, and a note on how to read the picture.
-
-    Args:
-        axes: to draw on.
-        plan: of the picture.
-        shown: its panels.
-        colours: by wavelength.
-        height: of the figure [inches].
-        note: how to read the picture.
-    """
-    y, x = height - 0.17, 0.12
-    style: dict[str, Any] = {"va": "center_baseline", "fontsize": 7.5}
-    if plan.fabric.is_packet_switched:
-        axes.text(x, y, "electrical packets, no wavelengths", **style)
-        x += 2.3
-    else:
-        axes.text(x, y, "wavelength", **style)
-        x += 0.72
-        few = len(colours) <= 8
-        for i, (wavelength, colour) in enumerate(colours.items()):
-            wide = 0.22 if few else min(0.12, 3.0 / len(colours))
-            if not few and i in (0, len(colours) - 1):
-                axes.text(x if i == 0 else x + wide + 0.05, y, f"λ{wavelength}", ha="left", **style)
-                x += 0.28 if i == 0 else 0.0
-            axes.plot([x, x + wide], [y, y], color=colour, linewidth=3.2, solid_capstyle="butt")
-            if few:
-                axes.text(x + wide + 0.05, y, f"λ{wavelength}", **style)
-            x += wide + (0.36 if few else 0)
-        x += 0.2 if few else 0.55
-    if any((panel.circuits.wavelength_n > MOST_STRANDS).any() for panel in shown):
-        note += " · colour: the first of many wavelengths"
-    axes.text(x, y, note, color=MUTED, **style)
-    axes.plot([0.12, WIDTH - 0.12], [height - 0.32] * 2, color=INK, linewidth=0.4, alpha=0.35)

@@ -9,7 +9,7 @@ import numpy as np
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import FAINT, INK, MUTED, PAPER
 from opticcl.report.kit.drawing import WIDTH
-from opticcl.report.light.panels import HEAD, Panel, colours_of, headline, legend, sheet, strands
+from opticcl.report.light.panels import HEAD, Panel, colours_of, headline, sheet, strands
 from opticcl.report.light.pen import FOLLOWED, Look, Pen
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     tall = _TITLE + 2 * half + 0.1
     height = HEAD + len(shown) * tall
     pitch = (WIDTH - 2 * _LEFT) / n
-    figure, axes = sheet(height)
     note = f"above: clockwise, below: counter-clockwise · filled: receives · thick: what node {FOLLOWED} sends"
-    legend(axes, plan, shown, colours, height, note)
+    figure, axes = sheet(plan, shown, colours, height, note)
     for number, panel in enumerate(shown):
         top = height - HEAD - number * tall
         middle = top - _TITLE - half + 0.04
