@@ -7,7 +7,7 @@ import pytest
 import opticcl
 from opticcl.errors import ParameterError
 from opticcl.operations.oddl_control.simulation import Channel
-from opticcl.report.control import control_figure, control_label
+from opticcl.report.control_plane import control_figure, control_label
 from opticcl.report.kit.svg import drawing_style, to_svg
 
 

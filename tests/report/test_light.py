@@ -8,7 +8,7 @@ import pytest
 import opticcl
 from opticcl.errors import ParameterError
 from opticcl.fabrics.lightpath import tile_of_node
-from opticcl.report import light_caption, light_picture, small_instance
+from opticcl.report.light import light_caption, light_picture, small_instance
 from opticcl.report.light.grid import _corners, _lanes, _straight_runs
 from opticcl.report.light.panels import panels, strands
 from opticcl.report.light.ring import _pieces

@@ -15,10 +15,8 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Violation
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.comparison import Declined
-from opticcl.report import comparison_page as page_module
-from opticcl.report import comparison_sections as sections
-from opticcl.report import write_page
-from opticcl.report.comparison_sections import result
+from opticcl.report import comparison_page as sections
+from opticcl.report.comparison_page import result, write_page
 from opticcl.report.fastest import crossings
 from opticcl.report.kit.words import busiest, labels
 from opticcl.report.reproduce import reproduction
@@ -272,7 +270,7 @@ def test_a_failure_while_drawing_leaves_the_old_page(comparison, tmp_path, monke
     """Whole or not at all."""
     target = tmp_path / "page.html"
     target.write_text("old")
-    monkeypatch.setattr(page_module._sections, "breakdown", lambda comparison: 1 / 0)
+    monkeypatch.setattr(sections, "crossings", lambda comparison: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_page(target, comparison, "title")
     assert target.read_text() == "old"

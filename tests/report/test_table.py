@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from opticcl.ir import Timeline, Violation
-from opticcl.report import comparison_table, timeline_table
+from opticcl.report.comparison import comparison_table, timeline_table
 from opticcl.units import format_rate, format_seconds
 
 

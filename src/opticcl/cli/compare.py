@@ -50,8 +50,10 @@ def run(request: CompareRequest) -> Result:
     from opticcl.plans.compare import compare_plans
     from opticcl.plans.light import light_rule
     from opticcl.processes import number_of_jobs
-    from opticcl.report import breakdown_figure, breakdown_label, comparison_table, write_page
     from opticcl.report.beside import sensitivity_table
+    from opticcl.report.comparison import comparison_table
+    from opticcl.report.comparison_page import write_page
+    from opticcl.report.comparison_pictures import breakdown_figure, breakdown_label
     from opticcl.units import message_size
 
     number_of_jobs(request.jobs)

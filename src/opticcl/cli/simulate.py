@@ -62,7 +62,7 @@ class SimulateRequest(PlanRequest):
 def run(request: SimulateRequest) -> Result:
     """Time of a plan, step by step, with its bottleneck."""
     from opticcl.plans.ranks import beside
-    from opticcl.report import timeline_table
+    from opticcl.report.comparison import timeline_table
     from opticcl.report.load_pictures import load_picture
     from opticcl.report.simulation import Simulation
     from opticcl.simulate import engine_options, simulate
