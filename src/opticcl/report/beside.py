@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opticcl.plans.hardware import bill_per_node
 from opticcl.report.kit.columns import Column, FittedTable
@@ -21,6 +21,7 @@ __all__ = [
     "beside_columns",
     "light_word",
     "not_tried_line",
+    "other_times",
     "rank_lines",
     "rates_line",
     "sensitivity_table",
@@ -51,6 +52,15 @@ def beside_columns(comparison: Comparison) -> list[Column]:
     """The column of `beside_cells`, or none."""
     cells = beside_cells(comparison)
     return [Column(comparison.beside.name, cells)] if comparison.beside and cells else []
+
+
+def other_times(rows: Sequence[Any]) -> list[Column]:
+    """The column of times under another set of assumptions, if they were evaluated.
+
+    Args: rows: each with `beside`: the name of the set and the time [s], or None.
+    """
+    known = [row.beside for row in rows if row.beside]
+    return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
 
 
 def light_word(light: Light) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.estimate.budget import Budget, Line
 from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
-from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.report.kit.drawing import new_figure, write_scale
 from opticcl.report.kit.result import Verbatim
 
@@ -45,50 +45,38 @@ def budget_blocks(budget: Budget, note: str, limits: Sequence[str]) -> list[Any]
 
 def budget_table(budget: Budget) -> FittedTable:
     """One row an element with the power behind it, and a last row for the detector."""
-    lines, basis = budget.lines, budget.basis
-    lost, added = budget.loss_db, sum(line.gain_db for line in lines)
-    columns = [
-        Column(
-            "element",
-            [
-                _marked("launch", basis["launch"]),
-                *(_name(line) for line in lines),
-                *_last(budget, _marked("penalty", basis["penalty"])),
-                _marked("detector", basis["sensitivity"]),
-            ],
-            0,
-            "left",
-        ),
-        Column("count", ["", *(f"{line.count:,.4g}" for line in lines), *_last(budget, ""), ""]),
-        Column("loss", ["", *(_db(line.loss_db) for line in lines), *_last(budget, _db(budget.penalty_db)), _db(lost)]),
-        Column("gain", ["", *(_db(line.gain_db) for line in lines), *_last(budget, ""), _db(added)], 2),
-        Column(
-            "power",
-            [
-                _dbm(budget.launch_dbm),
-                *(_dbm(line.power_dbm) for line in lines),
-                *_last(budget, _dbm(budget.received_dbm)),
-                _dbm(budget.received_dbm),
-            ],
-        ),
-        Column(
-            "values",
-            [basis["launch"], *(line.basis for line in lines), *_last(budget, basis["penalty"]), basis["sensitivity"]],
-            3,
-            "left",
+    basis, received = budget.basis, {"power": budget.received_dbm}
+    rows = [
+        {"element": _marked("launch", basis["launch"]), "power": budget.launch_dbm, "values": basis["launch"]},
+        *(
+            {"element": _name(line), "power": line.power_dbm, "values": line.basis, **_changes(line)}
+            for line in budget.lines
         ),
     ]
+    if budget.penalty_db:
+        name = _marked("penalty", basis["penalty"])
+        rows.append({"element": name, "loss": budget.penalty_db, "values": basis["penalty"], **received})
+    name, added = _marked("detector", basis["sensitivity"]), sum(line.gain_db for line in budget.lines)
+    rows.append({"element": name, "loss": budget.loss_db, "gain": added, "values": basis["sensitivity"], **received})
+    columns = columns_of(
+        rows,
+        Shown("element"),
+        Shown("count", form=",.4g", none=""),
+        Shown("loss", form=_db, none=""),
+        Shown("gain", rank=2, form=_db, none=""),
+        Shown("power", form=_dbm),
+        Shown("values", rank=3),
+    )
     return FittedTable(columns, has_total=True)
+
+
+def _changes(line: Line) -> dict[str, float]:
+    return {"count": line.count, "loss": line.loss_db, "gain": line.gain_db}
 
 
 def budget_title(budget: Budget) -> str:
     """Fabric, path and preset."""
     return f"{budget.fabric}, {budget.path}, preset {budget.preset}"
-
-
-def _last(budget: Budget, cell: str) -> list[str]:
-    """Cell of the penalty row, if there is a penalty."""
-    return [cell] if budget.penalty_db else []
 
 
 def _name(line: Line) -> str:

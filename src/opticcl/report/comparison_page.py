@@ -182,9 +182,9 @@ def _violations(comparison: Comparison) -> str:
 
 def _compared(comparison: Comparison) -> str:
     """All parameters of every fabric, as the command line takes them, and what was left out."""
-    names = fabric_names(comparison)
-    made = dict(zip(names, map(specification, comparison.entries), strict=True))
-    return _html.definitions((name, _html.call(made[name])) for name in made) + _declined(comparison)
+    named = zip(fabric_names(comparison), comparison.entries, strict=True)
+    made = {name: _html.call(specification(entry.fabric)) for name, entry in named}
+    return _html.definitions(made.items()) + _declined(comparison)
 
 
 def _declined(comparison: Comparison) -> str:

@@ -88,8 +88,7 @@ class NetlistReport(Result):
                 rows, Shown("devices", rank=1, form=lambda count: f"{count:,}" if count else ""), Shown("state", rank=3)
             ),
             Column("light passes", [_passed(group) for group in groups], 4, "left"),
-            Column("part", [group.bill.kind if group.bill else "" for group in groups], 5, "left"),
-            *columns_of(rows, Shown("first", rank=6)),
+            *columns_of(rows, Shown("part", rank=5, none=""), Shown("first", rank=6)),
         ]
         sources = "; ".join(dict.fromkeys(group.source for group in groups if group.source))
         return heading, FittedTable(columns, f"sources: {sources}")

@@ -16,7 +16,7 @@ __all__ = ["reproduction"]
 
 def reproduction(comparison: Comparison) -> str:
     """Python text that compiles, verifies and times the same plans under the same assumptions."""
-    plans = "\n".join(f'    ("{specification(e)}", "{e.plan.algorithm}"),' for e in comparison.entries)
+    plans = "\n".join(f'    ("{specification(e.fabric)}", "{e.plan.algorithm}"),' for e in comparison.entries)
     assumed = "".join(f"    {k}={v!r},\n" for k, v in _arguments(comparison.entries[0].profile.assumed).items())
     sizes = _sizes(comparison.sizes)
     return (

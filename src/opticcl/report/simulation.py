@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import value_text
-from opticcl.registry import write_call
 from opticcl.report.beside import not_tried_line
+from opticcl.report.kit.words import specification
 from opticcl.report.traffic import critical_path_lines, critical_path_rows
 from opticcl.simulate import moved_share
 from opticcl.simulate.bottleneck import Bottleneck, Load, bottleneck, loads, loads_of_traffic
@@ -69,9 +69,8 @@ class Simulation:
     def record(self) -> dict[str, Any]:
         """Output of `opticcl simulate --json`."""
         plan, timeline, busiest = self.plan, self.result.timeline, self.bottleneck
-        made_from = {k: v for k, v in plan.fabric.parameters.items() if v is not None}
         found: dict[str, Any] = {
-            "fabric": write_call(plan.fabric.name, made_from),
+            "fabric": specification(plan.fabric),
             "algorithm": plan.algorithm,
             "collective": plan.schedule.collective.name,
             "num_nodes": plan.fabric.num_nodes,

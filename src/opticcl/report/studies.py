@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.colours import wavelength_colours
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
-from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
+from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure, write_scale
 from opticcl.report.kit.line_ends import text_width
 from opticcl.report.kit.words import heading
 from opticcl.studies import Chart, Study
@@ -87,12 +88,8 @@ def _name(chart: Chart, row: Mapping[str, Any]) -> str:
 
 
 def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:
-    for axis, key, label in (("x", chart.x, chart.x_label), ("y", chart.y, chart.y_label)):
-        if axis in chart.logarithmic:
-            getattr(axes, f"set_{axis}scale")("log", base=10 if axis == "y" or unit_suffix(key) else 2)
-        getattr(axes, f"set_{axis}label")(label)
-        ticks = getattr(axes, f"{axis}axis")
-        ticks.set_major_formatter(_formatter(key))
+    write_scale(axes, "x", chart.x_label, _text_of(chart.x), log="x" in chart.logarithmic)
+    write_scale(axes, "y", chart.y_label, _text_of(chart.y), log="y" in chart.logarithmic)
     if "x" in chart.logarithmic and not unit_suffix(chart.x):
         axes.set_xticks(sorted(set(places)))
     if "y" not in chart.logarithmic:
@@ -102,6 +99,5 @@ def _scale(axes: Axes, chart: Chart, places: list[float]) -> None:
     axes.grid(zorder=0)
 
 
-def _formatter(key: str) -> Callable[[float, float], str]:
-    unit = unit_suffix(key)
-    return lambda value, _: format_value(key, value) if unit else f"{value:,.6g}"
+def _text_of(key: str) -> Callable[[float], str]:
+    return partial(format_value, key) if unit_suffix(key) else "{:,.6g}".format

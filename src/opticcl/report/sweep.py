@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opticcl.plans.sweep import fastest_of
-from opticcl.report.beside import not_tried_line, unranked_line
+from opticcl.report.beside import not_tried_line, other_times, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.words import gap
 from opticcl.units import format_rate, format_seconds
 
 if TYPE_CHECKING:
-    from opticcl.plans.sweep import Point, Sweep, Sweeps
+    from opticcl.plans.sweep import Sweep, Sweeps
 
 __all__ = ["sweep_blocks", "sweep_table"]
 
@@ -42,7 +42,7 @@ def _one(sweep: Sweep) -> FittedTable:
         *columns_of(points, Shown("size_bytes")),
         algorithm_column([p.algorithm for p in points]),
         *columns_of(points, Shown("total_s", "time")),
-        *_beside(points),
+        *other_times(points),
         *columns_of(points, Shown("algorithm_bytes_per_s", "algbw"), Shown("bus_bytes_per_s", "busbw")),
         Column(
             "gap", [gap(p) for p in points], 2, justify="left", short=[gap(p, short=True) for p in points], short_rank=1
@@ -69,12 +69,6 @@ def _several(found: Sweeps) -> FittedTable:
     rates = {sweep.fabric.node_rate_bits_per_s for sweep in sweeps}
     rate = f"{format_rate(rates.pop())} per node" if len(rates) == 1 else "nodes of different rates"
     return FittedTable(columns, f"{sweeps[0].collective}, {rate}{_verified(sweeps)}")
-
-
-def _beside(points: Sequence[Point]) -> list[Column]:
-    """Times under the other set of assumptions, if they were evaluated."""
-    known = [point.beside for point in points if point.beside]
-    return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
 
 
 def _fastest_beside(sweeps: Sequence[Sweep], names: Sequence[str]) -> list[Column]:

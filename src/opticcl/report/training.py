@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from opticcl.report.beside import light_word, not_tried_line, rates_line, unranked_line
+from opticcl.report.beside import light_word, not_tried_line, other_times, rates_line, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import numbered, ratio
 from opticcl.training.iteration import replay
@@ -72,7 +72,7 @@ def training_columns(training: TrainingResult) -> list[Column]:
         Column("fabric", [Text(name) for name in row_names(training)], justify="left"),
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
         *columns_of(iterations, Shown("total_s", "iteration")),
-        *_other_set(training),
+        *other_times(rows),
         *_together(rows),
         Column("slower", [ratio(x) for x in slowness(training)], 2),
         *columns_of(iterations, Shown("exposed_s", "waits for messages")),
@@ -114,12 +114,6 @@ def _model_utilisation(rows: Sequence[TrainingRow]) -> list[Column]:
     shares = [row.model_utilisation for row in rows]
     known = [f"{share:.1%}" for share in shares if share is not None]
     return [Column("MFU", known, 4)] if len(known) == len(shares) else []
-
-
-def _other_set(training: TrainingResult) -> list[Column]:
-    """Iterations under the other set of assumptions, if they were evaluated."""
-    known = [row.beside for row in training.rows if row.beside]
-    return [Column(known[0][0], [format_seconds(seconds) for _, seconds in known])] if known else []
 
 
 def _together(rows: Sequence[TrainingRow]) -> list[Column]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from opticcl.assumptions import meaning_of, value_text
 from opticcl.files import write_whole
-from opticcl.registry import write_call
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
-from opticcl.report.kit.words import ratio
+from opticcl.report.kit.words import ratio, specification
 from opticcl.report.training import headline, row_names, runtime_words, slowness, training_columns
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.training.runtime import num_streams
@@ -71,13 +70,8 @@ def _result(training: TrainingResult) -> str:
     )
     machines = [row.machine for row in training.rows]
     columns = [*training_columns(training), *columns_of(machines, Shown("node_rate_bits_per_s"))]
-    made = _html.definitions(
-        (
-            name,
-            _html.call(write_call(machine.name, {k: v for k, v in machine.parameters.items() if v is not None})),
-        )
-        for name, machine in zip(row_names(training), machines, strict=True)
-    )
+    named = zip(row_names(training), machines, strict=True)
+    made = _html.definitions((name, _html.call(specification(machine))) for name, machine in named)
     listed = _html.table(columns_of(training.left_out, Shown("fabric"), Shown("reason")))
     count = len(training.left_out)
     declined = f"<details><summary>Left out, with reasons: {count}</summary>{listed}</details>\n" if count else ""

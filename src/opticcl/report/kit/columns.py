@@ -73,6 +73,7 @@ class Shown(NamedTuple):
         form: format of the values, or a function that writes them; "": by their unit.
         justify: as of `Column`; "": numbers on the right.
         wrap: as of `Column`.
+        none: text where a value is None or missing.
     """
 
     key: str
@@ -81,12 +82,13 @@ class Shown(NamedTuple):
     form: str | Callable[[Any], str] = ""
     justify: Literal["left", "right", ""] = ""
     wrap: bool = False
+    none: str = "-"
 
     def column(self, rows: Sequence[Any]) -> Column:
-        """The column of records or objects; "-" where a value is None or missing."""
+        """The column of records or objects."""
         values = [row.get(self.key) if isinstance(row, Mapping) else getattr(row, self.key) for row in rows]
         words = any(isinstance(value, (str, list, tuple)) for value in values)
-        cells = ["-" if value is None else self._text(value) for value in values]
+        cells = [self.none if value is None else self._text(value) for value in values]
         side = self.justify or ("left" if words else "right")
         return Column(self.header or heading(self.key), cells, self.rank, side, wrap=self.wrap)
 

@@ -12,6 +12,7 @@ from opticcl.registry import write_call
 from opticcl.units import counted, format_bytes, unit_suffix
 
 if TYPE_CHECKING:
+    from opticcl.ir import Fabric
     from opticcl.plans.comparison import Comparison, Entry
     from opticcl.plans.sweep import Point
 
@@ -57,9 +58,9 @@ def messages(comparison: Comparison) -> str:
     return f"{len(sizes):,} {comparison.collective} messages of {sizes_text}, {total} in all"
 
 
-def specification(entry: Entry) -> str:
-    """Text from which the entry's fabric can be built."""
-    return write_call(entry.fabric.name, {k: v for k, v in entry.fabric.parameters.items() if v is not None})
+def specification(fabric: Fabric) -> str:
+    """Text from which a fabric can be built."""
+    return write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None})
 
 
 def fabric_names(comparison: Comparison) -> list[str]:
