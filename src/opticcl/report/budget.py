@@ -16,15 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "budget_blocks",
-    "budget_table",
-    "budget_title",
-    "legend",
-    "verdict_line",
-    "waterfall_figure",
-    "waterfall_label",
-]
+__all__ = ["budget_blocks", "legend", "verdict_line", "waterfall_figure", "waterfall_label"]
 
 _BASIS = {"assumed": "*", "fitted": "°"}
 _LOST, _ADDED = PART_COLOURS["reconfiguration"], PART_COLOURS["transfer"]

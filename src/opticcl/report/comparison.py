@@ -18,16 +18,7 @@ from opticcl.report.beside import (
     usd_word,
 )
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
-from opticcl.report.kit.words import (
-    PART_NAMES,
-    busiest,
-    fabric_names,
-    gap,
-    messages,
-    ratio,
-    shares,
-    slower,
-)
+from opticcl.report.kit.words import PART_NAMES, busiest, fabric_names, gap, messages, ratio, shares, slower
 from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:

@@ -20,18 +20,7 @@ if TYPE_CHECKING:
     from opticcl.training.iteration import Iteration
     from opticcl.training.train import TrainingResult, TrainingRow
 
-__all__ = [
-    "headline",
-    "recording_lines",
-    "row_names",
-    "runtime_words",
-    "slowness",
-    "spread_of_steps",
-    "together_lines",
-    "training_blocks",
-    "training_columns",
-    "training_table",
-]
+__all__ = ["headline", "row_names", "runtime_words", "slowness", "training_blocks", "training_columns"]
 
 
 BOUNDS: dict[Bound, list[str]] = {

@@ -13,16 +13,7 @@ from opticcl.files import program_version
 from opticcl.report.kit.colours import PART_COLOURS, THEME
 from opticcl.report.kit.columns import Column
 
-__all__ = [
-    "Markup",
-    "call",
-    "colour_key",
-    "definitions",
-    "figure",
-    "page",
-    "share_bar",
-    "table",
-]
+__all__ = ["Markup", "call", "colour_key", "definitions", "figure", "page", "share_bar", "table"]
 
 
 _NUMBER = ' class="number"'

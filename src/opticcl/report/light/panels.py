@@ -22,17 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "HEAD",
-    "Panel",
-    "Strands",
-    "balanced_rows",
-    "colours_of",
-    "headline",
-    "panels",
-    "sheet",
-    "strands",
-]
+__all__ = ["HEAD", "Panel", "balanced_rows", "colours_of", "headline", "panels", "sheet", "strands"]
 
 HEAD = 0.42
 """Height of the legend above everything [inches]."""
