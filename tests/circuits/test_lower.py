@@ -9,7 +9,7 @@ from tests.collectives import nothing_required
 from opticcl.circuits import RULES, lower, register_rule
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, job
-from opticcl.ir import Circuits, Op, Schedule, Transfers, circuit_plan
+from opticcl.ir import Circuits, Op, Schedule, Transfers
 from opticcl.schedule import generate
 
 
@@ -70,32 +70,6 @@ def test_equal_transfers_have_the_same_routes_and_others_their_own():
         assert (circuits.src.tolist(), circuits.dst.tolist()) == (src.tolist(), dst.tolist())
         assert (circuits.hops.tolist(), circuits.hop_offsets.tolist()) == (hops.tolist(), offsets.tolist())
         assert circuits.transfer.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("machine", "most", "pieces", "streamed"),
-    [
-        ("torus:shape=4x4", 16, 16, False),
-        ("torus:shape=4x4", 15, 99, True),
-        ("torus:shape=4x4", 99, 15, True),
-        ("fat_tree:nodes=16", 16, 15, False),
-        ("fat_tree:nodes=16", 15, 99, True),
-        ("sip_ring:nodes=16", 15, 15, False),
-    ],
-)
-def test_more_routes_than_the_limit_are_streamed(machine, most, pieces, streamed, monkeypatch):
-    """A ring of 16 has 16 routes; the limit for straight pieces counts where the fabric has lines alone."""
-    for name, value in (("ROUTES_LISTED", most), ("ROUTES_IN_PIECES", pieces), ("ROUTES_AT_ONCE", 7)):
-        monkeypatch.setattr(circuit_plan, name, value)
-    where = fabric(machine)
-    plan = lower(where, generate("ring", "all_reduce", where))
-    blocks = plan.stream(0)
-    assert (blocks is not None) == streamed
-    if streamed:
-        blocks, (whole,) = list(blocks), plan.rounds(0)
-        assert [len(block) for block in blocks] == [7, 7, 2]
-        for name in ("transfer", "src", "dst", "hops"):
-            assert np.concatenate([getattr(block, name) for block in blocks]).tolist() == getattr(whole, name).tolist()
 
 
 @pytest.mark.parametrize("machine", ["sip_ring:nodes=6", "torus:shape=2x3"])

@@ -251,14 +251,3 @@ def test_transfers_are_as_wide_around_a_failed_part(where: str, algorithm: str, 
         np.add.at(width, light.transfer, light.wavelength_n)
     assert width.max() == most
     assert width.min() >= most - 1
-
-
-def test_striped_groups_use_all_wavelengths() -> None:
-    """A step of WRHT that needs two of five wavelengths gives each transfer two, one that needs one all five; so on a torus."""
-    plan = compiled("terarack:nodes=15,wavelengths=5,striping=yes", "wrht:group_size=5")
-    assert verify(plan).ok
-    assert [set(plan.rounds(i)[0].wavelength_n.tolist()) for i in range(3)] == [{2}, {5}, {2}]
-    assert [set(plan.rounds(i)[0].wavelength_lo.tolist()) for i in range(3)] == [{0, 2}, {0}, {0, 2}]
-    ring = compiled("terarack_torus:shape=1x4,wavelengths=5,striping=yes", "ring")
-    assert set(ring.rounds(0)[0].wavelength_n.tolist()) == {5}
-    assert verify(compiled("terarack_torus:shape=5x4,wavelengths=4", "wrht")).ok

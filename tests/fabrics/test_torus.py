@@ -82,19 +82,6 @@ def test_broken_paths() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_pieces_are_the_routes(shape: str) -> None:
-    """The links at the places of the lines, part after part, are those of the route; every link is in one line once."""
-    made = fabric(f"torus:shape={shape}")
-    src, dst = pairs(made.num_nodes)
-    parts, lines = made.pieces(src, dst), made.lines
-    assert sorted(lines) == list(range(made.network.num_links))
-    columns = zip(parts.first.ravel(), parts.side.ravel(), parts.start.ravel(), parts.length.ravel(), strict=True)
-    found = [lines[first + (start + i) % side] for first, side, start, length in columns for i in range(length)]
-    assert found == routed(made, src, dst).hops.tolist()
-    assert (parts.start < parts.side).all()
-
-
-@pytest.mark.parametrize("shape", SHAPES)
 def test_links_join_coordinates_that_differ_by_one(shape: str) -> None:
     """Link group by group: a dimension up, then down where a side is above 2; routes go dimension by dimension."""
     made = fabric(f"torus:shape={shape}")

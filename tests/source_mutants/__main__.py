@@ -30,7 +30,7 @@ TESTS = {
     "verify": ("verify", "mutants", "fabrics/test_weak_parts.py", "operations/test_jobs_over_time.py"),
     "circuits": ("circuits", "schedule", "plans/test_held_shifts.py"),
     "fabrics": ("fabrics", "optics", "verify/test_tables.py", "verify/test_table_rules.py", "verify/test_emulated.py"),
-    "simulate": ("simulate", "circuits/test_stream.py"),
+    "simulate": ("simulate", "circuits/test_routes.py"),
 }
 """Folders and files of the tests that may kill the mutants of a package."""
 HEAD = "| package | files | mutants | killed | explained | open | not run |"

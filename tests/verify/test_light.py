@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from tests.streams import StreamedPlan
 
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
@@ -250,73 +249,3 @@ def test_sums_alone_into_one_chunk_are_right():
         lambda i: (Circuits.of(np.arange(2), np.array([1, 2]), np.array([0, 0]), 0, 0, 1, np.array([[1, 3], [2, 3]])),),
     )
     assert verify(plan).ok
-
-
-# --- routes in pieces -------------------------------------------------------------------------------------------------------
-
-
-class Pieces:
-    """Circuits of the only round of a step, a few at a time."""
-
-    def __init__(self, pieces):
-        self.pieces = pieces
-
-    def stream(self, step):
-        """The pieces."""
-        return iter(self.pieces)
-
-    def __call__(self, step):
-        """Never called."""
-        raise AssertionError("routes that come in pieces are not joined")
-
-
-def in_pieces(change=lambda rows: rows):
-    """Report on four transfers round an ideal switch whose routes come two at a time, some of them changed."""
-    where = fabric("ideal:nodes=4")
-    src = np.arange(4)
-    transfers = Transfers.of(src, (src + 1) % 4, src, 1, Op.COPY)
-    rows = change([(t, t, (t + 1) % 4, (t, 4 + (t + 1) % 4)) for t in range(4)])
-    pieces = []
-    for part in (rows[:2], rows[2:]):
-        transfer, begin, end, hops = (np.array(column) for column in zip(*part, strict=True))
-        pieces.append(Circuits.of(transfer, begin, end, 0, 0, 1, hops))
-    schedule = Schedule("pieces", collective("all_gather", 4, 4), 1, lambda i: transfers)
-    return check_light(StreamedPlan(where, schedule, Pieces(pieces)))
-
-
-def changed_row(number, row):
-    """A function that replaces one row."""
-    return lambda rows: [row if i == number else one for i, one in enumerate(rows)]
-
-
-def test_routes_in_pieces_are_counted():
-    """Of every piece."""
-    assert (in_pieces().violations, in_pieces().circuits) == ((), 4)
-
-
-@pytest.mark.parametrize(
-    ("number", "row", "found"),
-    [
-        (0, (0, 0, 2, (0, 6)), {("circuit_astray", 1)}),
-        (3, (3, 2, 0, (2, 4)), {("circuit_astray", 1)}),
-        (3, (3, 3, 0, (3, 5)), {("path_broken", 1)}),
-        (3, (4, 3, 0, (3, 4)), {("transfer_unknown", 1), ("transfer_not_carried", 1)}),
-        (3, (-1, 3, 0, (3, 4)), {("transfer_unknown", 1), ("transfer_not_carried", 1)}),
-        (0, (1, 1, 2, (1, 6)), {("transfer_not_carried", 1)}),
-    ],
-)
-def test_faults_of_routes_in_pieces(number, row, found):
-    """In the first piece and in the last: other nodes, a broken route, transfers that do not exist or have no route."""
-    report = in_pieces(changed_row(number, row))
-    assert {(v.rule, v.count) for v in report.violations} == found
-    assert all((v.step, v.round) in ((0, 0), (0, -1)) for v in report.violations)
-
-
-def test_faults_of_several_pieces_are_added():
-    """One violation a rule, which is the first, with the number of all."""
-
-    def astray(rows):
-        return [(t, src, (dst + 1) % 4, (src, 4 + (dst + 1) % 4)) for t, src, dst, _ in rows]
-
-    (found,) = in_pieces(astray).violations
-    assert (found.rule, found.count, found.where, found.round) == ("circuit_astray", 4, "circuit 0", 0)

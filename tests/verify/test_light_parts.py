@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.streams import StreamedPlan
 from tests.verify.timing import Bench
 
 import opticcl
@@ -289,34 +288,12 @@ def test_what_is_said_while_light_is_counted():
     assert (report.circuits, [done for _, done, _ in calls]) == (6, [1, 2, 3])
 
 
-class Streamed:
-    """One route, in one piece."""
-
-    def stream(self, step):
-        """From node 0 through the switch to node 1."""
-        return iter((Circuits.of(np.arange(1), np.array([0]), np.array([1]), 0, 0, 1, np.array([[0, 5]])),))
-
-    def __call__(self, step):
-        """Never called."""
-        raise AssertionError("routes that come in pieces are not joined")
-
-
 def test_progress_of_steps_that_are_not_listed(monkeypatch):
     """Is said as well."""
     monkeypatch.setattr(skewed_exchange, "MOST_LISTED", 0)
     plan = opticcl.compile("ramp:groups=3,racks=2,wavelengths=6", "all_to_all", 8, algorithm="skewed_exchange:steps=1")
     calls: list[tuple[str, int, int]] = []
     check_light(plan.circuits, progress=lambda *what: calls.append(what))
-    assert calls == [("count the light", 1, 1)]
-
-
-def test_progress_of_routes_in_pieces():
-    """Is said too."""
-    calls: list[tuple[str, int, int]] = []
-    t = Transfers.of([0], [1], [0], 1, Op.COPY)
-    schedule = Schedule("pieces", collective("barrier", 4, 1), 1, lambda i: t)
-    plan = StreamedPlan(fabric("ideal:nodes=4"), schedule, Streamed())
-    check_light(plan, progress=lambda *what: calls.append(what))
     assert calls == [("count the light", 1, 1)]
 
 

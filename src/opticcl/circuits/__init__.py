@@ -14,17 +14,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from opticcl.circuits._by_senders import Rounds
+from opticcl.circuits._routes import OnRoutes
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds, LoweredBy, RoundsOfRule
+from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import Represented
 from opticcl.registry import Registry, canonical
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
-
-Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
-"""(step index, its transfers) -> circuits of each round."""
 
 RULES: Registry[Callable[[Fabric, Schedule], Rounds]] = Registry("circuit rule", __name__)
 
@@ -53,7 +53,9 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
     on_machine = schedule
     if fabric.node_of_rank is not None:
         on_machine = replace(schedule, step=lambda i: _on_machine(fabric, schedule.step(i)))
-    assign = _routed(fabric) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
+    assign: Rounds = (
+        OnRoutes(fabric, schedule.steps) if fabric.is_packet_switched else _rule_of(fabric)(fabric, on_machine)
+    )
     for steps in () if fabric.links_all else schedule.step_classes():
         if all(fabric.linked(src, dst).all() for src, dst in _pairs(schedule, assign, steps.start)):
             continue
@@ -71,7 +73,6 @@ def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:
         fabric,
         schedule,
         ClassRounds(classes, rounds) if len(classes := schedule.step_classes()) < schedule.num_steps else rounds,
-        fabric.is_packet_switched,
     )
 
 
@@ -85,7 +86,8 @@ def _pairs(schedule: Schedule, rule: Rounds, step: int) -> Iterator[tuple[IntArr
     """
     senders = rule.senders(step) if isinstance(rule, Represented) else None
     if senders is None:
-        yield from schedule.steps.pairs(step)
+        every = np.arange(schedule.steps.space.num_ranks)
+        yield from ((some.src, some.dst) for some in schedule.steps.ends(step, ROUTES_AT_ONCE, every))
     else:
         some = schedule.steps.sent_by(step, senders)
         yield some.src, some.dst
@@ -159,17 +161,3 @@ def _rule_of(fabric: Fabric) -> Callable[[Fabric, Schedule], Rounds]:
 
 def _on_machine(fabric: Fabric, transfers: Transfers) -> Transfers:
     return replace(transfers, src=fabric.machine_nodes(transfers.src), dst=fabric.machine_nodes(transfers.dst))
-
-
-def _routed(fabric: Fabric) -> Rounds:
-    """Packet fabrics: every transfer on its route, all in one round. The last routes are cached: steps may share pairs."""
-    last: list[Circuits] = []
-
-    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        same = last and all(np.array_equal(getattr(last[0], end), getattr(transfers, end)) for end in ("src", "dst"))
-        if not same:
-            paths = fabric.route(transfers.src, transfers.dst)
-            last[:] = [Circuits.of(np.arange(len(transfers)), transfers.src, transfers.dst, path=paths)]
-        return (last[0],)
-
-    return rounds

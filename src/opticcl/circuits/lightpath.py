@@ -22,10 +22,10 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache as once
 from hashlib import blake2b
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
@@ -47,7 +47,6 @@ from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.limits import limit
-from opticcl.ir.representatives import LightMove
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
@@ -84,47 +83,34 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     plain = machine.switch_unit == "wavelength" and machine.numbering == "row" and machine.routing == "dimension_order"
     if schedule.name != "lumorph" or fabric.node_of_rank is not None or fabric.conditions or not plain:
         return rounds
-    return BySenders(schedule.steps, rounds, _moves_of_digits(machine, schedule))
+    return BySenders(fabric, schedule.steps, rounds, _moved_digits(machine, schedule))
 
 
-def _moves_of_digits(machine: Lightpath, schedule: Schedule) -> Callable[[int], list[list[LightMove]]]:
-    """Moves of tiles under which an exchange of digits stays what it is, for each step: from row to row, or along the rows.
+def _moved_digits(machine: Lightpath, schedule: Schedule) -> Callable[[int], npt.NDArray[np.bool_]]:
+    """Digits of tiles whose translations take the circuits of an exchange of digits to each other, for each step.
 
-    Circuits within a row, or within a block of rows, are identical in all of them, and so are those within a column. They are
-    taken to each other by translations of digits that number the rows, or the columns; edges over the end of a digit have no
-    image, and no such circuit uses them. There are none where laser sets may be spread, which is done for all together.
+    Circuits within a row, or within a block of rows, are identical in all of them, and so are those within a column: digits
+    that number the rows, or the columns, may be translated. None may where laser sets may be spread, which is done for all
+    together.
 
     Args:
         machine: a whole grid whose nodes are numbered row by row.
         schedule: LUMORPH.
     """
+    steps, columns = schedule.steps, machine.shape[1]
     ks = digits(machine.num_nodes, **schedule.parameters)
-    strides, columns = np.cumprod([1, *ks]).tolist(), machine.shape[1]
+    radices, strides = np.array(steps.space.radices), np.array(steps.space.strides)
 
-    @once
-    def move(i: int) -> LightMove:
-        nodes, exists, onward = np.arange(machine.num_nodes), machine.grid.width() > 0, machine.grid.onward
-        edges = np.flatnonzero(exists)
-        start, way = np.divmod(edges, 4)
-        digit = nodes // strides[i] % ks[i]
-        moved = nodes + ((digit + 1) % ks[i] - digit) * strides[i]
-        image = 4 * moved[start] + way
-        goes = (moved[start + onward[way]] == moved[start] + onward[way]) & exists[image]
-        hops = np.full(len(exists), -1)
-        hops[edges[goes]] = image[goes]
-        return LightMove(moved, np.arange(machine.ports_per_node), np.arange(machine.lasers), hops)
-
-    def moves(step: int) -> list[list[LightMove]]:
-        if schedule.steps.num_transfers(step) <= MOST_SPREAD:
-            return []
+    def moved(step: int) -> npt.NDArray[np.bool_]:
+        if steps.num_transfers(step) <= MOST_SPREAD:
+            return np.zeros(len(radices), bool)
         _, stride = digit_of_step(ks, schedule.collective.name, step)
         if stride % columns:  # along a row, or from row to row of a block
-            moved = [i for i in range(len(ks)) if strides[i] > stride and strides[i] % columns == 0]
-        else:
-            moved = [i for i in range(len(ks)) if columns % strides[i + 1] == 0]
-        return [[move(i)] for i in moved]
+            rows: npt.NDArray[np.bool_] = (strides > stride) & (strides % columns == 0)
+            return rows
+        return np.asarray(columns % (strides * radices) == 0)
 
-    return moves
+    return moved
 
 
 def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:

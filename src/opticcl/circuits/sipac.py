@@ -20,8 +20,6 @@ Source: SiPAC section III-B.
 
 from __future__ import annotations
 
-from functools import cache as once
-
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
@@ -29,8 +27,6 @@ from opticcl.circuits._around import around
 from opticcl.circuits._by_senders import BySenders
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
-from opticcl.ir.phase_rows import Space
-from opticcl.ir.representatives import LightMove
 
 
 @register_rule("sipac")
@@ -42,32 +38,7 @@ def sipac(fabric: Fabric, schedule: Schedule) -> Rounds:
     rounds = _whole_channels(fabric)
     if fabric.conditions:
         return around(fabric, rounds, widens=True)
-    if fabric.node_of_rank is not None:
-        return rounds
-    moves = once(lambda: _moves(fabric.machine_as(Sipac), schedule.steps.space))
-    return BySenders(schedule.steps, rounds, lambda step: moves())
-
-
-def _moves(machine: Sipac, space: Space) -> list[list[LightMove]]:
-    """Translations of each digit of all nodes that a phase may have, by the least number first.
-
-    Where one moves a single digit of the ranks, those by its multiples move no other.
-    """
-    ports, lines, levels = (np.arange(n) for n in (machine.ports_per_node, machine.num_wavelengths, len(machine.sides)))
-    nodes, found = np.arange(machine.num_nodes), []
-    for stride, side in zip(machine.strides.tolist(), machine.sides, strict=True):
-        digit, of_digit = nodes // stride % side, list[LightMove]()
-        for by in range(1, side):
-            if side % by:
-                continue
-            moved = nodes + ((digit + by) % side - digit) * stride
-            ahead = space.translation(moved)
-            if ahead is not None:
-                of_digit.append(LightMove(moved, ports, lines, levels))
-                if np.count_nonzero(ahead) == 1:
-                    break
-        found.append(of_digit)
-    return found
+    return BySenders(fabric, schedule.steps, rounds)
 
 
 def _whole_channels(fabric: Fabric) -> Rounds:

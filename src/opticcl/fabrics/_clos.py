@@ -130,6 +130,35 @@ class Clos:
             climbs = climbs & (self._subtree(at[0], level) != self._subtree(at[1], level))
         return up + down[::-1]
 
+    def images(self, hosts: IntArray, routing: Routing) -> IntArray | None:
+        """Image of each link, from `first_link` on, if hosts are permuted, or None where paths do not follow.
+
+        They follow if hosts of a subtree remain in one, and hosts with the same up-link at a level have the same one after.
+
+        Args:
+            hosts: image of each host, int64 (hosts,).
+            routing: of the up-links.
+        """
+        if routing == "ecmp":
+            return None
+        found: list[IntArray] = []
+        lower, place, base = np.asarray(hosts), np.zeros(1, np.int64), self.first_link
+        at = [self.position, self.position[hosts]]
+        for level, switches in enumerate(self.switches(), 1):
+            width, below = self.parents[level - 1], prod(self.parents[: level - 1])
+            keys = [self._up_link(level, one, one, [one, one], routing, 0) for one in at]
+            up = _image_of_keys(keys[0], keys[1], width)
+            before, after = (self._subtree(one, level) for one in at)
+            subtree = _image_of_keys(before, after, switches // (below * width))
+            if up is None or subtree is None:
+                return None
+            for _ in ("up", "down"):
+                found.append(base + (lower[:, None] * width + up).ravel())
+                base += len(lower) * width
+            place = (up[:, None] * below + place).ravel()
+            lower = (subtree[:, None] * len(place) + place).ravel()
+        return np.concatenate(found)
+
     def num_links(self) -> int:
         """Directed links [count]."""
         counts = (len(self.position), *self.switches())
@@ -140,7 +169,7 @@ class Clos:
     ) -> IntArray:
         width, below = self.parents[level - 1], prod(self.parents[: level - 1])
         sender, receiver = at
-        if routing == "single":
+        if routing == "single" or width == 1:
             return np.zeros_like(sender)
         if routing == "ecmp":
             return (hash_of(src, dst, seed, level) % width).astype(np.int32)
@@ -152,3 +181,15 @@ class Clos:
 
     def _subtrees(self, level: int) -> int:
         return int(self._subtree(self.position, level).max()) + 1
+
+
+def _image_of_keys(before: IntArray, after: IntArray, count: int) -> IntArray | None:
+    """Image of each key, those that do not occur their own, int64 (count,); None if that is no permutation.
+
+    Args:
+        before, after: key of each host, and of its image, (hosts,).
+        count: keys below this number.
+    """
+    image = np.arange(count)
+    image[before] = after
+    return image if (image[before] == after).all() and len(np.unique(image)) == count else None

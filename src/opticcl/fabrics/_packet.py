@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import FabricError
-from opticcl.fabrics._walks import breaks_off
+from opticcl.fabrics._walks import breaks_off, joined
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
+from opticcl.ir.representatives import LightMove
 
 __all__ = [
     "MAX_NODES",
@@ -220,6 +221,40 @@ class PacketFabric(Fabric):
         """Paths that do not lead from the sender to the receiver."""
         return self.network.faults(circuits)
 
+    def moved_by_nodes(self, nodes: IntArray, hops: IntArray | None = None) -> LightMove:
+        """A move of nodes and links.
+
+        Args:
+            nodes: image of each node, int64 (nodes,).
+            hops: of each link; None: links of a kind are numbered as the nodes that they belong to.
+        """
+        if hops is None:
+            first = np.arange(0, self.network.num_links, len(nodes))
+            hops = (first[:, None] + nodes).ravel()
+        return LightMove(nodes, np.arange(self.ports_per_node), np.arange(self.num_wavelengths), hops)
+
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """Images of links that join the images of the vertices that they join, at the same rate and latency."""
+        net, hops = self.network, move.hops
+        if len(hops) != net.num_links or len(move.nodes) != net.num_nodes:
+            return None
+        vertex = np.arange(net.num_vertices)
+        vertex[net.tail], vertex[net.head] = net.tail[hops], net.head[hops]
+        vertex[: net.num_nodes] = move.nodes
+        joined = (vertex[net.tail] == net.tail[hops]) & (vertex[net.head] == net.head[hops])
+        if (
+            not joined.all()
+            or (net.latency_s[hops] != net.latency_s).any()
+            or (vertex[net.num_nodes :] < net.num_nodes).any()
+        ):
+            return None
+        found, first = [], 0
+        for resource in net.resources:
+            found.append(hops[first : first + resource.count] - first)
+            first += resource.count
+        within = all(((image >= 0) & (image < r.count)).all() for image, r in zip(found, net.resources, strict=True))
+        return tuple(found) if within else None
+
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
         """Latency of the link and of what stands at its end [s]."""
         return self.network.latency_s[hops]
@@ -381,9 +416,7 @@ def paths_of_columns(columns: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     >>> paths_of_columns([np.array([4, -1]), np.array([5, 6])])
     (array([4, 5, 6], dtype=int32), array([0, 2, 3]))
     """
-    table = np.stack([np.asarray(column, np.int32) for column in columns])
-    there = table.T >= 0
-    return table.T[there], np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return joined(np.stack([np.asarray(column, np.int32) for column in columns]))
 
 
 def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["breaks_off", "digit_by_digit", "leaves_grid", "slices"]
+__all__ = ["breaks_off", "digit_by_digit", "joined", "leaves_grid", "slices"]
 
 
 @njit(writes=())
@@ -88,6 +88,24 @@ def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
             at += 1
             place += 1
     return found
+
+
+@njit(writes=())
+def joined(table):  # type: ignore[no-untyped-def]
+    """(hops, offsets) of paths given hop by hop, int32 (hops,) and int64 (paths + 1,).
+
+    Args: table: number of each hop of each path, negative where a path has none there, int32 (hops, paths).
+    """
+    most, paths = table.shape
+    hops, offsets = np.empty(most * paths, np.int32), np.zeros(paths + 1, np.int64)
+    at = 0
+    for path in range(paths):
+        for nth in range(most):
+            if table[nth, path] >= 0:
+                hops[at] = table[nth, path]
+                at += 1
+        offsets[path + 1] = at
+    return hops[:at], offsets
 
 
 @njit

@@ -36,6 +36,8 @@ from opticcl.fabrics._packet import (
 from opticcl.fabrics._walks import digit_by_digit
 from opticcl.fabrics.sipac import checked_radices, shape_at_scale, strides_of
 from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir.phase_rows import Space
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds, Shape
 
 __all__ = ["BCube"]
@@ -137,6 +139,15 @@ class BCube(PacketFabric):
         digits = (np.arange(n)[:, None] // strides % radices).astype(np.int32)
         hops, offsets = digit_by_digit(src, dst, start, digits, strides.astype(np.int32))
         return hops, offsets
+
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Translations of digits; with rotated routing those that keep the level with which each path begins."""
+        if Space(self.dimensions).translation(nodes) is None:
+            return None
+        ahead = (nodes - np.arange(self.num_nodes)) % len(self.sides)
+        if self.routing == "rotated" and ((ahead != ahead[0]).any() or 2 * ahead[0] % len(self.sides)):
+            return None
+        return self.moved_by_nodes(nodes)
 
     def parts(self) -> tuple[Part, ...]:
         """A transceiver at each end of every cable, and the switches."""

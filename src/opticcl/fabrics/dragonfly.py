@@ -34,6 +34,7 @@ from opticcl.fabrics._packet import (
     positive_rates,
 )
 from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds
 
 __all__ = ["Dragonfly"]
@@ -160,6 +161,17 @@ class Dragonfly(PacketFabric):
                 np.where(moves, down + dst, NO_HOP),
             ]
         )
+
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Groups are turned, and nodes of a router permuted."""
+        p, a, g = self.nodes_per_router, self.routers_per_group, self.num_groups
+        turn = int(nodes[0]) // p // a
+        if ((np.arange(self.nodes) // p + turn * a) % self.num_routers != nodes // p).any():
+            return None
+        up, down, local, between = self._first_links
+        of_group = [(local, a * (a - 1)), (between, g - 1)]
+        hops = [first + np.roll(np.arange(g * each), -turn * each) for first, each in of_group]
+        return self.moved_by_nodes(nodes, np.concatenate([up + nodes, down + nodes, *hops]))
 
     def parts(self) -> tuple[Part, ...]:
         """Routers and both ends of every cable: copper within groups, transceivers between them."""

@@ -44,6 +44,7 @@ from opticcl.fabrics._packet import (
     tree_tiers,
 )
 from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds
 
 __all__ = ["FatTree", "Shape", "num_switches", "shape_of"]
@@ -136,6 +137,11 @@ class FatTree(PacketFabric):
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Up to the lowest layer that both nodes share, and down."""
         return paths_of_columns(self._tree.columns(src, dst, self.values["routing"], self.seed))
+
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Permutations of nodes that switches and the choice of up-links follow."""
+        hops = self._tree.images(nodes, self.values["routing"])
+        return None if hops is None else self.moved_by_nodes(nodes, hops)
 
     def parts(self) -> tuple[Part, ...]:
         """Switches and both ends of every link; links of nodes are copper."""

@@ -22,6 +22,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.ir import Circuits, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.floor_plan import FloorPlan, Passage
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds, format_rate, format_seconds
 
 __all__ = ["Ideal"]
@@ -89,6 +90,15 @@ class Ideal(Fabric):
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Out of the sender's port, into the receiver's."""
         return np.stack([src, self.nodes + dst], axis=1).ravel(), np.arange(len(src) + 1) * 2
+
+    def move_of(self, nodes: IntArray) -> LightMove:
+        """Any, with the ports of the nodes."""
+        return LightMove(nodes, np.arange(1), np.arange(1), np.concatenate([nodes, self.nodes + nodes]))
+
+    def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
+        """A node takes its ports along."""
+        kept = np.array_equal(move.hops, np.concatenate([move.nodes, self.nodes + move.nodes]))
+        return (move.nodes, move.nodes) if kept else None
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Paths that are not these two ports."""

@@ -31,6 +31,7 @@ from opticcl.fabrics._packet import (
     tree_tiers,
 )
 from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds
 
 __all__ = ["LeafSpine"]
@@ -105,6 +106,11 @@ class LeafSpine(PacketFabric):
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """Through the leaf that both nodes share, else through a spine."""
         return paths_of_columns(self._tree.columns(src, dst, self.routing, self.seed))
+
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Permutations of nodes that switches and the choice of up-links follow."""
+        hops = self._tree.images(nodes, self.routing)
+        return None if hops is None else self.moved_by_nodes(nodes, hops)
 
     def parts(self) -> tuple[Part, ...]:
         """Switches and both ends of every link; links of nodes are copper."""

@@ -470,6 +470,21 @@ class Lightpath(Fabric):
         setting = passed.before * 5 + passed.after  # of the select at its start and the MZI at its end
         yield Usage(waveguide, passed.edge * self.waveguides + passed.waveguide, passed.circuit, setting)
 
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Edges go along with their tiles; one whose ends are no neighbours any more has no image."""
+        node_on = np.argsort(self.tile)
+        image_of = self.tile[nodes[node_on]]  # of tiles
+        exists = self.grid.width() > 0
+        edges = np.flatnonzero(exists)
+        start, way = np.divmod(edges, 4)
+        ahead = self.grid.onward[way]
+        image = 4 * image_of[start] + way
+        goes = (image_of[start + ahead] == image_of[start] + ahead) & exists[image]
+        hops = np.full(len(exists), -1)
+        hops[edges[goes]] = image[goes]
+        move = LightMove(nodes, np.arange(self.ports_per_node), np.arange(self.lasers), hops)
+        return None if self.resource_images(move) is None else move
+
     def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
         """Tiles are identical, and so are edges of a direction: a move of tiles takes an edge along, where its image is one.
 

@@ -263,6 +263,12 @@ class Sipac(FailingFabric):
         yield Usage(laser, circuits.src * np.int64(self.ports_per_node) + port)
         yield Usage(photodiode, circuits.dst * np.int64(self.ports_per_node) + port)
 
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Translations of digits, which keep ports and lines."""
+        ports, lines = self.ports_per_node, self.num_wavelengths
+        move = LightMove(nodes, *map(np.arange, (ports, lines, ports)))
+        return None if self.resource_images(move) is None else move
+
     def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
         """Switches of a level are identical, and so are their inputs: a translation of a node's digits keeps levels and lines.
 

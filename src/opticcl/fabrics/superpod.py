@@ -40,6 +40,7 @@ from opticcl.fabrics._packet import (
     tree_tiers,
 )
 from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds
 
 __all__ = ["SuperPod"]
@@ -187,6 +188,19 @@ class SuperPod(PacketFabric):
         if self._has_cards:
             columns += [np.where(near, NO_HOP, c) for c in self._tree.columns(src, dst, self.routing, self.seed)]
         return paths_of_columns([*columns, np.where(near, self.nodes + dst, NO_HOP)])
+
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Permutations of nodes that servers, switches and the choice of up-links follow."""
+        server, n = nodes // self.nodes_per_server, np.arange(self.nodes)
+        if (server != server[n // self.nodes_per_server * self.nodes_per_server]).any():
+            return None
+        hops = [nodes, self.nodes + nodes][: self._nvlinks // self.nodes]
+        if self._has_cards:
+            of_cards = self._tree.images(nodes, self.routing)
+            if of_cards is None:
+                return None
+            hops.append(of_cards)
+        return self.moved_by_nodes(nodes, np.concatenate(hops))
 
     def parts(self) -> tuple[Part, ...]:
         """NVSwitches with both ends of their links, InfiniBand switches with both ends of theirs."""

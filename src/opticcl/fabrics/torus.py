@@ -27,7 +27,8 @@ from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
 from opticcl.fabrics._walks import slices
 from opticcl.ir import FabricNumbers, IntArray, Part
-from opticcl.ir.pieces import Pieces
+from opticcl.ir.phase_rows import Space
+from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as shape_of
 
@@ -131,33 +132,14 @@ class Torus(PacketFabric):
         hops = slices(lines, start.ravel(), base.ravel(), end) if len(end) else np.zeros(0, np.int32)
         return hops, np.concatenate([[0], end[len(self._sides) - 1 :: len(self._sides)]])
 
-    @cached_property
-    def lines(self) -> IntArray:
-        """Links of every line in the order of their direction, port by port, int32 (links,)."""
-        node = np.arange(self.num_nodes, dtype=np.int32).reshape(self.shape)
-        found = [np.zeros(0, np.int32)]
-        for port, (k, way) in enumerate(self._ways):
-            found.append(port * self.num_nodes + np.moveaxis(node, k, -1)[..., ::way].ravel())
-        return np.concatenate(found)
-
-    def pieces(self, src: IntArray, dst: IntArray) -> Pieces:
-        """A part of one line in each dimension."""
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-        port_of = {way: port for port, way in enumerate(self._ways)}
-        first, side_of, start, length = np.zeros((4, len(src), len(self._sides)), np.int64)
-        at = src
-        for k, (side, stride) in enumerate(self._sides):
-            here, there = src // stride % side, dst // stride % side
-            steps = _steps(here, there, side)
-            up = port_of.get((k, 1), 0)
-            down = port_of.get((k, -1), up)  # a side of 2 has links up alone, of 1 none
-            port = np.where(steps >= 0, up, down)
-            line = at // (stride * side) * stride + at % stride
-            first[:, k] = port * self.num_nodes + line * side
-            side_of[:, k], length[:, k] = side, np.abs(steps)
-            start[:, k] = np.where((steps >= 0) | (down == up), here, side - 1 - here)
-            at = at + (there - here) * stride
-        return Pieces(first, side_of, start, length)
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """Translations of coordinates; by even numbers on even sides, where opposite nodes choose by parity."""
+        by = Space(self.shape).translation(nodes)
+        if by is None or any(
+            side > 2 and side % 2 == 0 and ahead % 2 for side, ahead in zip(self.shape, by, strict=True)
+        ):
+            return None
+        return self.moved_by_nodes(nodes)
 
     @cached_property
     def _coordinates(self) -> list[IntArray]:

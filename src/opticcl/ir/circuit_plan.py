@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
-from opticcl.ir.limits import ROUTES_AT_ONCE, ROUTES_IN_PIECES, ROUTES_LISTED
-from opticcl.ir.representatives import Represented, StepImages, SymmetricRounds
+from opticcl.ir.representatives import Represented, RoutedStep, StepImages, SymmetricRounds
 from opticcl.ir.schedule import Schedule
 from opticcl.ir.transfers import Transfers
 
@@ -94,40 +91,19 @@ class CircuitPlan:
         schedule: what it carries.
         rounds: step index -> circuits of each round; the circuits of a round stand at the same time, a step that does not
             fit takes several rounds. On packet fabrics a circuit is a route.
-        routed: whether circuits are the fabric's own routes, one for each transfer.
     """
 
     fabric: Fabric
     schedule: Schedule
     rounds: Callable[[int], tuple[Circuits, ...]]
-    routed: bool = False
 
     def __repr__(self) -> str:
         return f"<CircuitPlan of {self.schedule!r} on {self.fabric!r}>"
 
-    def stream(self, i: int) -> Iterator[Circuits] | None:
-        """Circuits of the only round of step i, some at a time, or None where `rounds(i)` is small enough, or no routes.
-
-        Each transfer has one circuit, a route, and they come in the order of the transfers, so that a step of all pairs of
-        thousands of nodes needs no memory for its routes.
-        """
-        if not self.routed:
-            return None
-        transfers = self.schedule.step(i)
-        most = min(ROUTES_LISTED, ROUTES_IN_PIECES) if len(self.fabric.lines) else ROUTES_LISTED
-        if len(transfers) <= most:
-            return None
-        return self.routes(transfers)
-
-    def routes(self, transfers: Transfers) -> Iterator[Circuits]:
-        """Routes of the fabric, some at a time.
-
-        Args: transfers: of a step.
-        """
-        nodes = self.fabric.machine_nodes
-        for first in range(0, len(transfers), ROUTES_AT_ONCE):
-            src, dst = (nodes(column[first : first + ROUTES_AT_ONCE]) for column in (transfers.src, transfers.dst))
-            yield Circuits.of(np.arange(first, first + len(src)), src, dst, path=self.fabric.route(src, dst))
+    def routed(self, i: int) -> RoutedStep | None:
+        """The routes of step i of packets, where it is too large to list; else None."""
+        rule = self._rule
+        return None if rule is None else rule.routed(i)
 
     @property
     def _rule(self) -> Represented | None:
@@ -175,7 +151,7 @@ class CircuitPlan:
         rounds = self.rounds
         if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
             rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
-        return CircuitPlan, (self.fabric, self.schedule, rounds, self.routed)
+        return CircuitPlan, (self.fabric, self.schedule, rounds)
 
 
 def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:

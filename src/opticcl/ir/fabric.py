@@ -30,7 +30,6 @@ from opticcl.ir.occupied import (
     failed_parts,
     shares_of_rate,
 )
-from opticcl.ir.pieces import Pieces
 from opticcl.ir.representatives import LightMove
 
 __all__ = [
@@ -542,6 +541,15 @@ class Fabric(ABC):
             listed = ", ".join(map(str, parts[:8])) + (", ..." if len(parts) > 8 else "")
             yield Fault("part_failed", hit, f"no light through {use.kind} {listed}")
 
+    def move_of(self, nodes: IntArray) -> LightMove | None:
+        """The move of the machine that takes each node to another one, or None where there is none, or none is known.
+
+        A circuit between two nodes, or the route between them, is moved to that between their images.
+
+        Args: nodes: image of each node, int64 (nodes,).
+        """
+        return None
+
     def resource_images(self, move: LightMove) -> tuple[IntArray, ...] | None:
         """Image of each instance of each resource under a move that leaves the machine what it was.
 
@@ -592,18 +600,6 @@ class Fabric(ABC):
         Raises: UnsupportedError: circuits have no fixed route.
         """
         raise UnsupportedError(f"{self.name}: circuits have no fixed routes")
-
-    def pieces(self, src: IntArray, dst: IntArray) -> Pieces | None:
-        """Straight parts of the routes between nodes, or None where routes have none."""
-        return None
-
-    @property
-    def lines(self) -> IntArray:
-        """Link at each place of the lines that `pieces` are parts of, a permutation of the links, int (links,).
-
-        Where there are any, routes go dimension by dimension, in the order of `dimensions`, whose product are the nodes.
-        """
-        return np.zeros(0, np.int32)
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
         """Latency that each hop adds to a path through it [s], or None if hops add none."""

@@ -14,7 +14,6 @@ __all__ = [
     "LIMITS",
     "MOST_LISTED",
     "ROUTES_AT_ONCE",
-    "ROUTES_IN_PIECES",
     "ROUTES_LISTED",
     "TRANSFERS_LISTED",
     "Guard",
@@ -51,9 +50,8 @@ LIMITS: dict[str, Guard] = {
     "limits.CHUNKS_CARRIED": Guard(1 << 32, "chunks", REFUSAL, "that all transfers carry together, where every one is played"),
     "limits.EVENTS_TOGETHER": Guard(1 << 26, "transfers", MEMORY, "of single chunks that are sorted at once: 512 MB"),
     "limits.MOST_LISTED": Guard(1 << 21, "transfers", MEMORY, "of a step that are listed where a few define all: 40 MB"),
-    "limits.ROUTES_LISTED": Guard(1 << 21, "routes", MEMORY, "of a step that are evaluated as a whole: some 200 MB"),
-    "limits.ROUTES_AT_ONCE": Guard(1 << 18, "routes", MEMORY, "of a larger step that are evaluated at once"),
-    "limits.ROUTES_IN_PIECES": Guard(1 << 16, "routes", MEMORY, "evaluated as a whole, where straight pieces suffice"),
+    "limits.ROUTES_LISTED": Guard(1 << 16, "routes", MEMORY, "of a step that are evaluated as a whole"),
+    "limits.ROUTES_AT_ONCE": Guard(1 << 16, "routes", MEMORY, "of a larger step that are evaluated at once"),
     "limits.TRANSFERS_LISTED": Guard(1 << 26, "transfers", REFUSAL, "of a step of phases that are listed: some 2 GB"),
     "candidate.MOST_DISTINCT_STEPS": Guard(1 << 14, "steps", EFFORT, "of a schedule that a search evaluates to the end"),
     "compare.MOST_STEP_BYTES": Guard(640000000, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
@@ -141,8 +139,6 @@ LIMITS: dict[str, Guard] = {
     "long_runs.MOST_TRIED": Guard(256, "steps", EFFORT, "of a run that are scheduled before it is given up"),
     "long_runs.MOST_HELD": Guard(1 << 20, "pairs", REFUSAL, "of kinds of ranks and chunks whose data is followed"),
     "over_time.MAX_TIMES": Guard(1 << 21, "transfers", MEMORY, "of repeated steps that are placed one by one"),
-    "pieces.LONGEST": Guard(1 << 8, "routes", EFFORT, "evaluated link by link, of those that take longest"),
-    "route_loads.AT_ONCE": Guard(1 << 16, "routes", MEMORY, "that are evaluated at once"),
     "traffic.MAX_ROWS": Guard(1 << 20, "transfers", EFFORT, "that are recorded one by one"),
     "table_data.MOST_CHUNKS": Guard(1 << 24, "pairs", REFUSAL, "of ranks and chunks whose data is followed"),
     "table_data.MOST_CHUNK_ROWS": Guard(1 << 26, "chunks", REFUSAL, "that all transfers carry"),
@@ -176,5 +172,4 @@ EVENTS_TOGETHER = limit("limits.EVENTS_TOGETHER")
 MOST_LISTED = limit("limits.MOST_LISTED")
 ROUTES_LISTED = limit("limits.ROUTES_LISTED")
 ROUTES_AT_ONCE = limit("limits.ROUTES_AT_ONCE")
-ROUTES_IN_PIECES = limit("limits.ROUTES_IN_PIECES")
 TRANSFERS_LISTED = limit("limits.TRANSFERS_LISTED")

@@ -45,7 +45,7 @@ from opticcl.ir.phase_rows import (
 from opticcl.ir.recent import RECENT
 from opticcl.ir.transfers import Op, Transfers
 
-__all__ = ["UNIT", "ChunkEvents", "MessagePart", "Phase", "PhaseRows", "Space", "Steps", "join", "part"]
+__all__ = ["UNIT", "ChunkEvents", "MessagePart", "Phase", "PhaseRows", "Space", "Steps", "TransferEnds", "join", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,23 @@ class ChunkEvents:
     def take(self, rows: IntArray) -> ChunkEvents:
         """The given rows."""
         return ChunkEvents(*(column[rows] for column in (self.step, self.src, self.dst, self.op, self.parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class TransferEnds:
+    """Which ranks transfers join, and how large they are, whichever chunks they carry.
+
+    Args:
+        src, dst: sender and receiver, int (n,).
+        chunks: size of each, int64 (n,) [chunks].
+    """
+
+    src: IntArray
+    dst: IntArray
+    chunks: IntArray
+
+    def __len__(self) -> int:
+        return len(self.src)
 
 
 class Steps:
@@ -353,6 +370,20 @@ class Steps:
         within = np.array([[d in one.digits for d in range(len(self.space.radices))] for one in self.parts])
         return not (cut & within[rows.part]).any()
 
+    def joins_all(self, i: int) -> bool:
+        """Whether every rank sends one transfer to every other in step i, of equal sizes and operations.
+
+        Then any permutation of the ranks takes pairs and sizes of the step to themselves.
+
+        Args: i: number of the step.
+        """
+        n = self.space.num_ranks
+        if n == 1 or self.num_transfers(i) != n * (n - 1) or not self.identical_ranks(i):
+            return False
+        first = self.sent_by(i, np.zeros(1, np.int64))
+        equal = (first.size_chunks() == first.size_chunks()[0]).all() and (first.op == first.op[0]).all()
+        return bool(equal) and len(np.unique(first.dst)) == n - 1
+
     def shifts(self, i: int) -> tuple[IntArray, IntArray] | None:
         """By how much the receivers of a rank are ahead of it in step i; None where not all ranks do the same.
 
@@ -365,18 +396,6 @@ class Steps:
         src, dst = (ends if self.space.places is None else self.space.places[ends] for ends in (first.src, first.dst))
         by = (self.space.digits(dst) - self.space.digits(src)) % np.array(self.space.radices)
         return by, first.size_chunks()
-
-    def pairs(self, i: int) -> Iterator[tuple[IntArray, IntArray]]:
-        """Senders and receivers of the transfers of step i, some at a time; no list of the step where all ranks do the same.
-
-        Args: i: number of the step.
-        """
-        shifts = self.shifts(i)
-        if shifts is None:
-            transfers = self(i)
-            yield transfers.src, transfers.dst
-        else:
-            yield from map(self.space.shifted_pairs, np.unique(shifts[0], axis=0))
 
     def transfers_of(self, number: int) -> int:
         """Transfers of all steps of a phase, without a list where it has rows [count].
@@ -398,22 +417,29 @@ class Steps:
         times = np.minimum(last, high // step) - np.maximum(0, -(-low // step)) + 1
         return self.images(phase) * int(np.where(still, phase.count, np.maximum(0, times)).sum())
 
-    def in_blocks(self, i: int, most: int) -> Iterator[Transfers]:
-        """The transfers of step i, some at a time, in another order than that of the step.
+    def ends(self, i: int, most: int, ranks: IntArray) -> Iterator[TransferEnds]:
+        """TransferEnds of the transfers of step i that some ranks send, some at a time, in another order than that of the step.
+
+        Where all ranks do the same, those of one rank say which: no transfer is listed.
 
         Args:
             i: number of the step.
-            most: transfers at a time, or those of one translation where these are more [count].
+            most: transfers at a time, or those of one rank, or of one distance, where these are more [count].
+            ranks: senders.
         """
-        number, k = self.phase_of(i)
-        phase = self.phases[number]
-        if not isinstance(phase.rows, PhaseRows) or phase.listed:
-            yield self(i)
+        shifts = self.shifts(i)
+        if shifts is not None:
+            places = ranks if self.space.places is None else self.space.places[ranks]
+            size = max(1, most // max(1, len(ranks)))
+            for at in range(0, len(shifts[0]), size):
+                by, chunks = (column[at : at + size] for column in shifts)
+                dst = np.concatenate([self.space.shifted_pairs(one)[1][places] for one in by])
+                yield TransferEnds(np.tile(ranks, len(by)), dst, np.repeat(chunks, len(ranks)))
             return
-        elements = self.space.translations(phase.moves)
-        size = max(1, most // max(1, len(phase.rows)))
-        for at in range(0, len(elements), size):
-            yield self._listed(number, k, elements[at : at + size])
+        every = self(i) if len(ranks) == self.space.num_ranks else self.sent_by(i, ranks)
+        for at in range(0, len(every), most):
+            some = every.take(slice(at, at + most))
+            yield TransferEnds(some.src, some.dst, some.size_chunks())
 
     def _listed(self, number: int, k: int, elements: IntArray | None) -> Transfers:
         """The images of the rows of a phase in its step k.

@@ -8,7 +8,7 @@ are their images. The verifier checks that the moves are translations of the pha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from opticcl.ir._common import IntArray
 from opticcl.ir.circuits import Circuits
-from opticcl.ir.phases import Steps
+from opticcl.ir.phases import Steps, TransferEnds
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["LightMove", "Represented", "StepImages", "SymmetricRounds", "first_of_orbit"]
+__all__ = ["LightMove", "Represented", "RoutedStep", "StepImages", "SymmetricRounds", "first_of_orbit"]
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,21 @@ class SymmetricRounds:
         return all(np.array_equal(move.hops, np.arange(len(move.hops))) for move in self.moves)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutedStep:
+    """A step of packets too large to list, each of whose transfers has one route.
+
+    Args:
+        senders: one rank of each set of ranks that the moves join, int64 (senders,).
+        moves: of the machine; they commute, and routes of all other senders are images of those of these.
+        circuits: routes of some transfers of the step.
+    """
+
+    senders: IntArray
+    moves: tuple[LightMove, ...]
+    circuits: Callable[[TransferEnds], Circuits]
+
+
 class Represented(ABC):
     """A rule that gives the circuits of some senders for those of all.
 
@@ -126,6 +141,10 @@ class Represented(ABC):
     @abstractmethod
     def symmetric(self, step: int) -> SymmetricRounds | None:
         """Circuits of some senders of a step; None where they do not define those of all."""
+
+    def routed(self, step: int) -> RoutedStep | None:
+        """The routes of a step of packets that is too large to list; else None."""
+        return None
 
 
 def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:

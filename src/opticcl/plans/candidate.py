@@ -30,7 +30,6 @@ from opticcl.simulate import (
     profile,
     schedule_facts,
 )
-from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify.judge import Judge
 
 __all__ = ["MOST_DISTINCT_STEPS", "Candidate", "Known"]
@@ -67,7 +66,6 @@ class Candidate:
         assumed: time assumptions.
         cache: of its steps and circuits.
         also: other assumptions that it will be evaluated under.
-        loads: of routes, which candidates on the same fabric share; None: new.
     """
 
     def __init__(
@@ -77,12 +75,11 @@ class Candidate:
         assumed: Assumptions,
         cache: StepCache,
         also: Sequence[Assumptions] = (),
-        loads: RouteLoads | None = None,
     ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, loads))
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also))
         self._light: dict[str | None, Light] = {}  # by preset
         self._cannot_close: dict[str | None, bool] = {}  # by preset
         self._verdict: Verdict | None = None

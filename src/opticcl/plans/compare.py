@@ -296,9 +296,7 @@ class _Contest:
         entry = Entry(plan.fabric, plan, times, timelines, verdict, light, ranked, under=charges)
         if not verdict.ok:  # a wrong plan may occupy resources that do not exist
             return entry
-        return replace(
-            entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes), times.costs), entry.total_s)
-        )
+        return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
 
 
 class _Alternative(NamedTuple):

@@ -13,10 +13,13 @@ from itertools import islice
 from math import inf
 from typing import Any, Literal
 
+import numpy as np
+
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.estimate.budget import TYPICAL, best_budget, budget
 from opticcl.ir import CircuitPlan, Fabric, Schedule
 from opticcl.ir.light import LITERAL, Counts, LightPath, Optics
+from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.optics.budget import counts_of_rounds, least_margin_db
 from opticcl.optics.chain import ROUNDING_DB
 from opticcl.optics.values import light_path_of, optics
@@ -170,9 +173,10 @@ def no_circuits_close(fabric: Fabric, schedule: Schedule, preset: str | None = N
     path = light_path_of(fabric)
     if path.least is None:
         return False
+    ranks = np.arange(schedule.steps.space.num_ranks)
     firsts = (steps.start for steps in schedule.step_classes())
-    pairs = (pairs for first in firsts for pairs in schedule.steps.pairs(first))
-    nodes = (tuple(map(fabric.machine_nodes, ends)) for ends in pairs if len(ends[0]))
+    pairs = (ends for first in firsts for ends in schedule.steps.ends(first, ROUTES_AT_ONCE, ranks))
+    nodes = ((fabric.machine_nodes(ends.src), fabric.machine_nodes(ends.dst)) for ends in pairs if len(ends))
     return any(_are_dark(path, [path.least(*ends)], preset) for ends in nodes)
 
 

@@ -33,7 +33,6 @@ from opticcl.plans.times import timeline_of
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.schedule import ALGORITHMS, generate, reason_declined, search_space
 from opticcl.simulate import engine_options, least_transfer_s
-from opticcl.simulate.route_loads import RouteLoads
 from opticcl.verify.judge import Judge
 
 __all__ = ["LAWS", "TIE", "Search", "Searches"]
@@ -90,7 +89,6 @@ class Search:
         self._laws = LAWS if algorithms is None else ()
         self._failures: dict[str, str] = {}
         algorithms, self._not_tried = search_space(wanted, fabric) if algorithms is None else (algorithms, [])
-        loads = RouteLoads()
         self._candidates: list[Candidate] = []
         for algorithm in algorithms:
             try:
@@ -102,7 +100,7 @@ class Search:
             except AlgorithmError as error:
                 self._failures.setdefault(algorithm, str(error))
             else:
-                self._candidates.append(Candidate(fabric, schedule, assumed, self._cache, also, loads))
+                self._candidates.append(Candidate(fabric, schedule, assumed, self._cache, also))
         self._num_registered = len(self._candidates)
         self._proposed: set[str] = set()
         self._hunts = False

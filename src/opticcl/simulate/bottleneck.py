@@ -14,19 +14,18 @@ several nodes counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
-from opticcl.ir.representatives import SymmetricRounds, first_of_orbit
+from opticcl.ir.representatives import SymmetricRounds
 from opticcl.ir.signals import signals_of
-from opticcl.simulate.closed_form import Cost
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
-from opticcl.simulate.pieces import RouteLegs
+from opticcl.simulate.routes import over_orbits, routes_of_step
 from opticcl.simulate.traffic import Traffic
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]
@@ -88,7 +87,7 @@ class Bottleneck:
     num_equal: int
 
 
-def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> tuple[Load, ...]:
+def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     """Load of every part, from the circuits alone: the same for every engine that loses nothing.
 
     Routes of a transfer carry equal shares, circuits of a transfer shares in proportion to their wavelengths. Identical
@@ -97,21 +96,17 @@ def loads(plan: CircuitPlan, size_bytes: float, costs: Sequence[Cost] = ()) -> t
     Args:
         plan: schedule, fabric and circuits.
         size_bytes: message of every rank [bytes].
-        costs: of the runs of the plan, where they are known; very many routes are not evaluated again.
     Returns: one load for each kind of resource that carries data, in the order of the fabric's `resources`.
     """
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
     known: tuple[tuple[Circuits, ...], IntArray] | None = None
     found: list[tuple[int, np.ndarray]] = []
-    for number, steps in enumerate(schedule.step_classes()):
-        of_links = costs[number].link_chunks if costs else None
-        streamed = plan.stream(steps.start) if of_links is None else None
-        if streamed is not None:
-            of_links = _streamed_loads(fabric, schedule.step(steps.start), streamed)
-        if of_links is not None:
-            firsts = np.cumsum([0, *(resource.count for resource in fabric.resources)])
-            for i, carried in enumerate(np.split(of_links, firsts[1:-1])):
+    for steps in schedule.step_classes():
+        routes = routes_of_step(plan, steps.start)
+        if routes is not None:
+            firsts = np.cumsum([resource.count for resource in fabric.resources])
+            for i, carried in enumerate(np.split(routes.link_chunks(), firsts[:-1])):
                 chunks[i] += carried * len(steps)
             continue
         some = plan.by_senders(steps.start)
@@ -218,25 +213,6 @@ def uses(
         yield number[id(usage.resource)], usage.index, usage.circuit, carried
 
 
-def _streamed_loads(fabric: Fabric, transfers: Transfers, streamed: Iterable[Circuits]) -> np.ndarray:
-    """What each link carries in a step whose routes carry a transfer each, float64 (links,) [chunks].
-
-    Args:
-        fabric: of packets.
-        transfers: of the step.
-        streamed: its routes, evaluated if they have no straight parts.
-    """
-    amount = transfers.size_chunks()
-    if len(fabric.lines):
-        src, dst = fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst)
-        return RouteLegs(fabric, src, dst).loads(amount)
-    found = np.zeros(sum(resource.count for resource in fabric.resources))
-    for circuits in streamed:
-        carried = np.repeat(amount[circuits.transfer].astype(np.float64), circuits.num_hops())
-        found += np.bincount(circuits.hops, carried, minlength=len(found))
-    return found
-
-
 def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iterator[tuple[int, np.ndarray]]:
     """Kinds of resources, and what each part carries in a step, float64 (parts,) [chunks].
 
@@ -259,12 +235,9 @@ def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iter
     share = (transfers.size_chunks() / whole)[circuits.transfer] * circuits.wavelength_n
     products = fabric.num_nodes // len(rounds.senders)
     for number, usage in enumerate(fabric.usage(circuits)):
-        first = first_of_orbit([of[number] for of in images], usage.resource.count)
         mine = share if usage.circuit is None else share[usage.circuit]
-        total = np.bincount(first[usage.index], mine, minlength=len(first))
-        images_of_first = np.bincount(first[first >= 0], minlength=len(first))
-        shares = total * products / np.maximum(1, images_of_first)
-        yield number, np.append(shares, 0.0)[first]  # nothing on parts without images
+        carried = np.bincount(usage.index, mine, minlength=usage.resource.count)
+        yield number, over_orbits(carried, [of[number] for of in images], products)
 
 
 def _repeated_signals(

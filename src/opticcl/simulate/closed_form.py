@@ -14,11 +14,10 @@ Source: the alpha-beta model of all five papers; RAMP section 7.4 for head-to-he
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline
@@ -49,7 +48,6 @@ class Cost:
         slot_wait_s: waits for slots within the steps [s].
         last_latency_s: from the last bit of the last round of a step until its end [s].
         is_last: whether the run ends the plan.
-        link_chunks: what each link carries in a step whose routes are evaluated some at a time, float64 (links,) [chunks].
     """
 
     num_steps: int
@@ -62,7 +60,6 @@ class Cost:
     slot_wait_s: float = 0.0
     last_latency_s: float = 0.0
     is_last: bool = False
-    link_chunks: npt.NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def waits_s(self, fabric: Fabric, assumed: Assumptions, chunk_bytes: float) -> float:
         """Waits for slots within the run and, unless it ends the plan, behind its last step [s].
@@ -238,7 +235,7 @@ def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = Non
             late, slowest = run.longest_s(law), run.slowest
             gaps = [law.message_gap_s * most for most in run.messages] if law.message_gap_s else [0.0] * len(late)
             control = run.control_s if assumed.control == "charged" else [0.0] * len(late)
-            if run.streamed:  # packets: nothing is set
+            if run.routes is not None:  # packets: nothing is set
                 runs = [(repeats, [(0.0, control[0])])]
             else:
                 runs = settings.of_changes(facts.changes(number, assumed.configuration), repeats, control)
@@ -259,7 +256,6 @@ def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = Non
                 slot_wait_s=waits,
                 last_latency_s=gaps[-1] + (max(late) if in_line else late[-1]) if late else 0.0,
                 is_last=steps.stop == schedule.num_steps,
-                link_chunks=run.link_chunks,
             )
     finally:  # also where a search ends early
         facts.release()

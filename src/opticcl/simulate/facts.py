@@ -24,8 +24,7 @@ from opticcl.ir.phases import Steps
 from opticcl.pairs import Pairs
 from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
-from opticcl.simulate.pieces import RouteLegs
-from opticcl.simulate.route_loads import RouteLoads, StepLoads
+from opticcl.simulate.routes import RoutesOfStep, routes_of_step
 from opticcl.simulate.standing import Standing
 
 __all__ = [
@@ -302,12 +301,10 @@ class PlanFacts:
     Args:
         plan: schedule, fabric and circuits.
         also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
-        loads: of routes, which plans on the same fabric share; None: none are shared.
     """
 
-    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = (), loads: RouteLoads | None = None) -> None:
+    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = ()) -> None:
         self.plan = plan
-        self.loads = loads
         self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
         self._listed = self._listed_plan()
@@ -354,10 +351,11 @@ class PlanFacts:
     def _listed_plan(self) -> CircuitPlan:
         """The plan, or rows of some senders: no sender has more, or is slower, than those whose images all others are.
 
-        Where setting circuits takes time, those of all senders are compared.
+        Where setting circuits takes time, or packets share links, those of all senders are compared.
         """
         fabric = self.plan.fabric
-        return listed_plan(self.plan, all_steps=not (fabric.reconfiguration_s or fabric.shortest_control_s))
+        compared = fabric.is_packet_switched or fabric.reconfiguration_s or fabric.shortest_control_s
+        return listed_plan(self.plan, all_steps=not compared)
 
     def transfers(self, step: int) -> Transfers:
         """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
@@ -427,13 +425,11 @@ class RunFacts:
         self._facts, self._plan, self.steps = facts, facts.plan, steps
         self._longest: dict[PathLatency, list[float]] = {}
         self._summed: dict[str, float] = {}
-        self.link_chunks: np.ndarray | None = None  # as in `Cost`, once the routes were evaluated
-        self._loads: StepLoads | None = None
 
     @cached_property
-    def streamed(self) -> bool:
-        """Whether routes of packets are evaluated some at a time."""
-        return self._plan.stream(self.steps.start) is not None
+    def routes(self) -> RoutesOfStep | None:
+        """Routes of packets that are too many to list; None where they are not."""
+        return routes_of_step(self._plan, self.steps.start)
 
     @property
     def transfers(self) -> Transfers:
@@ -448,24 +444,24 @@ class RunFacts:
     @cached_property
     def slowest(self) -> tuple[float, ...]:
         """As in `Cost`."""
-        if self.streamed:
-            return (self._streamed_load(())[0],)
+        if self.routes is not None:
+            return (self.routes.slowest(self._facts.laws),)
         return self._facts.of_rounds(self.rounds).slowest(self.transfers.size_chunks())
 
     @cached_property
     def messages(self) -> list[int]:
         """Messages of the node that sends most of them in each round [count]."""
-        if self.streamed:
-            return [_most_messages(self.transfers)]
+        if self.routes is not None:
+            return [ends_of_step(self._plan.schedule.step, self.steps.start).messages]
         transfers = self.transfers
         return [most_messages(transfers, circuits) for circuits in self.rounds]
 
     @cached_property
     def control_s(self) -> list[float]:
         """Duration of the control exchange of each round [s]."""
+        if self.routes is not None:
+            return [self._plan.fabric.shortest_control_s]
         transfers = self.transfers
-        if self.streamed:
-            return [self._plan.fabric.control_s(transfers.src, transfers.dst)]
         return [control_s(self._plan.fabric, transfers, circuits) for circuits in self.rounds]
 
     def longest_s(self, law: PathLatency) -> list[float]:
@@ -476,10 +472,8 @@ class RunFacts:
         if law not in self._longest:
             if law.constant:
                 self._longest[law] = [law.base_s] * len(self.slowest)
-            elif self.streamed:
-                laws = tuple(dict.fromkeys([law, *(one for one in self._facts.laws if not one.constant)]))
-                _, found = self._streamed_load(laws)
-                self._longest.update((one, [seconds]) for one, seconds in zip(laws, found, strict=True))
+            elif self.routes is not None:
+                self._longest[law] = [self.routes.longest_s(law, self._facts.laws)]
             else:
                 self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)
         return self._longest[law]
@@ -495,37 +489,6 @@ class RunFacts:
             of = steps.received_by(step, 0) if of_one else self._plan.schedule.step(step)
             self._summed[assumed.compute] = summed_chunks(of, assumed)
         return self._summed[assumed.compute]
-
-    def _streamed_load(self, laws: tuple[PathLatency, ...]) -> tuple[float, list[float]]:
-        """Load of the busiest link [s for each byte of a chunk] and latency of the longest route [s], routes some at a time.
-
-        Args: laws: of latencies, one result each.
-        """
-        fabric, transfers = self._plan.fabric, self.transfers
-        amount = transfers.size_chunks()
-        shared = self._facts.loads
-        known = self._loads = self._loads or (StepLoads() if shared is None else shared.of(transfers, amount))
-        new = tuple(law for law in laws if law not in known.longest_s)
-        loaded = known.slowest is not None
-        longest_s = [0.0] * len(new)
-        if len(fabric.lines):  # straight parts, without a list of links
-            legs = RouteLegs(fabric, fabric.machine_nodes(transfers.src), fabric.machine_nodes(transfers.dst))
-            carried = np.zeros(0) if loaded else legs.loads(amount)
-            longest_s = [legs.longest_s(law) for law in new]
-        else:
-            carried = np.zeros(sum(r.count for r in fabric.resources))
-            streamed = self._plan.stream(self.steps.start) if new or not loaded else None
-            for circuits in streamed or ():
-                longest_s = [max(so_far, law.longest_s(circuits)) for so_far, law in zip(longest_s, new, strict=True)]
-                if not loaded:
-                    carried += _loads(circuits, amount[circuits.transfer], len(carried))
-        known.longest_s.update(zip(new, longest_s, strict=True))
-        if known.slowest is None:
-            of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
-            known.link_chunks, known.slowest = carried, float((carried / of_link).max(initial=0)) * 8
-        self.link_chunks = known.link_chunks
-        vars(self)["slowest"] = (known.slowest,)
-        return known.slowest, [known.longest_s[law] for law in laws]
 
 
 def _most_messages(transfers: Transfers, sent: int | None = None) -> int:

@@ -71,6 +71,11 @@ class PathLatency:
         return None if self._table is None else self._table[hops]
 
     @property
+    def num_hops(self) -> int:
+        """Numbers that a hop may have; 0 where hops add nothing [count]."""
+        return 0 if self._table is None else len(self._table)
+
+    @property
     def constant(self) -> bool:
         """Whether hops add nothing, so that all circuits have the same latency."""
         return self._table is None

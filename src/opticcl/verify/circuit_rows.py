@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, Fault, Transfers, Violation
+from opticcl.ir.phases import TransferEnds
 
 __all__ = [
     "RULE_OF_KIND",
@@ -34,7 +35,7 @@ RULE_OF_KIND = {
 
 
 def transfers_without_circuit(
-    fabric: Fabric, transfers: Transfers, rounds: tuple[Circuits, ...], step: int
+    fabric: Fabric, transfers: Transfers | TransferEnds, rounds: tuple[Circuits, ...], step: int
 ) -> Iterator[Violation]:
     """Transfers without circuits, with circuits in two rounds, or with circuits that join other nodes.
 
@@ -52,7 +53,7 @@ def transfers_without_circuit(
             return
         rows = circuits.transfer
         rows = rows[rows >= 0]
-        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number))
+        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number)) if number else rows[:0]
         if len(again):
             row = rows[again[0]]
             yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
@@ -60,7 +61,9 @@ def transfers_without_circuit(
     yield from not_carried(transfers, round_of < 0, step)
 
 
-def astray(fabric: Fabric, transfers: Transfers, circuits: Circuits, step: int, number: int) -> Iterator[Violation]:
+def astray(
+    fabric: Fabric, transfers: Transfers | TransferEnds, circuits: Circuits, step: int, number: int
+) -> Iterator[Violation]:
     """Circuits of transfers that do not exist, and circuits that join other nodes than their transfers.
 
     Args:
@@ -71,22 +74,25 @@ def astray(fabric: Fabric, transfers: Transfers, circuits: Circuits, step: int, 
     """
     rows = circuits.transfer
     least = 0 if fabric.is_packet_switched else -1  # a circuit may stand idle, a route that carries nothing is none
-    unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
-    if len(unknown):
+    if rows.min(initial=least) < least or rows.max(initial=-1) >= len(transfers):
+        unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
         where, found = f"circuit {unknown[0]}", f"transfer {rows[unknown[0]]}"
         yield Violation("transfer_unknown", step, number, where, f"below {len(transfers)}", found, len(unknown))
         return
-    carries = np.flatnonzero(rows >= 0)
-    src, dst = (fabric.machine_nodes(ranks[rows[carries]]) for ranks in (transfers.src, transfers.dst))
-    other = np.flatnonzero((circuits.src[carries] != src) | (circuits.dst[carries] != dst))
+    begin, end, carries = circuits.src, circuits.dst, None
+    if rows.min(initial=0) < 0:
+        carries = np.flatnonzero(rows >= 0)
+        begin, end, rows = begin[carries], end[carries], rows[carries]
+    src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
+    other = np.flatnonzero((begin != src) | (end != dst))
     if len(other):
         due = f"{src[other[0]]} -> {dst[other[0]]}"
-        row = carries[other[0]]
+        row = other[0] if carries is None else carries[other[0]]
         found = f"{circuits.src[row]} -> {circuits.dst[row]}"
         yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(other))
 
 
-def not_carried(transfers: Transfers, dark: np.ndarray, step: int) -> Iterator[Violation]:
+def not_carried(transfers: Transfers | TransferEnds, dark: np.ndarray, step: int) -> Iterator[Violation]:
     """Transfers of a step without a circuit.
 
     Args:
@@ -156,7 +162,7 @@ def violation_of(rule: str, where: str, expected: str, found: str, count: int) -
 
 
 def circuit_name(circuits: Circuits, row: int) -> str:
-    """Ends of a circuit."""
+    """TransferEnds of a circuit."""
     return f"{circuits.src[row]} -> {circuits.dst[row]}"
 
 

@@ -19,12 +19,13 @@ from math import lcm, prod
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concatenate_circuits
+from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.phases import Steps
-from opticcl.ir.representatives import LightMove, StepImages, SymmetricRounds, first_of_orbit
+from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds, first_of_orbit
 from opticcl.verify.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 from opticcl.verify.sweep import Cells, cells_of
 
-__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations"]
+__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations", "routed_violations"]
 
 
 def light_violations(
@@ -57,13 +58,43 @@ def light_violations(
             broken += loads[usage.resource].over(cells, RULE_OF_KIND[usage.resource.kind])
         found += [replace(violation, round=at) for violation in broken]
     if not found:
-        found = list(_other_units(fabric, rounds, images))
+        found = list(_other_units(fabric, rounds.moves, concatenate_circuits(rounds.rounds), images))
     found = [replace(violation, step=number) for violation in found]
     return found, count * sum(map(len, rounds.rounds))
 
 
+def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: int) -> tuple[list[Violation], int]:
+    """Violations of the routes of a step of packets that is too large to list, those of each rule as one, and their number.
+
+    Args:
+        fabric: the machine, whose links are shared, so that routes need no counting.
+        steps: of the schedule.
+        routed: its routes.
+        number: of the step.
+    """
+    images: list[tuple[IntArray, ...]] | Violation = []
+    if routed.moves or not np.array_equal(routed.senders, np.arange(steps.space.num_ranks)):
+        images = images_of_machine(fabric, steps, number, routed)
+    if isinstance(images, Violation):
+        return [replace(images, step=number)], 0
+    found: dict[str, Violation] = {}
+    counted, links = 0, sum(resource.count for resource in fabric.resources)
+    for ends in steps.ends(number, ROUTES_AT_ONCE, routed.senders):
+        circuits = routed.circuits(ends)
+        counted += len(circuits)
+        wrong = list(transfers_without_circuit(fabric, ends, (circuits,), number))
+        wrong += [replace(violation, round=0) for violation in _impossible(fabric, circuits, links, wide=True)]
+        if not wrong:
+            wrong = list(_other_units(fabric, routed.moves, circuits, images))
+        for violation in wrong:
+            before = found.get(violation.rule)
+            count = violation.count + (before.count if before else 0)
+            found[violation.rule] = replace(before or violation, step=number, count=count)
+    return list(found.values()), counted * fabric.num_nodes // max(1, len(routed.senders))
+
+
 def images_of_machine(
-    fabric: Fabric, steps: Steps, number: int, rounds: SymmetricRounds
+    fabric: Fabric, steps: Steps, number: int, rounds: SymmetricRounds | RoutedStep
 ) -> list[tuple[IntArray, ...]] | Violation:
     """Images of the units of all resources under each move of light, or why the rounds define no circuits.
 
@@ -76,7 +107,7 @@ def images_of_machine(
     n = fabric.num_machine_nodes
     if fabric.node_of_rank is not None or n != steps.space.num_ranks:
         return _wrong("light moves", "ranks that are the nodes of the machine", "a job on part of it")
-    if not counts_by_orbits(fabric):
+    if not counts_by_orbits(fabric) and not all(resource.shared for resource in fabric.resources):
         return _wrong(
             "light moves", "resources whose circuits are counted", "others, which are counted from lists alone"
         )
@@ -85,7 +116,7 @@ def images_of_machine(
         return moved
     found, orders = moved
     for at, move in enumerate(rounds.moves):
-        if not _is_translation(steps, number, move.nodes):
+        if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
             return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
     if len(rounds.senders) and not 0 <= rounds.senders.min() <= rounds.senders.max() < n:
         return _wrong("senders", f"ranks 0..{n - 1}", f"{rounds.senders.min()} to {rounds.senders.max()}")
@@ -138,17 +169,19 @@ def _moved_machine(
     return found, orders
 
 
-def _other_units(fabric: Fabric, rounds: SymmetricRounds, images: list[tuple[IntArray, ...]]) -> Iterator[Violation]:
+def _other_units(
+    fabric: Fabric, moves: tuple[LightMove, ...], listed: Circuits, images: list[tuple[IntArray, ...]]
+) -> Iterator[Violation]:
     """Moves under which listed circuits occupy other units than the fabric says, or cannot be made.
 
     Args:
         fabric: the machine.
-        rounds: circuits that exist.
+        moves: of light.
+        listed: circuits that exist.
         images: of the units of all resources under each move.
     """
-    listed = concatenate_circuits(rounds.rounds)
-    before = [usage.index for usage in fabric.usage(listed)]
-    for at, (move, of) in enumerate(zip(rounds.moves, images, strict=True)):
+    before = [usage.index for usage in fabric.usage(listed)] if moves else []
+    for at, (move, of) in enumerate(zip(moves, images, strict=True)):
         moved = move.of(listed)
         faults = [fault for fault in fabric.faults(moved) if len(fault.circuits)]
         if faults:
@@ -184,11 +217,9 @@ def _is_once_each(column: IntArray, count: int) -> bool:
 
 def _order(images: IntArray) -> int:
     """Turns after which each element that always has an image is where it was [count]."""
-    identity = np.flatnonzero(first_of_orbit([images], len(images)) >= 0)
-    turned, turns = images[identity], 1
-    while not np.array_equal(turned, identity):
-        turned, turns = images[turned], turns + 1
-    return turns
+    first = first_of_orbit([images], len(images))
+    turns = np.bincount(first[first >= 0])
+    return lcm(*np.unique(turns[turns > 0]).tolist())
 
 
 def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int, *, wide: bool) -> Iterator[Violation]:

@@ -35,14 +35,13 @@ from opticcl.verify.circuit_rows import (
     RULE_OF_KIND,
     astray,
     circuit_name,
-    not_carried,
     out_of_range,
     part_faults,
     setting_of,
     transfers_without_circuit,
     violation_of,
 )
-from opticcl.verify.images import counts_by_orbits, light_violations
+from opticcl.verify.images import counts_by_orbits, light_violations, routed_violations
 from opticcl.verify.sweep import cells_of, runs_of
 
 __all__ = ["CircuitsReport", "check_light", "check_slot", "distinct_signals"]
@@ -79,13 +78,6 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
             continue
         first = plan.schedule.step(steps.start)
         violations += _steps_not_equal(plan, steps, first)
-        streamed = plan.stream(steps.start) if all(r.shared for r in plan.fabric.resources) else None
-        if streamed is not None:
-            found, count = _streamed_violations(plan.fabric, first, streamed, steps.start)
-            violations += found
-            total += len(steps) * count
-            progress("count the light", steps.stop, plan.schedule.num_steps)
-            continue
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
         violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
@@ -108,6 +100,9 @@ def _of_senders(plan: CircuitPlan, steps: range) -> tuple[list[Violation], int] 
         plan: with the steps.
         steps: of one class.
     """
+    routed = plan.routed(steps.start) if all(r.shared for r in plan.fabric.resources) else None
+    if routed is not None and _of_one_phase(plan.schedule, steps):
+        return routed_violations(plan.fabric, plan.schedule.steps, routed, steps.start)
     listed = plan.images(steps.start) is None
     if listed and not counts_by_orbits(plan.fabric):
         return None
@@ -134,38 +129,6 @@ def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iter
     yield from found
     if not found:
         yield from _round_violations(fabric, transfers, circuits, {})
-
-
-def _streamed_violations(
-    fabric: Fabric, transfers: Transfers, streamed: Iterator[Circuits], step: int
-) -> tuple[list[Violation], int]:
-    """Violations of the routes of a step of packets, of each rule those found first, and the number of routes.
-
-    Args:
-        fabric: whose links are shared, so that routes need no counting.
-        transfers: of the step.
-        streamed: its routes, as `CircuitPlan.stream` returns them.
-        step: its number.
-    """
-    found: dict[str, Violation] = {}
-    counted = 0
-
-    def add(violations: Iterable[Violation]) -> None:
-        for violation in violations:
-            before = found.get(violation.rule)
-            found[violation.rule] = before or replace(violation, step=step, round=0)
-            if before:
-                found[violation.rule] = replace(before, count=before.count + violation.count)
-
-    carried = np.zeros(len(transfers), bool)
-    for circuits in streamed:
-        add(astray(fabric, transfers, circuits, step, 0))
-        add(_round_violations(fabric, transfers, circuits, {}))
-        known = circuits.transfer[(circuits.transfer >= 0) & (circuits.transfer < len(transfers))]
-        carried[known] = True
-        counted += len(circuits)
-    add(not_carried(transfers, carried == 0, step))
-    return list(found.values()), counted
 
 
 def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:

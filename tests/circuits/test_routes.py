@@ -1,0 +1,212 @@
+"""Routes of steps that are too large to list: cost, verdict and loads are those of all routes, whatever moves there are."""
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from tests.images import Made
+
+from opticcl.assumptions import assumptions
+from opticcl.circuits import _routes, lower
+from opticcl.collective import as_request
+from opticcl.errors import UnsupportedError
+from opticcl.fabrics import fabric
+from opticcl.fabrics.job import job
+from opticcl.ir import CircuitPlan, no_progress
+from opticcl.schedule import all_variants, generate
+from opticcl.simulate import profile
+from opticcl.simulate import routes as routes_module
+from opticcl.simulate.bottleneck import loads
+from opticcl.verify import images as images_module
+from opticcl.verify.light import check_light
+
+MACHINES = (
+    "ideal:nodes=6",
+    "torus:shape=4x4",
+    "torus:shape=3x5",
+    "torus:shape=8",
+    "bcube:radix=4,levels=2",
+    "bcube:radix=2,levels=3",
+    "fat_tree:nodes=16,radix=4",
+    "fat_tree:nodes=10,radix=4",
+    "leaf_spine:nodes=20,nodes_per_leaf=4",
+    "superpod:nodes=24,nodes_per_server=2,radix=4",
+    "dragonfly:nodes=24,nodes_per_router=2,routers_per_group=4,global_links=1",
+    "topoopt:nodes=9,degree=2",
+)
+COMMON = assumptions("common")
+NEAR = replace(COMMON, floor=replace(COMMON.floor, nodes_per_rack=2))
+LAWS = (NEAR, COMMON, assumptions("published"))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """No step is small enough to be listed; seven routes are evaluated at a time."""
+    monkeypatch.setattr(_routes, "ROUTES_LISTED", 0)
+    for module in (routes_module, images_module):
+        monkeypatch.setattr(module, "ROUTES_AT_ONCE", 7)
+
+
+def plans(where, collective):
+    """Of every algorithm that a machine runs."""
+    for algorithm in all_variants(as_request(collective), where):
+        with suppress(UnsupportedError):
+            yield lower(where, generate(algorithm, as_request(collective), where))
+
+
+def listed(plan):
+    """The same circuits, all of them listed."""
+    return CircuitPlan(plan.fabric, plan.schedule, lambda i: plan.rounds(i))
+
+
+def check(plan):
+    """Compare with the listed plan."""
+    every = listed(plan)
+    assert plan.routed(0) is not None
+    assert every.routed(0) is None
+    routes_module._of_exchange.cache_clear()
+    for assumed in LAWS:
+        assert profile(plan, assumed).costs == profile(every, assumed).costs
+    for one, other in zip(loads(plan, 10**6), loads(every, 10**6), strict=True):
+        assert (one.resource, one.index.tolist()) == (other.resource, other.index.tolist())
+        assert one.carried_bytes.tolist() == other.carried_bytes.tolist()
+    assert check_light(plan, progress=no_progress) == check_light(every, progress=no_progress)
+
+
+@pytest.mark.parametrize("text", MACHINES)
+def test_nothing_differs(text, few):
+    """Every algorithm, latencies by floor plans too."""
+    for plan in plans(fabric(text), "all_to_all"):
+        check(plan)
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving_doubling", "tree", "mesh", "double_tree:pipeline=8"])
+def test_nothing_differs_on_part_of_a_machine(algorithm, few):
+    """Ranks that are no nodes in order; steps that a function lists."""
+    for machine in (job(fabric("torus:shape=4x5"), [3, 17, 4, 11, 8, 0, 9, 14]), fabric("torus:shape=2x4")):
+        check(lower(machine, generate(algorithm, "all_reduce", machine)))
+
+
+def test_the_longest_of_all_images(few):
+    """Not that of the routes that are listed: with an aisle as the only long way, by a listing of every route."""
+    where = fabric("torus:shape=8x4")
+    plan = lower(where, generate("mesh", "all_to_all", where))
+    routed = plan.routed(0)
+    assert len(routed.moves) == 2
+    assert len(routed.senders) == 4
+    src, dst = (column.ravel() for column in np.indices((32, 32)))
+    hops, offsets = where.route(src[src != dst], dst[src != dst])
+    few_listed = routed.circuits(next(plan.schedule.steps.ends(0, 10**6, routed.senders)))
+    random = np.random.default_rng(2)
+    for _ in range(20):
+        seconds = random.choice([1.0, 1.5, 7.0], where.network.num_links, p=[0.7, 0.28, 0.02])
+        law = SimpleNamespace(constant=False, base_s=0.25, num_hops=len(seconds), of_hops=lambda h, of=seconds: of[h])
+        due = 0.25 + max(seconds[hops[a:b]].sum() for a, b in pairwise(offsets.tolist()))
+        assert routes_module.longest_of_images_s(law, few_listed, routed.moves) == due
+        assert routes_module.longest_of_images_s(law, few_listed, routed.moves, due + 1) == due + 1
+
+
+class Changed:
+    """The rule of a plan, whose routed steps are changed.
+
+    plan: with the rule.
+    change: of a routed step.
+    """
+
+    def __init__(self, plan, change):
+        self.rule, self.change = plan.rounds.lowered_by.rule, change
+
+    def represents(self, step):
+        """None is."""
+        return False
+
+    def routed(self, step):
+        """Changed."""
+        return self.change(self.rule.routed(step))
+
+
+def refused(text, change):
+    """Rules that a changed direct exchange breaks, with the number of each."""
+    where = fabric(text)
+    plan = lower(where, generate("mesh", "all_to_all", where))
+    made = replace(plan, rounds=Made(plan, Changed(plan, change)))
+    report = check_light(made, progress=no_progress)
+    assert all(violation.step == 0 for violation in report.violations)
+    return {violation.rule: violation.count for violation in report.violations}
+
+
+def each(edit):
+    """A change of all routes."""
+    return lambda routed: replace(routed, circuits=lambda transfers: edit(routed.circuits(transfers)))
+
+
+@pytest.mark.parametrize("text", ["torus:shape=4x4", "leaf_spine:nodes=16,nodes_per_leaf=4"])
+@pytest.mark.parametrize(
+    ("edit", "rule"),
+    [
+        (lambda c: replace(c, src=np.roll(c.src, 1), dst=np.roll(c.dst, 1)), "circuit_astray"),
+        (lambda c: replace(c, hops=c.hops[::-1].copy()), "path_broken"),
+        (lambda c: replace(c, hops=c.hops + 10**6), "path_broken"),
+        (lambda c: replace(c, transfer=c.transfer + 10**6), "transfer_unknown"),
+        (lambda c: c.take(np.arange(1, len(c))), "transfer_not_carried"),
+        (lambda c: replace(c, port=c.port + 99), "port_unknown"),
+    ],
+)
+def test_wrong_routes_are_refused(text, edit, rule, few):
+    """The columns name the rule; all blocks count."""
+    assert rule in refused(text, each(edit))
+
+
+def test_violations_of_all_routes_are_added(few):
+    """One violation a rule, with the number of all listed routes that break it."""
+    assert refused("leaf_spine:nodes=16,nodes_per_leaf=4", lambda routed: routed) == {}
+    wrong = each(lambda c: replace(c, dst=(c.dst + 1) % 16))
+    assert refused("leaf_spine:nodes=16,nodes_per_leaf=4", wrong)["circuit_astray"] == 16 * 15
+
+
+def first_move(**columns):
+    """A change of the first move."""
+
+    def changed(routed):
+        first = replace(routed.moves[0], **{name: new(routed.moves[0]) for name, new in columns.items()})
+        return replace(routed, moves=(first, *routed.moves[1:]))
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda routed: replace(routed, moves=routed.moves[1:]),
+        lambda routed: replace(routed, senders=routed.senders[1:]),
+        lambda routed: replace(routed, senders=np.append(routed.senders, 15)),
+        lambda routed: replace(routed, senders=routed.senders[[0, 0, 1, 2]]),
+        lambda routed: replace(routed, senders=routed.senders - 1),
+        lambda routed: replace(routed, senders=routed.senders[:0]),
+        lambda routed: replace(routed, moves=(*routed.moves, routed.moves[0])),
+        lambda routed: replace(routed, moves=(), senders=routed.senders),
+        first_move(nodes=lambda move: np.roll(move.nodes, 1)),
+        first_move(nodes=lambda move: np.zeros_like(move.nodes)),
+        first_move(hops=lambda move: np.arange(len(move.hops))),
+        first_move(hops=lambda move: np.roll(move.hops, 1)),
+        first_move(hops=lambda move: move.hops[:-1]),
+        first_move(ports=lambda move: np.arange(9)),
+    ],
+)
+def test_wrong_moves_are_refused(change, few):
+    """Moves that are none of the machine or join other senders; senders that do not define all."""
+    assert set(refused("torus:shape=4x4", change)) == {"moves_wrong"}
+
+
+def test_moves_that_change_a_step_are_refused(few):
+    """A turn of rows takes the machine to itself, but no step that a few rows define in other digits."""
+    where = fabric("torus:shape=5x5")
+    plan = lower(where, generate("bruck:radix=2", "all_to_all", where))
+    exchange = lower(where, generate("mesh", "all_to_all", where))
+    rule = SimpleNamespace(represents=lambda i: False, routed=lambda i: exchange.routed(0))
+    made = replace(plan, rounds=Made(plan, rule))
+    found = check_light(made, progress=no_progress).violations
+    assert {violation.rule for violation in found} == {"moves_wrong"}
