@@ -13,9 +13,8 @@ import numpy as np
 
 from opticcl.errors import ParameterError
 from opticcl.ir import Circuits, Fabric, IntArray, Verdict
-from opticcl.ir.fabric import Usage
+from opticcl.ir.fabric import Resource, Usage
 from opticcl.plans.plan import Plan
-from opticcl.verify.sweep import cells_of
 
 __all__ = ["MOST_DRAWN", "clashes", "light_record"]
 
@@ -27,6 +26,9 @@ MOST_RUNS = 20_000
 
 MOST_PLACES = 4096
 """Fibres and switches of a round that are drawn [count]."""
+
+MOST_EXPANDED = 4_000_000
+"""Pairs of a resource and a wavelength that are counted in search of clashes [count]."""
 
 AT_NODES = ("laser", "photodiode", "tx_port", "rx_port", "link")
 """Kinds of resources that are drawn with their node; the others have a place between the nodes."""
@@ -185,30 +187,40 @@ def clashes(fabric: Fabric, circuits: Circuits) -> list[dict[str, Any]]:
         fabric: the machine.
         circuits: of one round.
     """
-    last = circuits.wavelength_lo + (circuits.wavelength_n - 1) * circuits.wavelength_step
-    known = np.flatnonzero((circuits.wavelength_lo >= 0) & (last < max(1, fabric.num_wavelengths)))
-    circuits = circuits.take(known)
     found: list[dict[str, Any]] = []
     try:
         for use in fabric.usage(circuits):
             if not use.resource.shared:
-                found += _over_capacity(fabric, use, circuits, known)
+                found += _over_capacity(fabric, use.resource, use, circuits)
     except IndexError:  # parts that the machine does not have
         return found
     return found[:200]
 
 
-def _over_capacity(fabric: Fabric, use: Usage, circuits: Circuits, numbers: IntArray) -> Iterator[dict[str, Any]]:
-    resource, cells = use.resource, cells_of(use, circuits, fabric.num_wavelengths)
-    for cell in np.flatnonzero(cells.loads() > resource.capacity)[:100].tolist():
-        rows = np.unique(cells.circuit[cells.cell == cell])
-        if resource.splits and len({*zip(circuits.src[rows].tolist(), circuits.port[rows].tolist(), strict=True)}) < 2:
+def _over_capacity(fabric: Fabric, resource: Resource, use: Usage, circuits: Circuits) -> Iterator[dict[str, Any]]:
+    row = np.arange(len(use.index)) if use.circuit is None else use.circuit
+    index = np.asarray(use.index, np.int64)
+    count = circuits.wavelength_n[row].astype(np.int64)
+    amount = np.ones(len(index), np.int64) if use.amount is None else use.amount
+    wavelength = np.full(len(index), -1)
+    if resource.per_wavelength and 0 < count.sum() <= MOST_EXPANDED:
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        wavelength = np.repeat(circuits.wavelength_lo[row].astype(np.int64), count) + within * circuits.wavelength_step
+        index, row, amount = (np.repeat(column, count) for column in (index, row, amount))
+    _, group = np.unique(np.stack([index, wavelength]), axis=1, return_inverse=True)
+    group = group.ravel()
+    over = np.flatnonzero(np.bincount(group, weights=amount) > resource.capacity)
+    for one in over[:100]:
+        members = np.flatnonzero(group == one)
+        if (
+            resource.splits
+            and len(np.unique(np.stack([circuits.src[row[members]], circuits.port[row[members]]]), axis=1).T) < 2
+        ):
             continue  # one signal that passive optics hand to many
-        index, wavelength = divmod(cell, cells.depth)
         yield {
             "kind": resource.kind,
-            "name": fabric.place_name(resource, index),
-            "index": index,
-            "wavelength": wavelength if resource.per_wavelength else -1,
-            "circuits": numbers[rows[:100]].tolist(),
+            "name": fabric.place_name(resource, int(index[members[0]])),
+            "index": int(index[members[0]]),
+            "wavelength": int(wavelength[members[0]]),
+            "circuits": np.unique(row[members])[:100].tolist(),
         }
