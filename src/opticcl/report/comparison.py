@@ -18,7 +18,7 @@ from opticcl.report.beside import (
     usd_word,
 )
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
-from opticcl.report.kit.words import PART_NAMES, busiest, fabric_names, gap, messages, ratio, shares, slower
+from opticcl.report.kit.words import PART_NAMES, busiest, fabric_names, gap, messages, ratio, run_of, shares, slower
 from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
         most_rows: of a longer timeline the rows in the middle are summed to one [count].
     """
     parts = [part for part in Timeline.PARTS if getattr(timeline, part).any()]
-    rows = _folded([(_run(steps), rounds, times) for steps, rounds, times in timeline], most_rows)
+    rows = _folded(
+        [(run_of(steps.start, steps.stop - 1), rounds, times) for steps, rounds, times in timeline], most_rows
+    )
     rows.append(("all", timeline.num_rounds, timeline.totals()))
     sums = [sum(times.values()) for _, _, times in rows]
     whole = sums[-1] or 1.0
@@ -119,10 +121,6 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
     if timeline.lower_bound_s:
         bound = f"lower bound {format_seconds(timeline.lower_bound_s)}, time/bound {gap(timeline)}"
     return FittedTable(columns, bound, has_total=True)
-
-
-def _run(steps: range) -> str:
-    return str(steps.start) if len(steps) == 1 else f"{steps.start}..{steps.stop - 1}"
 
 
 def _folded(rows: list[tuple[str, int, dict[str, float]]], most: int) -> list[tuple[str, int, dict[str, float]]]:

@@ -9,7 +9,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.assumptions import meaning_of, value_text
 from opticcl.errors import OpticclError
 from opticcl.files import write_whole
 from opticcl.ir import ProgressCallback, no_progress
@@ -117,7 +116,7 @@ def result(comparison: Comparison) -> str:
     others = [i for i in range(len(comparison.entries)) if i not in {*first}]
     if others:
         more = _html.table(shown, kind="plans", rows=others, tips="bottleneck")
-        listed += f"<details><summary>{_more(len(others))}</summary>{more}</details>\n"
+        listed += _html.folded(f"{counted(len(others), 'more plan')}: each fabric has {TOP} faster ones above", more)
     return listed + _violations(comparison)
 
 
@@ -126,10 +125,6 @@ _SHOWN = (
     "node rate",
 )  # fmt: skip
 """Headings of columns behind the times."""
-
-
-def _more(count: int) -> str:
-    return f"{counted(count, 'more plan')}: each fabric has {TOP} faster ones above"
 
 
 def best_of_each(comparison: Comparison, most: int) -> list[int]:
@@ -191,7 +186,7 @@ def _declined(comparison: Comparison) -> str:
     if not comparison.declined:
         return ""
     listed = _html.table(columns_of(comparison.declined, Shown("fabric"), Shown("algorithm"), Shown("reason")))
-    return f"<details><summary>Left out, with reasons: {len(comparison.declined)}</summary>{listed}</details>\n"
+    return _html.folded(f"Left out, with reasons: {len(comparison.declined)}", listed)
 
 
 def _breakdown(comparison: Comparison) -> str:
@@ -254,18 +249,12 @@ def _machine(plan: Plan) -> str:
 
 def _assumptions(comparison: Comparison) -> str:
     """Time assumptions and the engine."""
-    assumed = comparison.entries[0].profile.assumed
-    items = [
-        (f"{name} = {value_text(name, value)}", escape(meaning_of(name, value)))
-        for name, value in assumed.record().items()
-        if name != "name"
-    ]
     settings = comparison.entries[0].timelines[0].assumptions
     engine = "Times are computed in closed form: steps one after the other, each as long as its slowest transfer."
     if "mode" in settings:
         model = "cells that wait in queues" if "cell_bytes" in settings else "flows that share links"
         engine = f"Times are simulated with {model} and a barrier after every step."
-    return f"<p>{engine}</p>\n{_html.definitions(items)}"
+    return f"<p>{engine}</p>\n{_html.definitions(_html.assumptions(comparison.entries[0].profile.assumed))}"
 
 
 def _again(comparison: Comparison) -> str:

@@ -14,6 +14,7 @@ from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.drawing import axes_at, name_rows, new_figure, write_scale
 from opticcl.report.kit.result import Result
+from opticcl.report.kit.words import run_of
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def waits_table(run: ControlRun, equation_s: Sequence[float], title: str) -> Fit
         [*(waits[i][column] for i in starts), sum(wait[column] for wait in waits)] for column in range(3)
     )
     columns = [
-        Column("exchanges", [*map(_range, starts, ends), "all"], justify="left"),
-        Column("steps", [*(_range(step[a], step[b]) for a, b in zip(starts, ends, strict=True)), ""], justify="left"),
+        Column("exchanges", [*map(run_of, starts, ends), "all"], justify="left"),
+        Column("steps", [*(run_of(step[a], step[b]) for a, b in zip(starts, ends, strict=True)), ""], justify="left"),
         Column("longest wait", [format_seconds(value) for value in longest]),
         Column("mean wait", [format_seconds(value) for value in mean]),
         Column(title, [format_seconds(value) for value in equation]),
@@ -67,10 +68,6 @@ def waits_table(run: ControlRun, equation_s: Sequence[float], title: str) -> Fit
         f"{format_seconds(run.total_s)}"
     )
     return FittedTable(columns, note, has_total=True)
-
-
-def _range(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -287,8 +287,7 @@ class TrafficReport(Result):
             style = {"color": colours[number], "linestyle": "-" if key[2] == 1 else (0, (5, 2)), "linewidth": 1.4}
             _draw_line(axes, sorted(rows, key=lambda row: row.setup.load), style, _name(key, self))
         _finish(axes)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.25 / WIDTH, 0.9), frameon=False, fontsize=7)
+        figure.legend(loc="upper left", bbox_to_anchor=(8.25 / WIDTH, 0.9), frameon=False, fontsize=7)
         return figure
 
 

@@ -131,6 +131,5 @@ class ReplayReport(Result):
         for axes in (rate, lost):
             axes.grid(visible=True)
             axes.set_xlim(0, edges[-1])
-        handles, labels = rate.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="upper left", bbox_to_anchor=(8.75 / WIDTH, 0.88), frameon=False, fontsize=7)
+        figure.legend(loc="upper left", bbox_to_anchor=(8.75 / WIDTH, 0.88), frameon=False, fontsize=7)
         return figure

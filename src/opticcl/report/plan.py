@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
+from opticcl.report.kit.words import run_of
 from opticcl.units import format_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ MOST_NUMBERS = 8
 def summary_table(summary: PlanSummary) -> FittedTable:
     """One row a run of equal steps: rounds, transfers, circuits, wavelengths, longest path."""
     runs = summary.runs
-    labels = [str(run.first) if run.count == 1 else f"{run.first}..{run.first + run.count - 1}" for run in runs]
+    labels = [run_of(run.first, run.first + run.count - 1) for run in runs]
     counts = columns_of(
         runs,
         Shown("rounds", "rounds per step"),
@@ -45,7 +46,7 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
         Shown("peer", form="d"),
         Shown("bytes", form=format_bytes),
         Shown("op"),
-        Shown("chunks", form=_run, justify="right"),
+        Shown("chunks", form=lambda ends: run_of(*ends), justify="right"),
         Shown("port", form="d"),
         Shown("wavelengths", form=_numbers, justify="right"),
         Shown("waveguide", form="d"),
@@ -58,11 +59,6 @@ def instructions_table(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     optional = {"node", "waveguide", "from_s", "end_s", "first_slot", "slots"}
     known = [field for field in fields if field.key not in optional or any(field.key in row for row in rows)]
     return FittedTable(columns_of(rows, *known), keys=4 + (known[0].key == "node"))
-
-
-def _run(ends: Sequence[int]) -> str:
-    low, high = ends
-    return f"{low}" if low == high else f"{low}..{high}"
 
 
 def _numbers(values: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.drawing import new_figure, write_scale
-from opticcl.report.kit.words import shares, short_algorithm
+from opticcl.report.kit.words import run_of, shares, short_algorithm
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from opticcl.plans.held_shifts import HeldShifts
     from opticcl.plans.overlap import Overlapped
-    from opticcl.plans.planner import BreakEven, Planned, Segment
+    from opticcl.plans.planner import BreakEven, Planned
     from opticcl.plans.published import SwitchCase
 
 __all__ = ["matrix_table", "plan_figure", "plan_label", "plan_tables"]
@@ -78,7 +78,7 @@ def _segment_table(found: Planned) -> FittedTable:
     """One row a segment."""
     segments, hidden = found.segments[:SHOWN], found.segments[SHOWN:]
     columns = [
-        Column("steps", [_steps(one) for one in segments]),
+        Column("steps", [run_of(one.first, one.first + one.steps - 1) for one in segments]),
         *columns_of(segments, Shown("holds", wrap=True), Shown("changes"), Shown("total_s", "time")),
     ]
     changes, charged = sum(one.changes for one in found.segments), found.timeline.totals()["reconfiguration_s"]
@@ -86,10 +86,6 @@ def _segment_table(found: Planned) -> FittedTable:
         f"{len(hidden):,} more segments take {format_seconds(sum(one.total_s for one in hidden))}; " if hidden else ""
     )
     return FittedTable(columns, f"{rest}{counted(changes, 'change')} in all, {format_seconds(charged)}")
-
-
-def _steps(one: Segment) -> str:
-    return f"{one.first}" if one.steps == 1 else f"{one.first}..{one.first + one.steps - 1}"
 
 
 def _regret_table(found: Planned) -> FittedTable:

@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.assumptions import meaning_of, value_text
 from opticcl.files import write_whole
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
@@ -74,7 +73,7 @@ def _result(training: TrainingResult) -> str:
     made = _html.definitions((name, _html.call(specification(machine))) for name, machine in named)
     listed = _html.table(columns_of(training.left_out, Shown("fabric"), Shown("reason")))
     count = len(training.left_out)
-    declined = f"<details><summary>Left out, with reasons: {count}</summary>{listed}</details>\n" if count else ""
+    declined = _html.folded(f"Left out, with reasons: {count}", listed) if count else ""
     return _html.table(columns, about) + f"<h3>Fabrics</h3>\n{made}{declined}"
 
 
@@ -125,10 +124,7 @@ def _assumptions(training: TrainingResult) -> str:
         ),
         ("groups", escape(f"{groups}; concurrent groups are assumed not to interfere")),
     ]
-    for name, value in training.assumed.record().items():
-        if name != "name":
-            about.append((f"{name} = {value_text(name, value)}", escape(meaning_of(name, value))))
-    return _html.definitions(about)
+    return _html.definitions([*about, *_html.assumptions(training.assumed)])
 
 
 _ORDER = {

@@ -9,11 +9,23 @@ from importlib.resources import files
 
 from rich.text import Text
 
+from opticcl.assumptions import Assumptions, meaning_of, value_text
 from opticcl.files import program_version
 from opticcl.report.kit.colours import PART_COLOURS, THEME
 from opticcl.report.kit.columns import Column
 
-__all__ = ["Markup", "call", "colour_key", "definitions", "figure", "page", "share_bar", "table"]
+__all__ = [
+    "Markup",
+    "assumptions",
+    "call",
+    "colour_key",
+    "definitions",
+    "figure",
+    "folded",
+    "page",
+    "share_bar",
+    "table",
+]
 
 
 _NUMBER = ' class="number"'
@@ -126,6 +138,17 @@ def _cells(column: Column, *, tips: bool) -> list[str]:
 def definitions(items: Iterable[tuple[str, str]]) -> str:
     """A list of terms, each with its explanation in HTML."""
     return "<dl>" + "".join(f"<dt>{escape(term)}</dt><dd>{about}</dd>\n" for term, about in items) + "</dl>\n"
+
+
+def assumptions(assumed: Assumptions) -> list[tuple[str, str]]:
+    """Each value of a set of assumptions with its meaning, for `definitions`."""
+    values = [(name, value) for name, value in assumed.record().items() if name != "name"]
+    return [(f"{name} = {value_text(name, value)}", escape(meaning_of(name, value))) for name, value in values]
+
+
+def folded(summary: str, content: str) -> str:
+    """HTML that is shown on request, with one line about it."""
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>\n"
 
 
 def call(written: str) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "labels",
     "messages",
     "ratio",
+    "run_of",
     "shares",
     "short_algorithm",
     "short_algorithms",
@@ -141,6 +142,17 @@ def shares(totals: Mapping[str, float]) -> dict[str, float]:
     """
     whole = sum(totals.values()) or 1.0
     return {PART_NAMES[part]: time / whole for part, time in totals.items()}
+
+
+def run_of(first: int, last: int) -> str:
+    """Consecutive numbers.
+
+    >>> run_of(3, 3), run_of(0, 7)
+    ('3', '0..7')
+
+    Args: first, last: both included.
+    """
+    return f"{first}" if first == last else f"{first}..{last}"
 
 
 def slower(comparison: Comparison) -> list[float]:
