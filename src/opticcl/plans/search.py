@@ -1,4 +1,4 @@
-"""Best-first search for the fastest algorithm of a collective on a fabric, which every verb asks.
+"""Best-first search for the fastest algorithm of a collective on a fabric, the same for every verb.
 
 Every candidate has a lower bound on its time. The search refines the candidate with the smallest bound, one run of equal
 steps at a time: first the bound of the run, then, once all runs have bounds, its circuits and exact cost. It ends when the

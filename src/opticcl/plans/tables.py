@@ -156,7 +156,7 @@ class TableMaker:
         }
 
     def header(self) -> TablesHeader:
-        """What devices.json says."""
+        """Content of devices.json."""
         devices = []
         for p in (*self.settable, self._transmitter, self._photodiode):
             group = self.netlist.groups[p]

@@ -1,4 +1,4 @@
-"""What stands beside a time: the time and rank under the other assumptions, the keys that swap ranks, light and price."""
+"""Columns and lines beside a time: time and rank under the other assumptions, keys that swap ranks, light and price."""
 
 from __future__ import annotations
 

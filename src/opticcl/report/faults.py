@@ -95,7 +95,7 @@ class FaultsReport(Result):
         return [{**row.record(), "cut": len(row.cut)} for row in self.rows]
 
     def blocks(self) -> list[str]:
-        """What stands below the rows, which are printed as they come."""
+        """Lines below the rows, which are printed as they come."""
         return ["", *filter(None, (*self.lines(), self.dropped))]
 
     def lines(self) -> list[str]:

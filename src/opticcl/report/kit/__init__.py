@@ -1,1 +1,1 @@
-"""What every report is made with: columns, SVG, HTML, colours, wording of quantities."""
+"""Parts of all reports: columns, drawing, SVG, HTML, colours, wording of quantities."""

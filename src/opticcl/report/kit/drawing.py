@@ -1,4 +1,4 @@
-"""What pictures have in common: a figure with its heading, axes placed in inches, scales with units, bars, keys of colours."""
+"""Parts of all pictures: a figure with its heading, axes placed in inches, scales with units, bars, keys of colours."""
 
 from __future__ import annotations
 

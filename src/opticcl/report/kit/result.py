@@ -1,4 +1,4 @@
-"""What a verb answers: one object with every form that a call may request."""
+"""Answers of verbs: one object with every form that a call may request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Result(ABC):
         raise NotImplementedError
 
     def lines(self) -> Sequence[str]:
-        """What stands below the table: notes and caveats."""
+        """Notes and caveats below the table."""
         return ()
 
     def blocks(self) -> Iterable[Any]:
