@@ -9,9 +9,9 @@ import opticcl
 from opticcl.errors import ParameterError
 from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.report.light import light_caption, light_picture, small_instance
-from opticcl.report.light.grid import _corners, _lanes, _straight_runs
+from opticcl.report.light.grid import corners, free_lanes, straight_runs
 from opticcl.report.light.panels import panels, strands
-from opticcl.report.light.ring import _pieces
+from opticcl.report.light.ring import unrolled
 
 SYSTEMS = ("ramp", "sipac", "terarack", "terarack_torus", "oddl", "lightpath", "ideal")
 
@@ -86,8 +86,8 @@ def test_routes_on_the_grid_begin_and_end_in_their_tiles(numbering):
     plan = opticcl.compile(where, "all_reduce", 1000, algorithm="lumorph:radix=16")
     tile = tile_of_node((3, 5), numbering)
     circuits = plan.circuits.rounds(0)[0]
-    runs = [_straight_runs(circuits.path(i).tolist()) for i in range(len(circuits))]
-    lanes = _lanes(runs)
+    runs = [straight_runs(circuits.path(i).tolist()) for i in range(len(circuits))]
+    lanes = free_lanes(runs)
     used = [
         (hop, lane)
         for each, at in zip(runs, lanes, strict=True)
@@ -96,7 +96,7 @@ def test_routes_on_the_grid_begin_and_end_in_their_tiles(numbering):
     ]
     assert len(used) == len(set(used)) == len(circuits.hops)
     for i in range(len(circuits)):
-        points = np.array(_corners(runs[i], lanes[i], columns=5, pitch=1.0, gap=0.01))
+        points = np.array(corners(runs[i], lanes[i], columns=5, pitch=1.0, gap=0.01))
         ends = [int(-y) * 5 + int(x) for x, y in (points[0], points[-1])]
         assert ends == [tile[circuits.src[i]], tile[circuits.dst[i]]]
         assert ((np.diff(points, axis=0) != 0).sum(axis=1) == 1).all()  # along rows and columns only
@@ -110,7 +110,7 @@ def test_light_on_the_ring_covers_its_segments():
         for circuits in plan.circuits.rounds(step):
             for i in range(len(circuits)):
                 way = int(circuits.port[i]) % 2
-                pieces = _pieces(circuits.path(i) % n, way, n)
+                pieces = unrolled(circuits.path(i) % n, way, n)
                 assert sum(abs(b - a) for a, b in pieces) == len(circuits.path(i))
                 assert pieces[0][0] % n == circuits.src[i]
                 assert pieces[-1][1] % n == circuits.dst[i]

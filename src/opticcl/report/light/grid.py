@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["caption", "draw", "fits"]
+__all__ = ["caption", "corners", "draw", "fits", "free_lanes", "straight_runs"]
 
 _TITLE, _MARGIN = 0.45, 0.12  # inches
 _STEP = {0: (1, 0), 1: (-1, 0), 2: (0, -1), 3: (0, 1)}  # way out of a tile -> right, up
@@ -77,24 +77,24 @@ def _light(
     axes: Axes, panel: Panel, columns: int, pitch: float, corner: tuple[float, float], colours: dict[int, str]
 ) -> None:
     circuits, lines = panel.circuits, strands(panel.circuits)
-    runs = [_straight_runs(circuits.path(int(c)).tolist()) for c in lines.circuit]
-    lanes = _lanes(runs)
+    runs = [straight_runs(circuits.path(int(c)).tolist()) for c in lines.circuit]
+    lanes = free_lanes(runs)
     most = max((lane for each in lanes for lane in each), default=0)
     gap = min(0.08, 0.29 / (most + 1)) * pitch
     pen = Pen()
     for i, circuit in enumerate(lines.circuit.tolist()):
         look = Look(colours[int(lines.wavelength[i])], float(lines.weight[i]), int(circuits.src[circuit]) == FOLLOWED)
-        points = [(corner[0] + x, corner[1] + y) for x, y in _corners(runs[i], lanes[i], columns, pitch, gap)]
+        points = [(corner[0] + x, corner[1] + y) for x, y in corners(runs[i], lanes[i], columns, pitch, gap)]
         pen.line(look, points)
         pen.mark(look, points[0], "o", 3.4)
         pen.mark(look, points[-1], "><v^"[runs[i][-1][0] % 4], 4.4)
     pen.draw(axes)
 
 
-def _straight_runs(path: list[int]) -> list[list[int]]:
+def straight_runs(path: list[int]) -> list[list[int]]:
     """A path cut where it turns.
 
-    >>> _straight_runs([0, 4, 10])
+    >>> straight_runs([0, 4, 10])
     [[0, 4], [10]]
     """
     runs: list[list[int]] = []
@@ -106,7 +106,7 @@ def _straight_runs(path: list[int]) -> list[list[int]]:
     return runs
 
 
-def _lanes(runs: list[list[list[int]]]) -> list[list[int]]:
+def free_lanes(runs: list[list[list[int]]]) -> list[list[int]]:
     """A lane for each straight run, the first that is free on all its edges; long runs first, to lie inside."""
     taken: dict[int, set[int]] = {}
     lanes = [[0] * len(each) for each in runs]
@@ -122,10 +122,19 @@ def _lanes(runs: list[list[list[int]]]) -> list[list[int]]:
     return lanes
 
 
-def _corners(
+def corners(
     runs: list[list[int]], lanes: list[int], columns: int, pitch: float, gap: float
 ) -> list[tuple[float, float]]:
-    """Points of a circuit from the upper left corner of the grid on; every direction keeps to its right."""
+    """Points of a circuit from the upper left corner of the grid on; every direction keeps to its right.
+
+    Args:
+        runs: straight runs of its path.
+        lanes: one for each run.
+        columns: of the grid [count].
+        pitch: from one tile to the next [inches].
+        gap: between lanes [inches].
+    Returns: x to the right and y up, of each end and turn [inches].
+    """
     points: list[tuple[float, float]] = []
     for k, (run, lane) in enumerate(zip(runs, lanes, strict=True)):
         right, up = _STEP[run[0] % 4]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["caption", "draw", "fits"]
+__all__ = ["caption", "draw", "fits", "unrolled"]
 
 _LEFT, _TITLE, _LANE, _TALLEST, _BOX = 0.45, 0.36, 0.14, 2.0, 0.085  # inches
 
@@ -95,7 +95,7 @@ def _light(
         up = 1 - 2 * way
         look = Look(colours[int(lines.wavelength[i])], 1.3 * float(lines.weight[i]), src == FOLLOWED)
         base, level = middle + up * _BOX, middle + up * (_BOX + 0.1 + int(lanes[i]) * lane_tall)
-        for first, last in _pieces(circuits.path(circuit) % n, way, n):
+        for first, last in unrolled(circuits.path(circuit) % n, way, n):
             begins, ends = first % n == src, last % n == dst
             x0 = _LEFT + first * pitch + up * (0.05 if begins else -0.3)
             x1 = _LEFT + last * pitch - up * (0.05 if ends else -0.3)
@@ -105,11 +105,16 @@ def _light(
     pen.draw(axes)
 
 
-def _pieces(segments: np.ndarray, way: int, n: int) -> list[tuple[int, int]]:
-    """Where the light of a path begins and ends on the unrolled ring, cut where it passes from one end to the other.
+def unrolled(segments: np.ndarray, way: int, n: int) -> list[tuple[int, int]]:
+    """Beginnings and ends of the light of a path on the unrolled ring, cut where it passes from one end to the other.
 
-    >>> _pieces(np.array([3, 4, 0]), 0, 5), _pieces(np.array([0, 4]), 1, 5)
+    >>> unrolled(np.array([3, 4, 0]), 0, 5), unrolled(np.array([0, 4]), 1, 5)
     ([(3, 5), (0, 1)], [(1, 0), (5, 4)])
+
+    Args:
+        segments: of the path, in order.
+        way: 0 clockwise, 1 counter-clockwise.
+        n: nodes of the ring [count].
     """
     cuts = np.flatnonzero(np.abs(np.diff(segments)) > 1) + 1
     parts = [part.tolist() for part in np.split(segments, cuts)] if n > 2 else [[s] for s in segments.tolist()]
