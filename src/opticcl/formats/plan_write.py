@@ -13,6 +13,7 @@ import numpy as np
 
 from opticcl.errors import OutputError
 from opticcl.files import write_whole
+from opticcl.formats._polars_sources import sink_parquet
 from opticcl.formats.plan_header import (
     CHUNK_STEP,
     COLUMNS,
@@ -194,16 +195,7 @@ def _schema(plan: CircuitPlan) -> polars.Schema:
 
 
 def _write_parquet(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:
-    from polars.io.plugins import register_io_source
-
-    def source(
-        with_columns: list[str] | None, predicate: object, n_rows: int | None, batch_size: int | None
-    ) -> Iterator[polars.DataFrame]:
-        for frame in _frames(plan, progress):
-            yield frame if with_columns is None else frame.select(with_columns)
-
-    rows = register_io_source(io_source=source, schema=_schema(plan))
-    rows.sink_parquet(file, compression="zstd", metadata={KEY: header}, row_group_size=1 << 20, maintain_order=True)
+    sink_parquet(file, _frames(plan, progress), _schema(plan), {KEY: header})
 
 
 def _write_csv(file: IO[bytes], plan: CircuitPlan, header: str, progress: ProgressCallback) -> None:

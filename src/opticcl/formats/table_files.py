@@ -17,7 +17,7 @@ from opticcl.files import program_version, write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
 from opticcl.formats._number_columns import numbers_of
 from opticcl.formats._polars_errors import first_line, panics_unprinted
-from opticcl.formats._polars_sources import source_of
+from opticcl.formats._polars_sources import sink_parquet, source_of
 from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
@@ -182,33 +182,10 @@ def _sink(path: Path, parts: Iterator[DeviceTable] | Iterator[DataRows], netlist
         parts: rows.
         netlist: that has the devices.
     """
-    import polars as pl
-    from polars.io.plugins import register_io_source
-
-    words, count = _words(netlist), 0
-    schema = _frame(KINDS[path.name].empty(), COLUMNS[path.name], words).schema
-    failed: list[Exception] = []
-
-    def source(
-        with_columns: list[str] | None, predicate: object, n_rows: int | None, batch_size: int | None
-    ) -> Iterator[polars.DataFrame]:
-        nonlocal count
-        try:
-            for rows in _batches(parts, KINDS[path.name]):
-                count += len(rows)
-                frame = _frame(rows, COLUMNS[path.name], words)
-                yield frame if with_columns is None else frame.select(with_columns)
-        except OpticclError as error:  # the engine would wrap it
-            failed.append(error)
-            raise
-
-    scanned = register_io_source(io_source=source, schema=schema)
-    try:
-        with path.open("wb") as file:
-            scanned.sink_parquet(file, compression="zstd", row_group_size=1 << 20, maintain_order=True)
-    except (pl.exceptions.PolarsError, OpticclError) as error:
-        raise failed[0] if failed else error from None
-    return count
+    kind, columns, words = KINDS[path.name], COLUMNS[path.name], _words(netlist)
+    frames = (_frame(rows, columns, words) for rows in _batches(parts, kind))
+    with path.open("wb") as file:
+        return sink_parquet(file, frames, _frame(kind.empty(), columns, words).schema)
 
 
 def _batches(parts: Iterator[Any], kind: Any) -> Iterator[Any]:
