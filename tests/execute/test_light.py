@@ -16,7 +16,7 @@ from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.optics.device_changes import device_change
 from opticcl.optics.elements import KINDS
-from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.optics.rounds import lanes_of, needed_settings, round_settings
 from opticcl.plans.plan import Plan
 
 SPECIFICATIONS = [
@@ -84,7 +84,7 @@ def altered(plan, random):
     rounds = plan.rounds(step)
     circuits = rounds[int(random.integers(len(rounds)))]
     lanes = lanes_of(made, circuits, plan.schedule.step(step))
-    tables = [round_settings(made, netlist, circuits, lanes), standing_settings(made, netlist, circuits)]
+    tables = [round_settings(made, netlist, circuits, lanes), needed_settings(made, netlist, circuits, True)]
     rows = [
         (netlist.groups[g], n, i, v)
         for table in tables

@@ -13,7 +13,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progre
 from opticcl.ir.netlist import Bundle, Netlist
 from opticcl.ir.programme import DeviceTable
 from opticcl.optics.emulator import Emulator, Listeners
-from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.optics.rounds import lanes_of, needed_settings, round_settings
 from opticcl.verify.light import check_light
 
 NUM_CHUNKS = 3
@@ -77,7 +77,7 @@ def _clean(fabric, emulator, sets):
     settings, listeners, owner = [], [], []
     for copy, (circuits, transfers) in enumerate(sets):
         lanes = lanes_of(fabric, circuits, transfers)
-        needed = [round_settings(fabric, one, circuits, lanes), standing_settings(fabric, one, circuits)]
+        needed = [round_settings(fabric, one, circuits, lanes), needed_settings(fabric, one, circuits, True)]
         for part in needed:
             devices = np.array([group.num_devices for group in one.groups])
             signal = part.kind == one.position[one.transmitter]

@@ -11,7 +11,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Circuits, Op, Transfers
 from opticcl.optics.emulator import Emulator
 from opticcl.optics.leaks import isolation_of
-from opticcl.optics.rounds import emulator_of, lanes_of, round_light, round_settings, standing_settings
+from opticcl.optics.rounds import emulator_of, lanes_of, needed_settings, round_light, round_settings
 from opticcl.verify.emulated import emulate
 
 
@@ -150,7 +150,7 @@ def test_the_first_pass_is_as_before():
         circuits, transfers = plan.rounds(0)[0], plan.schedule.step(0)
         lanes = lanes_of(plan.fabric, circuits, transfers)
         states = [round_settings(plan.fabric, emulator.netlist, circuits, lanes)]
-        states.append(standing_settings(plan.fabric, emulator.netlist, circuits))
+        states.append(needed_settings(plan.fabric, emulator.netlist, circuits, True))
         loaded = emulator.load(type(states[0]).joined(states))
         names = tuple(isolation_of(emulator.netlist, {"gate": 20.0} if "ramp" in specification else {"wss": 20.0}))
         straight, both = emulator.light(loaded), emulator.light(loaded, leaking=names)

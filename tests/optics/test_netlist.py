@@ -18,11 +18,11 @@ from opticcl.optics.emulator import Emulator, Listeners
 from opticcl.optics.rounds import (
     emulator_of,
     lanes_of,
+    needed_settings,
     netlist_of,
     round_light,
     round_settings,
     settings_of,
-    standing_settings,
 )
 
 SPECIFICATIONS = [
@@ -60,7 +60,7 @@ def test_light_passes_the_elements_of_the_light_path(specification):
     plan = plan_of(specification)
     emulator = emulator_of(plan.fabric)
     everything = concatenate_circuits([circuits for _, circuits in rounds_of(plan)])
-    standing = [standing_settings(plan.fabric, emulator.netlist, everything)]
+    standing = [needed_settings(plan.fabric, emulator.netlist, everything, True)]
     path, seen, differing = plan.fabric.light_path, 0, set()
     for transfers, circuits in rounds_of(plan):
         found = round_light(plan.fabric, emulator, circuits, transfers, standing, count=True)
@@ -87,7 +87,7 @@ def test_light_passes_the_hops_of_its_circuit(specification):
     plan = plan_of(specification)
     emulator = emulator_of(plan.fabric)
     everything = concatenate_circuits([circuits for _, circuits in rounds_of(plan)])
-    standing = standing_settings(plan.fabric, emulator.netlist, everything)
+    standing = needed_settings(plan.fabric, emulator.netlist, everything, True)
     for transfers, circuits in rounds_of(plan):
         lanes = lanes_of(plan.fabric, circuits, transfers)
         settings = round_settings(plan.fabric, emulator.netlist, circuits, lanes)
@@ -259,7 +259,7 @@ def test_outputs_of_oddl_that_select():
         (Circuits.of([0], [src], [2], 0, 0, 1, [[0]]), Transfers.of([src], [2], [0], 1, Op.COPY)) for src in (0, 1)
     ]
     both = concatenate_circuits([circuits for circuits, _ in rounds])
-    standing = [standing_settings(made, netlist, both)]
+    standing = [needed_settings(made, netlist, both, True)]
     for which, ok in ((netlist, [False, False]), (combining, [True, True])):
         emulator = Emulator(which)
         found = [round_light(made, emulator, circuits, transfers, standing).report for circuits, transfers in rounds]

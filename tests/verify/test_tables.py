@@ -10,7 +10,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir.programme import DeviceTable
 from opticcl.ir.tables import DataRows
 from opticcl.optics.emulator import Emulator
-from opticcl.optics.rounds import lanes_of, round_settings, standing_settings
+from opticcl.optics.rounds import lanes_of, needed_settings, round_settings
 from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
 from opticcl.verify.budget import check_budget
@@ -114,7 +114,7 @@ def test_replayed_tables_give_the_states_that_the_circuits_need(system):
                 for key, value in zip(*pairs(needed.device[own], needed.index[own], needed.setting[own]), strict=True):
                     assert held.get(key, parked) == value, (system, group.name, key)
     if any(group.once_per_job for group in netlist.groups):
-        assert len(standing_settings(plan.fabric, netlist, circuits))
+        assert len(needed_settings(plan.fabric, netlist, circuits, True))
 
 
 def pairs(number, index, value):

@@ -32,6 +32,7 @@ __all__ = [
     "LightReport",
     "Listeners",
     "Loaded",
+    "load",
 ]
 
 NO_DATA = 1 << 40
@@ -64,19 +65,23 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """Settings as devices hold them: the first of several states of one device.
+    """Settings as devices hold them.
 
     Args:
-        tables: by group, sorted keys `number * span + index`, values, and the span.
+        rows: one for each device and index, in their order; of several states the first.
+        ends: first row of each group, and one after the last, int64 (groups + 1,).
         clashes: devices that are set in two ways, one entry each.
     """
 
-    tables: tuple[tuple[IntArray, IntArray, int], ...]
+    rows: DeviceTable
+    ends: IntArray
     clashes: tuple[Clash, ...]
 
     def state(self, position: int, group: ElementGroup) -> StateOf:
         """States of the elements of a group."""
-        keys, values, span = self.tables[position]
+        number, indices, values = self.held(position)
+        span = int(indices.max(initial=0)) + 1
+        keys = number * span + indices
 
         def of(element: IntArray, index: IntArray, parked: int) -> IntArray:
             if not len(keys):
@@ -89,9 +94,38 @@ class Loaded:
 
     def held(self, position: int) -> tuple[IntArray, IntArray, IntArray]:
         """(device, index, state) of all devices of a group that are set, int64 (n,) each."""
-        keys, values, span = self.tables[position]
-        number, index = np.divmod(keys, span)
-        return number, index, values
+        own = slice(self.ends[position], self.ends[position + 1])
+        return self.rows.device[own], self.rows.index[own], self.rows.setting[own]
+
+
+def load(netlist: Netlist, settings: DeviceTable) -> Loaded:
+    """Load settings.
+
+    Raises: ParameterError: a device that the netlist does not have.
+    """
+    most = np.array([group.num_devices for group in netlist.groups], np.int64)[settings.kind]
+    bad = np.flatnonzero((settings.device < 0) | (settings.device >= most) | (settings.index < 0))
+    if len(bad):
+        group = netlist.groups[int(settings.kind[bad[0]])]
+        raise ParameterError(
+            f"{netlist.name}: {group.name}:{settings.device[bad[0]]} is no device; {group.name} has 0 to "
+            f"{group.num_devices - 1}"
+        )
+    rows = settings.take(np.lexsort((settings.index, settings.device, settings.kind)))
+    new = np.ones(len(rows), bool)
+    new[1:] = np.any([column[1:] != column[:-1] for column in (rows.kind, rows.device, rows.index)], axis=0)
+    first = np.flatnonzero(new)[np.cumsum(new) - 1]
+    other = np.flatnonzero(rows.setting != rows.setting[first])
+    one, at = np.unique(first[other], return_index=True)
+    clashes = tuple(
+        Clash(
+            int(rows.kind[a]), int(rows.device[a]), int(rows.index[a]), (int(rows.setting[a]), int(rows.setting[b])),
+            (int(rows.owner[a]), int(rows.owner[b])),
+        )
+        for a, b in zip(one.tolist(), other[at].tolist(), strict=True)
+    )  # fmt: skip
+    held = rows.take(new)
+    return Loaded(held, np.searchsorted(held.kind, np.arange(len(netlist.groups) + 1)), clashes)
 
 
 class _Rays(NamedTuple):
@@ -231,41 +265,8 @@ class Emulator:
         return self._devices_of[position]
 
     def load(self, settings: DeviceTable) -> Loaded:
-        """Load settings.
-
-        Raises: ParameterError: a device that the netlist does not have.
-        """
-        rows = settings.take(np.lexsort((settings.index, settings.device, settings.kind)))
-        tables, clashes = [], []
-        ends = np.searchsorted(rows.kind, np.arange(len(self.netlist.groups) + 1))
-        for position, one in enumerate(self.netlist.groups):
-            own = slice(ends[position], ends[position + 1])
-            numbers, indices, values, owners = rows.device[own], rows.index[own], rows.setting[own], rows.owner[own]
-            if not len(numbers):
-                tables.append((numbers, values, 1))
-                continue
-            if numbers[0] < 0 or numbers[-1] >= one.num_devices or indices.min() < 0:
-                odd = int(numbers[0] if numbers[0] < 0 else numbers[-1])
-                raise ParameterError(
-                    f"{self.netlist.name}: {one.name}:{odd} is no device; {one.name} has 0 to {one.num_devices - 1}"
-                )
-            span = int(indices.max()) + 1
-            keys = numbers * span + indices
-            new = np.r_[True, keys[1:] != keys[:-1]]
-            first = np.flatnonzero(new)[np.cumsum(new) - 1]
-            for at in _first_of_each(np.flatnonzero(values != values[first]), keys):
-                both = int(first[at]), int(at)
-                clashes.append(
-                    Clash(
-                        position,
-                        int(numbers[at]),
-                        int(indices[at]),
-                        (int(values[both[0]]), int(values[both[1]])),
-                        (int(owners[both[0]]), int(owners[both[1]])),
-                    )
-                )
-            tables.append((keys[new], values[new], span))
-        return Loaded(tuple(tables), tuple(clashes))
+        """Load settings, as `load`."""
+        return load(self.netlist, settings)
 
     def light(
         self, loaded: Loaded, *, count: bool = False, hops: bool = False, leaking: tuple[str, ...] = ()
@@ -552,11 +553,3 @@ def _joined(parts: Sequence[_Rays], keys: int) -> _Rays:
         none = np.zeros(0, np.int64)
         return _Rays(none, none, none, np.zeros(0), np.zeros((0, keys)), none)
     return parts[0] if len(parts) == 1 else _Rays(*map(np.concatenate, zip(*parts, strict=True)))
-
-
-def _first_of_each(rows: IntArray, keys: IntArray) -> list[int]:
-    """The first of the rows with each key; rows of one key follow each other."""
-    if not len(rows):
-        return []
-    found: list[int] = rows[np.r_[True, np.diff(keys[rows]) != 0]].tolist()
-    return found

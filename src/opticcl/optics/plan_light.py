@@ -15,7 +15,7 @@ from opticcl.ir.netlist import Netlist
 from opticcl.optics.device_changes import NO_OWNER, device_change
 from opticcl.optics.emulator import NO_DATA, Clash
 from opticcl.optics.leaks import isolation_of
-from opticcl.optics.rounds import RoundLight, emulator_of, round_light, standing_settings
+from opticcl.optics.rounds import RoundLight, emulator_of, needed_settings, round_light
 
 __all__ = ["PlanLight", "PlanRound", "light_violations"]
 
@@ -64,7 +64,7 @@ class PlanLight:
             self._rounds = [circuits for start in starts for circuits in plan.rounds(start) if len(circuits)]
             if self._rounds:
                 everything = concatenate_circuits(self._rounds)
-                self._standing = [standing_settings(plan.fabric, netlist, everything)]
+                self._standing = [needed_settings(plan.fabric, netlist, everything, True)]
         self._ends = [0, *accumulate(map(len, self._rounds))]
 
     def rounds(self, step: int, transfers: Transfers) -> Iterator[PlanRound]:

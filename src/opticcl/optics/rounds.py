@@ -5,7 +5,7 @@ A lane is a circuit on one wavelength; which lanes are one signal, `opticcl.ir.s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,11 @@ __all__ = [
     "emulator_of",
     "followable",
     "lanes_of",
+    "needed_settings",
     "netlist_of",
     "round_light",
     "round_settings",
     "settings_of",
-    "standing_settings",
 ]
 
 IDLE = NO_DATA << 1
@@ -148,21 +148,18 @@ def settings_of(netlist: Netlist, uses: Iterable[SettingUse], owner: int = 0) ->
     return DeviceTable.needed(wanted, netlist.position, owner)
 
 
-def standing_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits) -> DeviceTable:
-    """States of the devices that are set once a job.
+def needed_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, once: bool, owner: int = 0) -> DeviceTable:
+    """Settings that circuits need, without signals.
 
     Args:
         fabric: that derives settings from circuits.
         netlist: of it.
-        circuits: of all rounds.
+        circuits: of a round, or of all.
+        once: whether of the devices that are set once a job; else of the others.
+        owner: number of circuit 0.
     """
-    return settings_of(netlist, _standing(fabric, netlist, circuits, True))
-
-
-def _standing(fabric: Fabric, netlist: Netlist, circuits: Circuits, once: bool) -> Iterator[SettingUse]:
-    for use in fabric.states(circuits):
-        if netlist.groups[netlist.position[use.kind]].once_per_job == once:
-            yield use
+    rows = settings_of(netlist, fabric.states(circuits), owner)
+    return rows.take(np.array([group.once_per_job for group in netlist.groups])[rows.kind] == once)
 
 
 def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
@@ -193,12 +190,13 @@ def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: 
     """
     group = netlist.groups[netlist.position[netlist.transmitter]]
     index = lanes.wavelength if group.per_wavelength else np.zeros_like(lanes.wavelength)
-    uses = [
-        *_standing(fabric, netlist, circuits, False),
+    signals = [
         SettingUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, within=index),
         SettingUse(netlist.photodiodes.name, lanes.photodiode, np.arange(len(lanes)), lanes.circuit),
     ]
-    return settings_of(netlist, uses, owner)
+    return DeviceTable.joined([
+        needed_settings(fabric, netlist, circuits, False, owner), settings_of(netlist, signals, owner)
+    ])  # fmt: skip
 
 
 def round_light(
@@ -227,7 +225,7 @@ def round_light(
     """
     lanes = lanes_of(fabric, circuits, transfers)
     netlist = emulator.netlist
-    own = [*standing] or [standing_settings(fabric, netlist, circuits)]
+    own = [*standing] or [needed_settings(fabric, netlist, circuits, True)]
     settings = DeviceTable.joined([round_settings(fabric, netlist, circuits, lanes, owner), *own])
     for change in changed:
         settings = change.applied(netlist, settings)

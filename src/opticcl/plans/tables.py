@@ -28,7 +28,8 @@ from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import DataRows, Tables
 from opticcl.optics.device_changes import places_of, settable
 from opticcl.optics.elements import KINDS
-from opticcl.optics.rounds import lanes_of, netlist_of, settings_of
+from opticcl.optics.emulator import load
+from opticcl.optics.rounds import lanes_of, needed_settings, netlist_of
 from opticcl.plans.plan import Plan
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.parts import sums_s
@@ -184,25 +185,29 @@ class TableMaker:
         Returns: rows of settings and of data.
         Raises: OutputError: not writable, or not empty; ParameterError: as `settings`.
         """
-        has_nic = isinstance(self.fabric.machine, Ramp) and self.fabric.slot_s > 0 and self.part.devices is None
-        nic = self.nic_table if has_nic else None
+        nic = (
+            self.nic_table
+            if isinstance(self.fabric.machine, Ramp) and self.fabric.slot_s and self.part.devices is None
+            else None
+        )
         return write_tables(path, self.header(), self.netlist, self.settings(progress), self.data(progress), nic)
+
+    @property
+    def _ramp(self) -> Ramp | None:
+        """The machine, if its network interfaces have tables."""
+        machine = self.fabric.machine
+        return machine if isinstance(machine, Ramp) and machine.slot_s else None
 
     def nic_table(self) -> NicTable:
         """Tables of RAMP's network interfaces, slot by slot.
 
         Raises: UnsupportedError: another fabric, or one without slots.
         """
-        machine = self.fabric.machine
-        if not isinstance(machine, Ramp) or not machine.slot_s:
-            raise UnsupportedError(f"nic.bin: {machine.name} has no slots; ramp has")
-        shape = NicShape(
-            machine.num_machine_nodes,
-            machine.ports_per_node,
-            machine.groups,
-            self.netlist.num_wavelengths,
-            machine.slot_s,
-        )
+        machine = self._ramp
+        if machine is None:
+            raise UnsupportedError(f"nic.bin: {self.fabric.machine.name} has no slots; ramp has")
+        w, slot_s = self.netlist.num_wavelengths, machine.slot_s
+        shape = NicShape(machine.num_machine_nodes, machine.ports_per_node, machine.groups, w, slot_s)
         return nic_rows(shape, self.netlist, self.tables())
 
     # --- rounds with their times --------------------------------------------------------------------------------------
@@ -296,18 +301,13 @@ class TableMaker:
             once: whether of devices that are set once a job; else of the others.
         Raises: ParameterError: a device in two states.
         """
-        rows = settings_of(self.netlist, self.fabric.states(circuits))
-        rows = rows.take(self._once_per_job[rows.kind] == once)
-        rows = rows.take(np.argsort(self._place(rows), kind="stable"))
-        again = np.diff(self._place(rows), prepend=-1) == 0
-        both = np.flatnonzero(again & (np.diff(rows.setting, prepend=0) != 0))
-        if len(both):
-            at = int(both[0])
+        found = load(self.netlist, needed_settings(self.fabric, self.netlist, circuits, once))
+        for clash in found.clashes[:1]:
             raise ParameterError(
-                f"tables: {self.netlist.groups[rows.kind[at]].name}:{rows.device[at]} would be in the states "
-                f"{rows.setting[at - 1]} and {rows.setting[at]} at once; opticcl verify --emulate names the circuits"
+                f"tables: {self.netlist.groups[clash.group].name}:{clash.number} would be in the states {clash.values[0]} and "
+                f"{clash.values[1]} at once; opticcl verify --emulate names the circuits"
             )
-        return rows.take(~again)
+        return found.rows
 
     def _place(self, rows: DeviceTable) -> IntArray:
         """A number for each device and index, ascending with the group, int64 (n,)."""
