@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ LOOKED_UP = 3  # circuits of a round that are looked up before all of them are c
 KEPT = 4  # rounds whose circuits are known to stand
 ENDS = ("src", "dst", "port")
 CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
+LINKS = ("links",)
 
 
 class Standing:
@@ -51,55 +51,50 @@ class Standing:
         if any(circuits is one for one in self._rounds):
             return False
         links = self._links(circuits)
-        if self._last is None:
-            if self._initial is None:
-                self._set(circuits, links)
-                return None
-            if not self._initial.stand(circuits).all():
-                self._set(circuits, links)
-                return True
-            self._rounds = [*self._rounds[1 - KEPT :], circuits]
-            return False
-        stands = self._stands(circuits, self._last) if links is None else all_within(links[0], self._last.numbers)
-        if not stands and not self._devices_stand(circuits, self._last):
+        if self._last is None and self._initial is None:
+            self._set(circuits, links)
+            return None
+        if not self._stand(circuits, links):
             self._set(circuits, links)
             return True
         self._rounds = [*self._rounds[1 - KEPT :], circuits]
         return False
 
-    def _links(self, circuits: Circuits) -> tuple[npt.NDArray[np.uint64], IntArray] | None:
-        """Numbers of the links that are set for circuits which share them, and the circuit of each; None on other fabrics."""
+    def _stand(self, circuits: Circuits, links: npt.NDArray[np.uint64] | None) -> bool:
+        """Whether all circuits of a round stand.
+
+        Args:
+            circuits: of the round.
+            links: their numbers, as of `_links`.
+        """
+        if self._last is None:
+            return self._initial is not None and bool(self._initial.stand(circuits).all())
+        last = self._last
+        stands = last.has(circuits, CIRCUIT) if links is None else all_within(links, last.numbers[LINKS])
+        return stands or self._devices_stand(circuits, last)
+
+    def _links(self, circuits: Circuits) -> npt.NDArray[np.uint64] | None:
+        """Numbers of the links that are set for circuits which share them; None on other fabrics."""
         links = self._fabric.links_set(circuits)
         if links is None:
             return None
-        return (links[0].astype(np.uint64) << np.uint64(32)) + links[1].astype(np.uint64), links[2]
+        return (links[0].astype(np.uint64) << np.uint64(32)) + links[1].astype(np.uint64)
 
-    def _set(self, circuits: Circuits, links: tuple[npt.NDArray[np.uint64], IntArray] | None) -> None:
+    def _set(self, circuits: Circuits, links: npt.NDArray[np.uint64] | None) -> None:
         """The circuits of a round stand; with links, also the links whose ends it does not use."""
         after = _Set(circuits)
         if links is not None:
-            numbers, low = np.sort(links[0]), np.uint64(0xFFFFFFFF)
+            numbers, low = np.sort(links), np.uint64(0xFFFFFFFF)
             if self._last is not None:
-                old = self._last.numbers
+                old = self._last.numbers[LINKS]
                 used = np.isin(old >> np.uint64(32), numbers >> np.uint64(32)) | np.isin(old & low, numbers & low)
                 numbers = np.union1d(old[~used], numbers)
-            after.numbers = numbers
+            after.numbers[LINKS] = numbers
         self._last, self._rounds = after, [circuits]
-
-    def _stands(self, circuits: Circuits, last: _Set) -> bool:
-        """Whether all circuits of a round stand."""
-        if _same(circuits, last.circuits, CIRCUIT):
-            return True
-        if _one_missing(circuits, last.circuits, CIRCUIT):
-            return False
-        numbers = circuit_numbers(circuits)
-        return all_within(numbers, last.numbers)
 
     def _devices_stand(self, circuits: Circuits, last: _Set) -> bool:
         """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
-        if not self._fabric.devices or _one_missing(circuits, last.circuits, ENDS):
-            return False
-        if not _same(circuits, last.circuits, ENDS) and not all_within(path_numbers(circuits), last.paths):
+        if not self._fabric.devices or not last.has(circuits, ENDS):
             return False
         pooled = np.array([device.pool > 1 for device in self._fabric.devices])
         wanted, known = (changing_settings(self._fabric, one) for one in (circuits, last.circuits))
@@ -107,20 +102,22 @@ class Standing:
 
 
 class _Set:
-    """Circuits that were set, with what is compared of them, computed when it is."""
+    """Circuits that were set, with the sorted numbers by which others are found among them, computed when they are."""
 
     def __init__(self, circuits: Circuits) -> None:
         self.circuits = circuits
+        self.numbers: dict[tuple[str, ...], npt.NDArray[np.uint64]] = {}
 
-    @cached_property
-    def numbers(self) -> npt.NDArray[np.uint64]:
-        """Sorted numbers of the circuits."""
-        return np.sort(circuit_numbers(self.circuits))
-
-    @cached_property
-    def paths(self) -> npt.NDArray[np.uint64]:
-        """Sorted numbers of their paths."""
-        return np.sort(path_numbers(self.circuits))
+    def has(self, circuits: Circuits, columns: tuple[str, ...]) -> bool:
+        """Whether all circuits of a round are among these, by some columns and their paths."""
+        if _same(circuits, self.circuits, columns):
+            return True
+        if _one_missing(circuits, self.circuits, columns):
+            return False
+        number = circuit_numbers if columns == CIRCUIT else path_numbers
+        if columns not in self.numbers:
+            self.numbers[columns] = np.sort(number(self.circuits))
+        return all_within(number(circuits), self.numbers[columns])
 
 
 def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
