@@ -7,14 +7,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
 
-__all__ = ["first_line", "panics_unprinted"]
+from opticcl.errors import PlanFileError
+
+__all__ = ["first_line", "reading"]
 
 _ONE_AT_A_TIME = RLock()
 
 
 @contextmanager
-def panics_unprinted() -> Iterator[None]:
-    """Within this, or in a function that it decorates, nothing is printed on standard error; exceptions are raised as ever."""
+def reading(path: object, problem: str, *also: type[Exception]) -> Iterator[None]:
+    """Within this polars reads a file: it prints nothing, and what it raises is refused in one line.
+
+    Args:
+        path: of the file.
+        problem: that such a file has, in words.
+        also: other exceptions of damaged files.
+    Raises: PlanFileError.
+    """
+    import polars as pl
+
+    damaged: tuple[type[BaseException], ...] = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, *also)
+    with _unprinted():
+        try:
+            yield
+        except damaged as error:
+            raise PlanFileError(f"{path}: {problem}: {first_line(error)}") from None
+
+
+@contextmanager
+def _unprinted() -> Iterator[None]:
+    """Within this nothing is printed on standard error."""
     with _ONE_AT_A_TIME:
         try:
             kept = os.dup(2)
@@ -31,7 +53,7 @@ def panics_unprinted() -> Iterator[None]:
             os.close(kept)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an exception of a reader, 200 characters of it."""
     import polars as pl
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from opticcl.errors import PlanFileError, printable
 from opticcl.formats._json_columns import cells_as_series
-from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_errors import reading
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import (
     CHUNK_STEP,
@@ -116,7 +116,6 @@ def read_plan_file(path: Path | str) -> PlanFile:
 # --- files to lazy rows -----------------------------------------------------------------------------------------------
 
 
-@panics_unprinted()
 def _open(path: Path) -> tuple[polars.LazyFrame, str]:
     """Rows and header of a file."""
     import polars as pl
@@ -132,19 +131,11 @@ def _open(path: Path) -> tuple[polars.LazyFrame, str]:
     if not path.stat().st_size:
         raise PlanFileError(f"{path}: is empty; was it written to its end?")
     try:
-        rows, header = readers[suffix](path)
-        schema = rows.collect_schema()
+        with reading(path, "cannot be read as a plan file", ValueError, KeyError, TypeError):
+            rows, header = readers[suffix](path)
+            schema = rows.collect_schema()
     except RecursionError:
         raise PlanFileError(f"{path}: is nested too deeply for a plan file") from None
-    except (
-        pl.exceptions.PolarsError,
-        pl.exceptions.PanicException,  # raised by its reader for some damaged files
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-    ) as error:
-        raise PlanFileError(f"{path}: cannot be read as a plan file: {first_line(error)}") from None
     more = tuple(name for name in OPTIONAL if name in schema)
     for name in (*COLUMNS, *more, "path"):
         if name not in schema:
@@ -235,14 +226,9 @@ def _row_count() -> polars.Expr:
     return pl.len()
 
 
-@panics_unprinted()
 def _collect(rows: polars.LazyFrame, path: Path) -> polars.DataFrame:
-    import polars as pl
-
-    try:
+    with reading(path, "is damaged"):
         return rows.collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: is damaged: {first_line(error)}") from None
 
 
 # --- rows of a step ---------------------------------------------------------------------------------------------------

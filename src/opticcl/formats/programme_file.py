@@ -19,7 +19,7 @@ from opticcl.files import program_version, write_whole
 from opticcl.formats import Format, register_format
 from opticcl.formats._json_columns import cells_as_series
 from opticcl.formats._number_columns import numbers_of
-from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_errors import reading
 from opticcl.formats._polars_sources import source_of
 from opticcl.formats.plan_header import header_of
 from opticcl.formats.programme_csv import read_folder, write_folder
@@ -208,11 +208,10 @@ def _header(text: str | bytes, path: Path) -> ProgrammeHeader:
     return header
 
 
-@panics_unprinted()
 def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
     import polars as pl
 
-    try:
+    with reading(path, "cannot be read as a programme"):
         text = pl.read_parquet_metadata(source_of(path)).get(KEY)
         if text is None:
             raise PlanFileError(f"{path}: is a Parquet file without the header of a programme")
@@ -234,8 +233,6 @@ def _read_parquet(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]
             name: rows.filter(pl.col("table").cast(pl.String) == name).select(list(kind.stored())).collect()
             for name, kind in TABLES.items()
         }
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a programme: {first_line(error)}") from None
 
 
 def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
@@ -243,10 +240,8 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
 
     if path.stat().st_size > MOST_JSON_BYTES:
         raise PlanFileError(f"{path}: is larger than {MOST_JSON_BYTES:,} bytes; write .parquet")
-    try:
+    with reading(path, "cannot be read as a programme", ValueError, RecursionError):
         whole = json.loads(path.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a programme: {first_line(error)}") from None
     if not isinstance(whole, dict) or set(whole) != {"header", "tables"} or not isinstance(whole["tables"], dict):
         raise PlanFileError(f"{path}: is JSON, but not an object of header and tables")
     frames = {}
@@ -254,13 +249,11 @@ def _read_json(path: Path) -> tuple[str | bytes, dict[str, polars.DataFrame]]:
         columns = whole["tables"].get(table)
         if not isinstance(columns, dict) or set(columns) != set(kind.stored()):
             raise PlanFileError(f"{path}: table {table!r} must have the columns {', '.join(kind.stored())}")
-        try:
+        with reading(path, f"table {table!r}", ValueError):  # columns of different lengths too
             frames[table] = pl.DataFrame(
                 cells_as_series(name, columns[name], "number" if dtype is np.float64 else "whole")
                 for name, dtype in kind.stored().items()
             )
-        except (pl.exceptions.PolarsError, ValueError) as error:  # of one length, polars says
-            raise PlanFileError(f"{path}: table {table!r}: {first_line(error)}") from None
     return json.dumps(whole["header"]).encode(), frames
 
 

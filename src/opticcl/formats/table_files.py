@@ -16,7 +16,7 @@ from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.files import program_version, write_whole, write_whole_folder
 from opticcl.formats import Format, register_format
 from opticcl.formats._number_columns import numbers_of
-from opticcl.formats._polars_errors import first_line, panics_unprinted
+from opticcl.formats._polars_errors import reading
 from opticcl.formats._polars_sources import sink_parquet, source_of
 from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
@@ -283,21 +283,18 @@ def _header(path: Path) -> TablesHeader:
     return header
 
 
-@panics_unprinted()
 def _scanned(path: Path, count: int) -> polars.DataFrame:
     """A table with as many rows as the header says; columns that are not known are not read."""
     import polars as pl
 
     if not path.is_file():
         raise PlanFileError(f"{path}: there is no such file")
-    try:
+    with reading(path, "cannot be read as a table"):
         rows = pl.scan_parquet(source_of(path))
         found = int(rows.select(pl.len()).collect().item())
         if found != count:
             raise PlanFileError(f"{path}: has {found:,} rows, and {HEADER} says {count:,}")
         return rows.select([name for name in rows.collect_schema() if name in COLUMNS[path.name].values()]).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        raise PlanFileError(f"{path}: cannot be read as a table: {first_line(error)}") from None
 
 
 def _check_devices(header: TablesHeader, netlist: Netlist, where: str) -> None:
