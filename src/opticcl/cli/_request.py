@@ -90,16 +90,17 @@ def _described(request: type[VerbRequest]) -> dict[str, Described]:
     return {one.name: one.metadata[_DESCRIBED] for one in fields(request) if _DESCRIBED in one.metadata}
 
 
-def shared_option(request: type[VerbRequest], name: str, *, default: Any = MISSING) -> Any:
-    """A field of a request that is an option of another request, with a default of its own.
+def shared_option(request: type[VerbRequest], name: str, *, default: Any = MISSING, help: str = "") -> Any:
+    """A field of a request that is an option of another request, with a default and a meaning of its own.
 
     Args:
         request: the other.
         name: of the field.
         default: as of `option`.
+        help: its text, where that of the other does not hold.
     """
     shown = _described(request)[name]
-    return option(*shown.flags, help=shown.help, metavar=shown.metavar, default=default)
+    return option(*shown.flags, help=help or shown.help, metavar=shown.metavar, default=default)
 
 
 def out_option(*kinds: FileKind | str) -> Any:

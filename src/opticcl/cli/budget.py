@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from opticcl.cli._output import PICTURE, RECORD
-from opticcl.cli._request import FabricRequest, option, out_option
+from opticcl.cli._request import FabricRequest, PlanRequest, option, out_option, shared_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
@@ -25,9 +25,9 @@ class BudgetRequest(FabricRequest):
 
     OPTIONS = "fabric nodes * json"
 
-    preset: str | None = option(
-        "--optics",
-        metavar="<preset>",
+    preset: str | None = shared_option(
+        PlanRequest,
+        "optics",
         default=None,
         help="Losses and gains: literal (those of the paper), typical, fitted, ...; default: literal where the "
         "paper prints all values that are needed, else typical.",
@@ -41,17 +41,15 @@ class BudgetRequest(FabricRequest):
     path: Literal["worst", "typical"] = option(
         "--path", default="worst", help="The path with the largest loss, or the mean path."
     )
-    of_algorithm: str | None = option(
-        "--algorithm",
-        "-a",
-        metavar="<algorithm>",
+    of_algorithm: str | None = shared_option(
+        PlanRequest,
+        "algorithm",
         default=None,
         help="Instead of --path: the worst path among the circuits of this algorithm.",
     )
-    of_collective: str | None = option(
-        "--collective",
-        "-c",
-        metavar="<collective>",
+    of_collective: str | None = shared_option(
+        PlanRequest,
+        "collective",
         default=None,
         help="With --algorithm: its collective; default: all_reduce.",
     )

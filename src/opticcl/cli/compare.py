@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE
-from opticcl.cli._request import PlanRequest, option, out_option
+from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
@@ -23,18 +23,16 @@ class CompareRequest(PlanRequest):
     OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock
         engine assumptions assume sensitivity root out jobs json"""
 
-    algorithm: str = option(
-        "--algorithm",
-        "-a",
-        metavar="<algorithm>",
+    algorithm: str = shared_option(
+        PlanRequest,
+        "algorithm",
         default="auto",
         help="An algorithm for every fabric; auto: the fastest of each fabric; main: the fastest and that of the "
         "fabric's paper; all: every algorithm that a fabric supports.",
     )
-    sizes: tuple[str, ...] = option(
-        "--size",
-        "-s",
-        metavar="<size>",
+    sizes: tuple[str, ...] = shared_option(
+        PlanRequest,
+        "size",
         default=(),
         help="Size of the whole message, such as 100MB. Repeat for several messages in sequence.",
     )
@@ -49,14 +47,12 @@ def run(request: CompareRequest) -> Result:
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
     from opticcl.plans.light import light_rule
-    from opticcl.processes import number_of_jobs
     from opticcl.report.beside import sensitivity_table
     from opticcl.report.comparison import comparison_table
     from opticcl.report.comparison_page import write_page
     from opticcl.report.comparison_pictures import breakdown_figure, breakdown_label
     from opticcl.units import message_size
 
-    number_of_jobs(request.jobs)
     assumed = request.assumed()
     division = _division(request)
     name = division.chosen.collective if division else collective_name(request.collective)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticcl.cli._output import PICTURE, RECORD
-from opticcl.cli._request import PlanRequest, make_fabric, make_fabrics, option, out_option
+from opticcl.cli._request import PlanRequest, make_fabric, make_fabrics, option, out_option, shared_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.report.kit.result import Result
@@ -40,10 +40,9 @@ class CostRequest(PlanRequest):
         default=(),
         help="Change a price or power: wss.usd=300, transceiver.w=5. Repeat for several.",
     )
-    of_collective: str | None = option(
-        "--collective",
-        "-c",
-        metavar="<collective>",
+    of_collective: str | None = shared_option(
+        PlanRequest,
+        "collective",
         default=None,
         help="Compute the energy of this collective too, by the fastest algorithm.",
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticcl.cli._output import PICTURE, RECORD, TABLE, FileKind
-from opticcl.cli._request import PlanRequest, option, out_option
+from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import Result
 
@@ -30,10 +30,9 @@ class JobsRequest(PlanRequest):
     OPTIONS = """fabric nodes place free state arrivals policy communication seed collective algorithm optics ignore_light
         size assumptions assume out json"""
 
-    fabric: str | None = option(
-        "--fabric",
-        "-f",
-        metavar="<fabric>",
+    fabric: str | None = shared_option(
+        PlanRequest,
+        "fabric",
         default=None,
         help="The machine, such as oddl:shape=8x8; default: the machine of the state file.",
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from opticcl.cli._output import PICTURE, RECORD
-from opticcl.cli._request import PlanRequest, option, out_option
+from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import OpticclError, ParameterError, VerificationError
 from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
@@ -42,10 +42,9 @@ class RunRequest(PlanRequest):
     OPTIONS = """file fabric nodes collective algorithm optics ignore_light sizes root job
         dtype repeat compare seed * json"""
 
-    sizes: tuple[str, ...] = option(
-        "--size",
-        "-s",
-        metavar="<size>",
+    sizes: tuple[str, ...] = shared_option(
+        PlanRequest,
+        "size",
         default=("1MB",),
         help="Size of the whole message, such as 1MB. Repeat for several.",
     )

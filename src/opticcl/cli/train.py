@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from opticcl.cli._generated import OptionSource, flag_of
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TIMELINE
-from opticcl.cli._request import PlanRequest, check_nodes, make_fabrics, option, out_option
+from opticcl.cli._request import PlanRequest, check_nodes, make_fabrics, option, out_option, shared_option
 from opticcl.errors import ParameterError
-from opticcl.registry import convert_value
 from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
@@ -38,10 +37,9 @@ class TrainRequest(PlanRequest):
         default=None,
         help="A model, name:key=value,..., or a .toml file; see opticcl list.",
     )
-    algorithm: str = option(
-        "--algorithm",
-        "-a",
-        metavar="<algorithm>",
+    algorithm: str = shared_option(
+        PlanRequest,
+        "algorithm",
         default="auto",
         help="Used for each collective that it supports; auto: the fastest for each message.",
     )
@@ -54,9 +52,8 @@ class TrainRequest(PlanRequest):
         default=None,
         help="Model of the network on which the trace was recorded, such as ideal:rate=100Gb/s, to compare with it.",
     )
-    groups: str = option(
+    groups: Literal["scaled", "machine"] = option(
         "--groups",
-        metavar="<scaled|machine>",
         default="scaled",
         help="scaled: a process group has a fabric of its size; machine: its nodes of the machine.",
     )
@@ -143,7 +140,7 @@ def run(request: TrainRequest) -> Result:
         job,
         machines,
         algorithm=request.algorithm,
-        groups=convert_value(request.groups, Literal["scaled", "machine"], "--groups"),
+        groups=request.groups,
         runtime=runtime,
         stragglers=request.stragglers(),
         assumptions=assumed,

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal
 
 from opticcl.cli._graphs import is_graph_file, read_graph
 from opticcl.cli._output import RECORD
-from opticcl.cli._request import PlanRequest, configuration_of, option, out_option
+from opticcl.cli._request import PlanRequest, configuration_of, option, out_option, shared_option
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 from opticcl.units import quantity
-
-EMULATE = ("auto", "always", "never")
-"""Values of `--emulate`, as `opticcl.verify.verify` takes them."""
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric, Verdict
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from opticcl.ir.tables import TableVerdict
     from opticcl.ir.time_verdict import TimeVerdict
     from opticcl.plans.plan import Plan
-    from opticcl.verify import Emulate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +52,8 @@ class VerifyRequest(PlanRequest):
         default=(),
         help="With --budget: change a value, such as launch=10dBm. Repeat for several.",
     )
-    emulate: str = option(
+    emulate: Literal["auto", "always", "never"] = option(
         "--emulate",
-        metavar="<auto|always|never>",
         default="auto",
         help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
         "means always.",
@@ -75,9 +70,9 @@ class VerifyRequest(PlanRequest):
         default=None,
         help="Verify this programme by the laws of time, in place of data and light: .parquet, .json, .csv.",
     )
-    standing: Path | None = option(
-        "--start",
-        metavar="PLAN",
+    standing: Path | None = shared_option(
+        PlanRequest,
+        "start",
         default=None,
         help="With --time: a plan file whose last circuits stand at the start, and nothing else.",
     )
@@ -112,10 +107,6 @@ def run(request: VerifyRequest) -> Result:
     request.refuse_beside_file()
     if request.sample is not None and request.sample < 1:
         raise ParameterError(f"--sample: {request.sample} chunks; try 1 or more, or leave --sample out: all")
-    if request.emulate not in EMULATE:
-        raise ParameterError(
-            f"--emulate: {request.emulate!r} is not {', '.join(EMULATE[:-1])} or {EMULATE[-1]}; try --emulate auto"
-        )
     if request.file is not None and is_graph_file(request.file):
         return _verify_graph(request, request.file)
     plan = request.plan_to_judge()
@@ -144,7 +135,7 @@ def _verify_plan(request: VerifyRequest, plan: Plan) -> Result:
         every_chunk=request.all_chunks,
         exact=request.exact,
         budget=values,
-        emulate=cast("Emulate", request.emulate),
+        emulate=request.emulate,
         isolation_db=leaks or None,
         progress=request.progress,
     )
