@@ -1,40 +1,59 @@
 """Distinct pairs of sender and receiver, against sets."""
 
+from collections import Counter
+from operator import or_
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opticcl.pairs import Pairs, among, distinct
+from opticcl.ir import Op, Transfers
+from opticcl.ir.phases import Space
+from opticcl.pairs import PairOrbits, among, distinct
 from tests.profiles import examples
 
+SPACE = Space((2, 3), np.array([3, 0, 5, 1, 2, 4]))
+PAIRS = st.lists(st.permutations(range(6)).map(lambda ranks: tuple(ranks[:2])), min_size=1, max_size=6)
+MOVES = st.sampled_from([(True, True), (True, False), (False, True), (False, False)])
 
-@st.composite
-def rows(draw):
-    """Two lists of pairs on the same nodes; the second is often part of the first."""
-    nodes = draw(st.integers(1, 12))
-    pair = st.tuples(st.integers(0, nodes - 1), st.integers(0, nodes - 1))
-    first = draw(st.lists(pair, max_size=40))
-    second = draw(st.lists(st.sampled_from(first) if first else pair, max_size=20))
-    return nodes, first, second + draw(st.lists(pair, max_size=1))
+
+def orbits(pairs, moves):
+    """Pairs of ranks, moved so that the sender is 0 in the digits that move; and the ranks of all their images."""
+    src, dst = (SPACE.digits(np.array(end)) for end in zip(*pairs, strict=True))
+    begin, end = ((digits - src * moves) % (2, 3) @ SPACE.strides for digits in (src, dst))
+    transfers = Transfers.of(SPACE.ranks(begin), SPACE.ranks(end), 0, 1, Op.COPY)
+    return PairOrbits.of(SPACE, moves, transfers), images(begin, end, moves)
+
+
+def images(begin, end, moves):
+    """Pairs of ranks under every translation."""
+    src, dst = SPACE.digits(begin), SPACE.digits(end)
+    moved = [
+        [SPACE.ranks((digits + by) % (2, 3) @ SPACE.strides).tolist() for digits in (src, dst)]
+        for by in SPACE.translations(moves)
+    ]
+    return {pair for ends in moved for pair in zip(*ends, strict=True)}
 
 
 @examples(60)
-@given(drawn=rows())
-def test_pairs_are_sets(drawn):
-    """Their number, the most at a node, and whether all are among others."""
-    nodes, *lists = drawn
-    first, second = (
-        Pairs.of(np.array([s for s, _ in some], np.int32), np.array([d for _, d in some], np.int32), nodes)
-        for some in lists
-    )
-    for found, some in ((first, set(lists[0])), (second, set(lists[1]))):
-        sender = np.repeat(np.arange(nodes), np.diff(found.starts))
-        assert sorted(zip(sender.tolist(), found.dst.tolist(), strict=True)) == sorted(some)
-        for most, end in ((found.most_sent, 0), (found.most_received, 1)):
-            ends = [pair[end] for pair in some]
-            assert most == max(map(ends.count, ends), default=0)
-    assert second.within(first) == (set(lists[1]) <= set(lists[0]))
-    assert first.within(second) == (set(lists[0]) <= set(lists[1]))
+@given(PAIRS, MOVES, PAIRS, MOVES, st.booleans())
+def test_orbits_of_pairs_are_sets_of_all_images(some, moves, others, other_moves, one_port):
+    """Their number, partners of a rank, which are among which, and which stand beside others."""
+    (one, pairs), (other, its) = orbits(some, moves), orbits(others, other_moves)
+    every = tuple(map(or_, moves, other_moves))
+    closed = [images(*np.divmod(each.closed(every).numbers, 6), every) for each in (one, other)]
+    assert len(one) * len(SPACE.translations(moves)) == len(pairs)
+    for end, column in enumerate(one.ends):
+        assert max(np.bincount(column)) == max(Counter(pair[end] for pair in pairs).values())
+    assert pairs <= closed[0]
+    assert (closed[0] == pairs) or moves != every
+    assert one.may_be_within(other) == (closed[0] <= closed[1])
+    kept = closed[1]
+    if one_port and moves == other_moves:
+        ends = [{pair[end] for pair in pairs} for end in (0, 1)]
+        kept = {pair for pair in its if pair[0] not in ends[0] and pair[1] not in ends[1]}
+    beside = one.beside(other, one_port)
+    assert images(*np.divmod(beside.numbers, 6), beside.moves) == kept | closed[0]
 
 
 @examples(60)
@@ -44,8 +63,3 @@ def test_numbers_as_sets(some, others):
     known = distinct(np.array(others, np.int64))
     assert known.tolist() == sorted(set(others))
     assert among(np.array(some, np.int64), known).tolist() == [one in others for one in some]
-
-
-def test_nodes_that_do_not_exist_reach_no_kernel():
-    """A wrong schedule is refused elsewhere; here nothing is written outside of an array."""
-    assert len(Pairs.of(np.array([0, 1], np.int32), np.array([5, 0], np.int32), 2)) == 2

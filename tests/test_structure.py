@@ -26,7 +26,7 @@ ALLOWED = {
     "reading": {"errors", "units"},
     "compiler_lock": set(),
     "kernels": {"compiler_lock", "interrupts"},
-    "pairs": {"ir", "kernels"},
+    "pairs": {"ir"},
     "registry": {"errors", "units"},
     "processes": {"errors", "interrupts", "ir"},
     "assumptions": BASE,

@@ -1,81 +1,94 @@
-"""Distinct pairs of sender and receiver, grouped by sender: no sort and no table of all pairs.
-
-Rows are counted by sender and laid beside each other; within a sender, an entry for each receiver remembers who saw it last.
-Both take time in proportion to rows and nodes.
-"""
+"""Distinct pairs of sender and receiver, as numbers in ascending order: one of each orbit of translations of digits."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from operator import or_
 
 import numpy as np
 
-from opticcl.ir import IntArray
-from opticcl.kernels import njit
+from opticcl.ir import IntArray, Transfers
+from opticcl.ir.phases import Space
 
-__all__ = ["Pairs", "among", "distinct"]
+__all__ = ["PairOrbits", "among", "distinct"]
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Distinct pairs.
+@dataclass(frozen=True, slots=True, eq=False)
+class PairOrbits:
+    """Distinct pairs of ranks, one of each orbit of translations: that whose sender is 0 in the digits that move.
 
     Args:
-        starts: receivers of sender s are dst[starts[s]:starts[s + 1]], int64 (nodes + 1,).
-        dst: receivers, int32 (pairs,), in any order within a sender.
+        space: digits of the ranks.
+        moves: whether translations move each digit.
+        numbers: place of the sender, times ranks, and that of the receiver, ascending, int64 (orbits,).
     """
 
-    starts: IntArray
-    dst: IntArray
+    space: Space
+    moves: tuple[bool, ...]
+    numbers: IntArray
 
     @classmethod
-    def of(cls, src: IntArray, dst: IntArray, num_nodes: int) -> Pairs:
-        """The distinct pairs of some rows.
+    def of(cls, space: Space, moves: tuple[bool, ...], transfers: Transfers) -> PairOrbits:
+        """The pairs of some transfers.
 
         Args:
-            src, dst: of each row, below num_nodes.
-            num_nodes: nodes [count].
+            space: digits of the ranks.
+            moves: whether translations move each digit.
+            transfers: of which senders are 0 in the digits that move.
         """
-        if _all_below(src, num_nodes) and _all_below(dst, num_nodes):
-            starts, receivers = np.empty(num_nodes + 1, np.int64), np.empty(len(src), np.int32)
-            count = _group(np.asarray(src, np.int32), np.asarray(dst, np.int32), num_nodes, starts, receivers)
-            return cls(starts, receivers[:count] if 2 * count > len(src) else receivers[:count].copy())
-        numbers = distinct(np.asarray(src, np.int64) * num_nodes + dst)
-        of_sender = np.bincount(numbers // num_nodes, minlength=num_nodes)
-        return cls(np.concatenate([[0], np.cumsum(of_sender)]), (numbers % num_nodes).astype(np.int32))
+        src, dst = (
+            np.asarray(end if space.places is None else space.places[end], np.int64)
+            for end in (transfers.src, transfers.dst)
+        )
+        return cls(space, moves, distinct(src * space.num_ranks + dst))
 
     def __len__(self) -> int:
-        return len(self.dst)
+        return len(self.numbers)
 
     @property
-    def num_nodes(self) -> int:
-        """Nodes [count]."""
-        return len(self.starts) - 1
+    def ends(self) -> tuple[IntArray, IntArray]:
+        """Place of the sender, and place of its orbit that the receiver is in, int64 (orbits,) each."""
+        src, dst = np.divmod(self.numbers, self.space.num_ranks)
+        if any(self.moves):
+            dst = 0 * dst if all(self.moves) else self.space.digits(dst) * ~np.array(self.moves) @ self.space.strides
+        return src, dst
 
-    @cached_property
-    def most_sent(self) -> int:
-        """Receivers of the sender with the most of them [count]."""
-        return int(np.diff(self.starts).max(initial=0))
+    def closed(self, moves: tuple[bool, ...]) -> PairOrbits:
+        """These and all their images under translations of more digits.
 
-    @cached_property
-    def most_received(self) -> int:
-        """Senders of the receiver with the most of them [count]."""
-        return int(np.bincount(self.dst, minlength=1).max(initial=0))
+        Args: moves: whether they move each digit; all that these move among them.
+        """
+        if moves == self.moves:
+            return self
+        space, strides = self.space, np.array(self.space.strides)
+        src, dst = map(space.digits, np.divmod(self.numbers, space.num_ranks))
+        by = src * np.array(moves)
+        ahead = (dst - by) % np.array(space.radices)
+        return PairOrbits(space, moves, distinct((src - by) @ strides * space.num_ranks + ahead @ strides))
 
-    def within(self, others: Pairs) -> bool:
-        """Whether all pairs are among others of the same nodes."""
-        return bool(_within(self.starts, self.dst, others.starts, others.dst))
+    def together(self, other: PairOrbits) -> tuple[PairOrbits, PairOrbits]:
+        """Both, with all images under the translations of either."""
+        moves = tuple(map(or_, self.moves, other.moves))
+        return self.closed(moves), other.closed(moves)
 
-    @property
-    def src(self) -> IntArray:
-        """Senders, int64 (pairs,), beside `dst`."""
-        return np.repeat(np.arange(self.num_nodes), np.diff(self.starts))
+    def may_be_within(self, other: PairOrbits) -> bool:
+        """Whether all pairs are among others; where both have other translations, among all images of these."""
+        mine, its = self.together(other)
+        return bool(among(mine.numbers, its.numbers).all())
 
+    def beside(self, old: PairOrbits, one_port: bool) -> PairOrbits:
+        """These and those that may stand beside them.
 
-def _all_below(numbers: IntArray, count: int) -> bool:
-    """Whether all numbers are within 0 .. count - 1."""
-    return bool(numbers.min() >= 0 and numbers.max() < count) if len(numbers) else True
+        Args:
+            old: that stood before.
+            one_port: whether a node has one port, so that others that have an end in common with these do not stand.
+        """
+        mine, its = self.together(old)
+        kept = its.numbers
+        if one_port and self.moves == old.moves:
+            (src, dst), (old_src, old_dst) = mine.ends, its.ends
+            kept = kept[~(np.isin(old_src, src) | np.isin(old_dst, dst))]
+        return PairOrbits(self.space, mine.moves, distinct(np.concatenate([kept, mine.numbers])))
 
 
 def distinct(numbers: IntArray) -> IntArray:
@@ -91,61 +104,3 @@ def among(numbers: IntArray, ascending: IntArray) -> np.ndarray:
         return np.zeros(len(numbers), bool)
     place = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
     return np.asarray(ascending[place] == numbers)
-
-
-@njit(writes=("starts", "receivers"))
-def _group(src, dst, num_nodes, starts, receivers):  # type: ignore[no-untyped-def]
-    """Write the distinct receivers of each sender; returns how many there are in all.
-
-    Args:
-        src, dst: of each row, int32.
-        num_nodes: nodes [count].
-        starts: first place of each sender, int64 (num_nodes + 1,), written.
-        receivers: int32 (rows,), written.
-    """
-    ends = np.zeros(num_nodes + 1, np.int64)
-    for i in range(len(src)):
-        ends[src[i] + 1] += 1
-    for s in range(num_nodes):
-        ends[s + 1] += ends[s]
-    for s in range(num_nodes + 1):
-        starts[s] = ends[s]
-    for i in range(len(src)):
-        receivers[ends[src[i]]] = dst[i]
-        ends[src[i]] += 1
-    seen_by = np.empty(num_nodes, np.int32)
-    for s in range(num_nodes):
-        seen_by[s] = -1
-    count = 0
-    for s in range(num_nodes):
-        first, end = starts[s], ends[s]
-        starts[s] = count
-        for i in range(first, end):
-            d = receivers[i]
-            if seen_by[d] != s:
-                seen_by[d] = s
-                receivers[count] = d
-                count += 1
-    starts[num_nodes] = count
-    return count
-
-
-@njit(writes=())
-def _within(starts, dst, other_starts, other_dst):  # type: ignore[no-untyped-def]
-    """Whether all pairs are among others.
-
-    Args:
-        starts, dst: of the pairs, as `Pairs` has them.
-        other_starts, other_dst: of the others.
-    """
-    num_nodes = len(starts) - 1
-    seen_by = np.full(num_nodes, -1, np.int32)
-    for s in range(num_nodes):
-        if starts[s] == starts[s + 1]:
-            continue
-        for i in range(other_starts[s], other_starts[s + 1]):
-            seen_by[other_dst[i]] = s
-        for i in range(starts[s], starts[s + 1]):
-            if seen_by[dst[i]] != s:
-                return False
-    return True

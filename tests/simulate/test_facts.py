@@ -1,5 +1,6 @@
 """What a search knows of a schedule before its circuits are made: never more than the circuits need."""
 
+from collections import Counter
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -7,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.collectives import nothing_required
-from tests.images import not_listed
 from tests.profiles import examples
 
 from opticcl.assumptions import assumptions
@@ -17,39 +17,16 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import costs
-from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step, step_ends
+from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step
 from opticcl.simulate.latency import path_latency
 
 PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_links]
-
-
-@pytest.mark.parametrize(
-    ("collective", "algorithm"),
-    [("all_to_all", "steps=1"), ("all_to_all", "steps=2"), ("all_reduce", "steps=2"), ("all_reduce", "steps=4")],
-)
-@pytest.mark.parametrize("slot", ["0s", "20ns"])
-def test_steps_that_are_not_listed_count_as_row_by_row(monkeypatch, collective, algorithm, slot):
-    """Their partners are no sums; which pairs stand behind them is not known, so no later step counts as a change."""
-    where = fabric(f"ramp:groups=3,racks=2,wavelengths=6,slot={slot}")
-    schedule = generate(f"skewed_exchange:{algorithm}", collective, where)
-    plans = not_listed(monkeypatch, where, collective, f"skewed_exchange:{algorithm}")
-    one, other = (profile(plan.circuits, assumptions("common")).costs for plan in plans)
-    assert one == other
-    listed = schedule_facts(schedule, where)
-    runs = range(len(schedule.step_classes()))
-    of_listed = [listed.of_run(run) for run in runs]
-    monkeypatch.setattr(facts_module, "MOST_LISTED", 0)
-    defined = schedule_facts(schedule, where)
-    for run in runs:
-        one, other = asdict(of_listed[run]), asdict(defined.of_run(run))
-        assert other.pop("changes") is (run == 0 and slot == "0s")
-        assert one.pop("changes") is (slot == "0s") or run
-        assert one == other
 
 
 WHERE = (
@@ -156,21 +133,6 @@ def test_pairs_that_stand():
     assert changes([(0, 1), (0, 2), (3, 1)], [(0, 1), (0, 2)], [(3, 1)]) == [True, False, True]
 
 
-@pytest.mark.parametrize(("options", "first"), [("steps=4,block=3", 0), ("steps=4", 1)])
-def test_behind_a_step_that_is_not_listed_no_change_counts(monkeypatch, options, first):
-    """Whatever a listed step joins: the pairs of the other may stand; and what stood before it is not a first setting."""
-    where = fabric("ramp:groups=3,racks=3,wavelengths=6,slot=0s")
-    schedule = generate(f"skewed_exchange:{options}", "all_reduce", where)
-    sizes = [schedule.steps.num_transfers(i) for i in range(4)]
-    monkeypatch.setattr(facts_module, "MOST_LISTED", min(sizes))
-    listed = [size <= min(sizes) for size in sizes]
-    assert len(set(listed)) == 2
-    assert listed.index(False) == first
-    facts = schedule_facts(schedule, where)
-    found = [facts.of_run(run).changes for run in range(4)]
-    assert found == [run < first or (run == first == 0) for run in range(4)]
-
-
 def test_ranks_that_are_none_are_refused():
     """NumPy counts no negative numbers."""
     where = fabric("ideal:nodes=4")
@@ -210,8 +172,9 @@ def test_circuits_are_found_behind_transfers():
 def test_ends_of_a_step():
     """Three of rank 0, in two messages, two to rank 3, of which it adds one; none without transfers."""
     step = Transfers.of([0, 0, 2, 0], [1, 3, 3, 1], [0, 0, 0, 5], [4, 1, 2, 1], [Op.COPY, Op.COPY, Op.REDUCE, Op.COPY])
-    assert step_ends(step) == StepEnds(4, 3, 2, 6, 5, 2, 2, 2)
-    assert set(asdict(step_ends(step.take(np.zeros(0, int)))).values()) == {0}
+    steps = Steps.of_lists(4, 8, [step, step.take(np.zeros(0, int))])
+    assert ends_of_step(steps, 0) == StepEnds(3, 2, 6, 5, 2, 2, 2)
+    assert set(asdict(ends_of_step(steps, 1)).values()) == {0}
 
 
 def test_ends_that_are_known_need_no_transfers():
@@ -221,7 +184,7 @@ def test_ends_that_are_known_need_no_transfers():
         raise AssertionError
 
     schedule = Schedule("never made", nothing_required(4, 1), 2, step)
-    known = (StepEnds(9, 2, 3, 5, 7, 4, 1, 1), StepEnds(9, 3, 2, 7, 5, 4, 1, 2))
+    known = (StepEnds(2, 3, 5, 7, 4, 1, 1), StepEnds(3, 2, 7, 5, 4, 1, 2))
     facts = ScheduleFacts(schedule, fabric("ideal:nodes=4"), distances=False, ends=known.__getitem__)
     for run, messages in enumerate((1, 2)):
         assert facts.of_run(run) == BusiestNode(3, messages, 7.0, 0.0, 4, 1)
@@ -292,21 +255,38 @@ def test_a_machine_whose_hops_are_no_links_is_asked_what_circuits_use(monkeypatc
     assert facts_module._busiest_link(machine, np.ones(4), circuits) == 4 * 8 / machine.node_rate_bits_per_s
 
 
-@pytest.mark.parametrize("algorithm", ["mesh", "bruck", "lumorph"])
-@pytest.mark.parametrize("where", ["torus:shape=4x6", "terarack:nodes=24"])
-@pytest.mark.parametrize("nodes", [None, (0, 1, 2, 3, 4, 9, 13)])
-def test_the_size_from_which_steps_are_not_listed_changes_no_load(where, nodes, algorithm, monkeypatch):
-    """Nodes of a job are not equally far from others, and boxes that are cut at the last value of a digit are two messages."""
-    machine = fabric(where) if nodes is None else job(fabric(where), list(nodes))
-    schedule = generate(algorithm, "all_to_all", machine)
-
-    def found():
-        facts = ScheduleFacts(schedule, machine, distances=True)
-        return [replace(facts.of_run(i), changes=False) for i in range(len(schedule.step_classes()))]
-
-    whole = found()
-    monkeypatch.setattr(facts_module, "MOST_LISTED", 0)
-    assert found() == whole
+def of_steps(where, steps):
+    """What class_bounds needs of each step, from lists of its transfers, by sets; None where there are none."""
+    stay = where.links_set(Circuits.of([], [], [])) is not None
+    at_once = where.num_nodes if where.is_packet_switched else where.ports_per_node * where.lasers_per_port
+    standing = None
+    for step in steps:
+        listed, _ = step.ranges()
+        src, dst, op = step.src.tolist(), step.dst.tolist(), step.op.tolist()
+        if not src:
+            yield None
+            continue
+        apart = where.distance(step.src, step.dst)
+        links = [0] * len(src) if apart is None else apart.tolist()
+        adds = [bool(one & Op.REDUCE) for one in op]
+        found = of_rows(where, list(zip(src, dst, step.size_chunks().tolist(), links, adds, strict=True)))
+        messages = Counter(sender for sender, _, _ in set(zip(src, dst, op, strict=True)))
+        arrived = [
+            (receiver, chunk)
+            for receiver, lo, count, how in zip(listed.dst, listed.chunk_lo, listed.chunk_n, listed.op, strict=True)
+            for chunk in range(lo, lo + count * bool(how & Op.REDUCE))
+        ]
+        most = Counter(receiver for receiver, _ in arrived)
+        busiest = min(most, key=lambda rank: (-most[rank], rank), default=None)
+        found["messages"], found["sums"] = max(messages.values()), len({one for one in arrived if one[0] == busiest})
+        pairs = set(zip(src, dst, strict=True))
+        found["changes"] = where.reconfiguration_s > 0 and (standing is None or not pairs <= standing)
+        if found["changes"] or found["partners"] > at_once:
+            kept = standing if stay and standing is not None else set()
+            if where.ports_per_node == 1:
+                kept = {(s, d) for s, d in kept if s not in set(src) and d not in set(dst)}
+            standing = kept | pairs
+        yield found
 
 
 def generated(algorithm, collective, machine):
@@ -319,18 +299,84 @@ def generated(algorithm, collective, machine):
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_to_all", "all_gather", "broadcast"])
 @pytest.mark.parametrize(
-    "where", ["torus:shape=3x4", "terarack:nodes=12", "sipac:radices=3x4", "ramp:groups=2,racks=2,wavelengths=2"]
+    "where",
+    [
+        "torus:shape=3x4",
+        "terarack:nodes=12",
+        "sipac:radices=3x4",
+        "ramp:groups=2,racks=2,wavelengths=2",
+        "ocs:nodes=8,planes=1",
+        "ocs:nodes=8,planes=2",
+        "lightpath:shape=2x4,lasers=2",
+    ],
 )
-def test_ends_of_a_step_follow_from_one_rank_where_all_do_the_same(monkeypatch, where, collective):
-    """As from a list of all transfers, and so does the number of them."""
-    monkeypatch.setattr(facts_module, "RANKS_TO_LIST", 0)
-    machine, identical = fabric(where), 0
+@pytest.mark.parametrize("nodes", [None, (0, 1, 2, 3, 5, 7)])
+def test_facts_of_representatives_are_those_of_all_transfers(where, nodes, collective):
+    """Of every algorithm: nodes of a job are not equally far from others; cut boxes are two transfers, and one message."""
+    machine = fabric(where) if nodes is None else job(fabric(where), list(nodes))
     for algorithm in all_variants(Request(collective), machine):
-        if (schedule := generated(algorithm, collective, machine)) is None:
-            continue
-        for steps in schedule.step_classes():
-            listed = schedule.step(steps.start)
-            assert ends_of_step(schedule.step, steps.start) == step_ends(listed)
-            assert schedule.steps.num_transfers(steps.start) == len(listed)
-            identical += schedule.steps.identical_ranks(steps.start)
-    assert identical or collective == "broadcast"
+        if (schedule := generated(algorithm, collective, machine)) is not None:
+            firsts = [steps.start for steps in schedule.step_classes()]
+            facts = ScheduleFacts(schedule, machine, distances=True)
+            found = [facts.of_run(run) for run in range(len(firsts))]
+            due = list(of_steps(machine, map(schedule.step, firsts)))
+            assert [one and asdict(one) for one in found] == due, algorithm
+            assert [schedule.steps.num_transfers(i) for i in firsts] == [len(schedule.step(i)) for i in firsts]
+
+
+@st.composite
+def phases(draw):
+    """Steps of some rows whose digits move or stay, of boxes that are whole, cut or one chunk."""
+    radices = draw(st.sampled_from([(6,), (2, 3), (3, 2), (2, 2, 2)]))
+    count = int(np.prod(radices))
+    order = draw(st.sampled_from([None, np.random.default_rng(count).permutation(count)]))
+    digit = st.tuples(*(st.integers(0, radix - 1) for radix in radices))
+    made = []
+    for _ in range(draw(st.integers(1, 4))):
+        moves = tuple(draw(st.lists(st.booleans(), min_size=len(radices), max_size=len(radices))))
+        rows = draw(
+            st.lists(
+                st.tuples(digit, digit, digit, st.sampled_from(range(-1, len(radices))), st.integers(1, 6)),
+                min_size=1,
+                max_size=5,
+            )
+        )
+        wide = np.ones((len(rows), len(radices)), int)
+        for at, (_, _, _, of_digit, size) in enumerate(rows):
+            if of_digit >= 0:
+                wide[at, of_digit] = min(size, radices[of_digit])
+        src, dst, lo = (np.array([row[end] for row in rows]) for end in range(3))
+        op = [draw(st.sampled_from([Op.COPY, Op.REDUCE])) for _ in rows]
+        made.append(Phase(PhaseRows.of(len(radices), src * ~np.array(moves), dst, lo, wide, op=op), moves))
+    return Steps(Space(radices, order), [part(radices, range(len(radices)))], made)
+
+
+@examples(80)
+@given(phases(), st.sampled_from(["ocs:planes=1", "ocs:planes=2", "terarack", "ramp:groups=1,racks=1"]))
+def test_facts_of_any_phases(steps, where):
+    """As from lists; where phases move other digits, pairs may stand that do not, so that no bound is above the time."""
+    n = steps.space.num_ranks
+    name, _, more = where.partition(":")
+    size = f"wavelengths={n}" if name == "ramp" else f"nodes={n}"
+    machine = fabric(f"{name}:{','.join(filter(None, [size, more]))}")
+    schedule = Schedule.of("drawn", nothing_required(n, steps.num_chunks), steps)
+    facts = ScheduleFacts(schedule, machine, distances=True)
+    due = list(of_steps(machine, map(schedule.step, range(steps.num_steps))))
+    found = [facts.of_run(run) and asdict(facts.of_run(run)) for run in range(len(schedule.step_classes()))]
+    firsts = [due[run.start] for run in schedule.step_classes()]
+    same = len({phase.moves for phase in steps.phases}) == 1
+    for one, other in zip(found, firsts, strict=True):
+        if one is not None and not same:
+            assert other["changes"] or not one["changes"]
+            one["changes"] = other["changes"]
+        assert one == other
+    for step in range(steps.num_steps):
+        listed = schedule.step(step)
+        rows = [
+            row
+            for ends in steps.ends(step, 10, np.arange(n))
+            for row in zip(ends.src.tolist(), ends.dst.tolist(), ends.chunks.tolist(), strict=True)
+        ]
+        assert sorted(rows) == sorted(
+            zip(listed.src.tolist(), listed.dst.tolist(), listed.size_chunks().tolist(), strict=True)
+        )

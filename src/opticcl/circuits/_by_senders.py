@@ -90,7 +90,7 @@ def _moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> t
     found = []
     for digit in np.flatnonzero(moved).tolist():
         for by in _divisors(space.radices[digit])[:-1]:
-            nodes, ahead = space.shifted_pairs(by * (np.arange(len(space.radices)) == digit))
+            nodes, ahead = space.images(0, by * space.strides[digit], (True,) * len(space.radices))
             images = np.empty(len(nodes), np.int64)
             images[nodes] = ahead
             move = fabric.move_of(images)

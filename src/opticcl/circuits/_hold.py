@@ -17,7 +17,7 @@ import numpy as np
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.limits import limit
-from opticcl.pairs import Pairs, among, distinct
+from opticcl.pairs import among, distinct
 
 __all__ = ["hold", "pairs_of", "standing", "union_of"]
 
@@ -193,13 +193,13 @@ class _Held:
 
     def _first_joins_all(self) -> bool:
         """Whether no step has a pair that the first has not."""
-        first: Pairs | None = None
+        first: IntArray | None = None
         for steps in self.schedule.step_classes():
             transfers = self.schedule.step(steps.start)
-            pairs = Pairs.of(transfers.src, transfers.dst, self.fabric.num_machine_nodes)
+            pairs = distinct(transfers.src.astype(np.int64) * self.fabric.num_machine_nodes + transfers.dst)
             if first is None:
                 first = pairs
-            elif not pairs.within(first):
+            elif not among(pairs, first).all():
                 return False
         return True
 

@@ -133,7 +133,6 @@ LIMITS: dict[str, Guard] = {
     "bounds.MOST_STEPS": Guard(4096, "steps", EFFORT, "more than the fewest that a bound is computed with"),
     "device.LARGE_CHUNKS": Guard(1 << 20, "pairs", EFFORT, "of ranks and chunks up to which long runs are followed"),
     "device.LARGE_RANKS": Guard(1 << 14, "ranks", EFFORT, "the same"),
-    "facts.RANKS_TO_LIST": Guard(1 << 10, "ranks", MEMORY, "up to which the transfers of all are listed"),
     "guards.MOST_CIRCUITS": Guard(1 << 24, "circuits", REFUSAL, "that the tables of a programme hold"),
     "list_schedule.MOST_CHUNKS": Guard(1 << 24, "pairs", REFUSAL, "of ranks and chunks whose data is followed"),
     "long_runs.MOST_TRIED": Guard(256, "steps", EFFORT, "of a run that are scheduled before it is given up"),
@@ -153,7 +152,7 @@ LIMITS: dict[str, Guard] = {
     "emulated.FEW_INPUTS": Guard(1 << 20, "ports", EFFORT, "of the elements of its machine, for the same"),
     "epochs.MOST_CANDIDATES": Guard(1 << 20, "circuits", MEMORY, "that are tried at once"),
     "explain.MOST_TIMES": Guard(1 << 40, "contributions", RANGE, "above which a count is not distinguished"),
-    "tables.MOST_STEP": Guard(1 << 31, "steps", REFUSAL, "that rows of a table may number"),
+    "table_rows.MOST_STEP": Guard(1 << 31, "steps", REFUSAL, "that rows of a table may number"),
 }
 """Name -> guard; the name is that of the module and of its constant."""
 # fmt: on

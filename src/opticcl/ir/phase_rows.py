@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from math import prod
 from typing import Any
 
@@ -86,14 +87,21 @@ class Space:
         """Place of each rank, int64 (num_ranks,); None: the same number."""
         return None if self.order is None else np.argsort(self.order)
 
-    def shifted_pairs(self, by: IntArray) -> tuple[IntArray, IntArray]:
-        """Every rank, and the rank at the place that is ahead of its own by some digits, int (num_ranks,) each.
+    def images(self, src: int, dst: int, moves: Sequence[bool]) -> tuple[IntArray, IntArray]:
+        """Ranks of a pair under all translations of some digits, int (translations,) each.
 
-        Args: by: in each digit, int (digits,).
+        Args:
+            src, dst: places of the pair.
+            moves: whether translations move each digit.
         """
-        places = np.arange(self.num_ranks)
-        ahead = np.roll(places.reshape(self.radices), tuple(-by), tuple(range(len(by)))).ravel()
-        return self.ranks(places), self.ranks(ahead)
+        grid, (begin, end) = np.arange(self.num_ranks).reshape(self.radices), self.digits(np.array([src, dst])).tolist()
+        senders, receivers = (
+            grid[tuple(slice(None) if moved else at for moved, at in zip(moves, digits, strict=True))]
+            for digits in (begin, end)
+        )
+        by = [a - b for moved, a, b in zip(moves, begin, end, strict=True) if moved]
+        ahead = np.roll(receivers, tuple(by), tuple(range(len(by))))
+        return self.ranks(senders.ravel()), self.ranks(ahead.ravel())
 
     def translation(self, images: IntArray) -> IntArray | None:
         """By how much a permutation translates each digit, int64 (digits,); None where it is no translation.
@@ -102,7 +110,7 @@ class Space:
         """
         first = images[:1] if self.order is None or self.places is None else self.places[images[self.order[:1]]]
         by: IntArray = self.digits(first)[0]
-        ranks, ahead = self.shifted_pairs(by)
+        ranks, ahead = self.images(0, int(first[0]), (True,) * len(self.radices))
         return by if np.array_equal(images[ranks], ahead) else None
 
     def translations(self, moves: Sequence[bool]) -> IntArray:
@@ -322,6 +330,20 @@ class Phase:
     bundles: tuple[int, ...] = (0,)
     same_but_chunks: bool = False
     sends: bool = False
+
+    @cached_property
+    def digest(self) -> bytes | None:
+        """Of all that defines the steps, beside the digits of the ranks and the parts of the message; None for a function."""
+        rows = self.rows
+        if not isinstance(rows, PhaseRows):
+            return None
+        found = blake2b(repr((len(rows), self.moves, self.count, len(self.bundles))).encode(), digest_size=16)
+        found.update(np.array(self.bundles, np.int64).tobytes())
+        for column in (getattr(rows, field.name) for field in fields(rows)):
+            equal = column.size > 0 and (not any(column.strides) or (column == column.flat[0]).all())
+            found.update(b"equal" if equal else b"each")
+            found.update((column.flat[:1] if equal else column).astype(np.int64, copy=False).tobytes())
+        return found.digest()
 
     @property
     def listed(self) -> bool:

@@ -14,7 +14,7 @@ distance. Where an algorithm has no symmetry, no digit moves, and the rows are t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -273,20 +273,22 @@ class Steps:
         return prod(r for r, moved in zip(self.space.radices, phase.moves, strict=False) if moved)
 
     def __call__(self, i: int) -> Transfers:
-        """The transfers of step i; the last ones are kept."""
-        if self._number is None:
-            self._number = RECENT.number_of(self, self.digest)
-        return RECENT.value(self._number, i, self._step)
-
-    def _step(self, i: int) -> Transfers:
+        """The transfers of step i; the last ones are kept, for all schedules with an equal phase."""
         number, k = self.phase_of(i)
+        key = self.key(number)
+        if key is None:
+            self._number = self._number or RECENT.number_of(self)
+            return RECENT.value(self._number, i, lambda i: self._step(number, k))
+        return RECENT.value(RECENT.number(key), k, lambda k: self._step(number, k))
+
+    def _step(self, number: int, k: int) -> Transfers:
         phase = self.phases[number]
         if not isinstance(phase.rows, PhaseRows):
             return phase.rows(k)
         if (count := len(phase.rows) * self.images(phase)) > TRANSFERS_LISTED:
             raise TooLargeError(
-                f"step {i}: {count:,} transfers, which translations of {len(phase.rows):,} define, are not listed; at most "
-                f"{TRANSFERS_LISTED:,} are; try fewer nodes, or an algorithm of more steps"
+                f"step {self.starts[number] + k}: {count:,} transfers, which translations of {len(phase.rows):,} define, are "
+                f"not listed; at most {TRANSFERS_LISTED:,} are; try fewer nodes, or an algorithm of more steps"
             )
         return self._listed(number, k, None)
 
@@ -329,8 +331,8 @@ class Steps:
         by = np.where(moves, (digits - rows.dst) % np.array(self.space.radices), 0)
         reach = np.flatnonzero((((rows.dst + by) % np.array(self.space.radices)) == digits).all(axis=1))
         moved = translated(self.space, rows.take(reach), by[reach])
-        alone = Steps(self.space, self.parts, [Phase(shifted(moved, k, self.space), (), 1)])
-        return alone._listed(0, 0, np.zeros((1, len(digits)), np.int64))
+        alone = Phase(shifted(moved, k, self.space))
+        return Steps(self.space, self.parts, [alone])._listed(0, 0, np.zeros((1, len(digits)), np.int64))
 
     def num_transfers(self, i: int) -> int:
         """Transfers of step i, without a list of them: images of rows, and of those that wrap around a digit twice [count]."""
@@ -384,18 +386,34 @@ class Steps:
         equal = (first.size_chunks() == first.size_chunks()[0]).all() and (first.op == first.op[0]).all()
         return bool(equal) and len(np.unique(first.dst)) == n - 1
 
-    def shifts(self, i: int) -> tuple[IntArray, IntArray] | None:
-        """By how much the receivers of a rank are ahead of it in step i; None where not all ranks do the same.
+    def group(self, i: int) -> tuple[bool, ...]:
+        """Digits whose translations take ranges of chunks of step i to ranges: those that move and in which no box is cut."""
+        moves, rows = self.moves(i), self.phases[self.phase_of(i)[0]].rows
+        if not any(moves) or not isinstance(rows, PhaseRows):
+            return moves
+        inside = np.array([[d in one.digits for d in range(len(moves))] for one in self.parts])
+        cut = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices)) & inside[rows.part]
+        return tuple((np.array(moves) & ~cut.any(axis=0)).tolist())
 
-        Args: i: number of the step.
-        Returns: in digits, int64 (transfers of a rank, digits), and chunks of each transfer, int64 (transfers of a rank,).
+    def moves(self, i: int) -> tuple[bool, ...]:
+        """Whether translations move each digit in step i."""
+        return self.phases[self.phase_of(i)[0]].moves or (False,) * len(self.space.radices)
+
+    def representatives(self, i: int, *, received: bool = False) -> Transfers:
+        """Transfers of step i of which translations of the digits of `group` make all others, each orbit once.
+
+        Args:
+            i: number of the step.
+            received: whether receivers are 0 in these digits; else senders are.
         """
-        if not self.identical_ranks(i):
-            return None
-        first = self.sent_by(i, np.zeros(1, np.int64))
-        src, dst = (ends if self.space.places is None else self.space.places[ends] for ends in (first.src, first.dst))
-        by = (self.space.digits(dst) - self.space.digits(src)) % np.array(self.space.radices)
-        return by, first.size_chunks()
+        number, k = self.phase_of(i)
+        phase, moves = self.phases[number], np.array(self.group(i))
+        rows = phase.rows
+        if not moves.any() or not isinstance(rows, PhaseRows):
+            return self(i)
+        others = np.array(phase.moves) & ~moves
+        elements = self.space.translations(others.tolist()) if others.any() else np.zeros((1, len(moves)), np.int64)
+        return self._listed(number, k, elements, translated(self.space, rows, -rows.dst * moves) if received else None)
 
     def transfers_of(self, number: int) -> int:
         """Transfers of all steps of a phase, without a list where it has rows [count].
@@ -418,7 +436,7 @@ class Steps:
         return self.images(phase) * int(np.where(still, phase.count, np.maximum(0, times)).sum())
 
     def ends(self, i: int, most: int, ranks: IntArray) -> Iterator[TransferEnds]:
-        """TransferEnds of the transfers of step i that some ranks send, some at a time, in another order than that of the step.
+        """Ends of the transfers of step i that some ranks send, some at a time, in another order than that of the step.
 
         Where all ranks do the same, those of one rank say which: no transfer is listed.
 
@@ -427,29 +445,32 @@ class Steps:
             most: transfers at a time, or those of one rank, or of one distance, where these are more [count].
             ranks: senders.
         """
-        shifts = self.shifts(i)
-        if shifts is not None:
-            places = ranks if self.space.places is None else self.space.places[ranks]
+        if all(self.group(i)):
+            first = self.representatives(i)
+            ahead = (first.dst if self.space.places is None else self.space.places[first.dst]).tolist()
+            places, chunks = ranks if self.space.places is None else self.space.places[ranks], first.size_chunks()
             size = max(1, most // max(1, len(ranks)))
-            for at in range(0, len(shifts[0]), size):
-                by, chunks = (column[at : at + size] for column in shifts)
-                dst = np.concatenate([self.space.shifted_pairs(one)[1][places] for one in by])
-                yield TransferEnds(np.tile(ranks, len(by)), dst, np.repeat(chunks, len(ranks)))
+            for at in range(0, len(ahead), size):
+                dst = [self.space.images(0, one, self.group(i))[1][places] for one in ahead[at : at + size]]
+                yield TransferEnds(
+                    np.tile(ranks, len(dst)), np.concatenate(dst), np.repeat(chunks[at : at + size], len(ranks))
+                )
             return
         every = self(i) if len(ranks) == self.space.num_ranks else self.sent_by(i, ranks)
         for at in range(0, len(every), most):
             some = every.take(slice(at, at + most))
             yield TransferEnds(some.src, some.dst, some.size_chunks())
 
-    def _listed(self, number: int, k: int, elements: IntArray | None) -> Transfers:
+    def _listed(self, number: int, k: int, elements: IntArray | None, some: PhaseRows | None = None) -> Transfers:
         """The images of the rows of a phase in its step k.
 
         Args:
             number: of the phase.
             k: step of the phase.
             elements: translations, int (n, digits); None: all.
+            some: in place of its rows.
         """
-        phase = self.phases[number]
+        phase = self.phases[number] if some is None else replace(self.phases[number], rows=some, bundles=(0,))
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
         if elements is None:
@@ -584,20 +605,26 @@ class Steps:
             return ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))
         return ChunkEvents(*(np.concatenate(column) for column in zip(*found, strict=True)))
 
+    def key(self, number: int) -> tuple[bytes, bytes] | None:
+        """Equal for phases that define the same steps, of whatever schedule; None where a function lists them.
+
+        Args: number: of the phase.
+        """
+        digest = self.phases[number].digest
+        return None if digest is None else (self._frame, digest)
+
+    @cached_property
+    def _frame(self) -> bytes:
+        """Digest of digits of the ranks and parts of the message."""
+        found = blake2b(repr((self.space.radices, self.parts)).encode(), digest_size=16)
+        found.update(b"" if self.space.order is None else self.space.order.astype(np.int64).tobytes())
+        return found.digest()
+
     @cached_property
     def digest(self) -> bytes | None:
         """Of all that defines the steps; None where a function lists some of them."""
-        found = blake2b(digest_size=16)
-        found.update(repr((self.space.radices, self.parts)).encode())
-        found.update(b"" if self.space.order is None else self.space.order.astype(np.int64).tobytes())
-        for phase in self.phases:
-            if not isinstance(phase.rows, PhaseRows):
-                return None
-            found.update(repr((len(phase.rows), phase.moves, phase.count, len(phase.bundles))).encode())
-            found.update(np.array(phase.bundles, np.int64).tobytes())
-            for column in fields(phase.rows):
-                found.update(getattr(phase.rows, column.name).astype(np.int64, copy=False).tobytes())
-        return found.digest()
+        each = [phase.digest for phase in self.phases]
+        return None if None in each else blake2b(b"".join([self._frame, *filter(None, each)]), digest_size=16).digest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Steps):

@@ -56,15 +56,8 @@ class Recent:
                 self._numbers[key] = self._functions
             return self._functions
 
-    def number_of(self, function: Any, key: Hashable = None) -> int:
-        """The number of a function that compares by value; equal ones have the same as long as one of them lives.
-
-        Args:
-            function: to be numbered.
-            key: that equal ones have, for which they have the same number always; None: there is none.
-        """
-        if key is not None:
-            return self.number(key)
+    def number_of(self, function: Any) -> int:
+        """The number of a function that compares by value; equal ones have the same as long as one of them lives."""
         with self._lock:
             known = self._objects.get(function)
             if known is None:

@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds, LoweredBy, RoundsOfRule
 from opticcl.ir.circuits import Circuits
-from opticcl.ir.phase_rows import StepFunction
 from opticcl.ir.phases import Steps
 from opticcl.ir.recent import RECENT, Recent
 from opticcl.ir.schedule import Schedule
@@ -38,16 +37,22 @@ class StepCache(Recent):
             return schedule
         return replace(schedule, step=_Cached(self, self.number(), schedule.step))
 
-    def each(self, schedule: Schedule, function: Callable[[StepFunction, int], U]) -> Callable[[int], U]:
-        """A function of each step of a schedule, cached as the steps are.
+    def each(self, schedule: Schedule, function: Callable[[Steps, int], U]) -> Callable[[int], U]:
+        """A function of each step of a schedule, cached for all schedules with an equal phase.
 
         Args:
             schedule: any, with cached steps or not.
             function: one of a module, which takes the steps, and the number of one.
         """
-        step = schedule.step
-        key = (RECENT.number_of(step, step.digest), function) if isinstance(step, Steps) else None
-        return _Cached(self, self.number(key), lambda i: function(step, i))
+        steps, own = schedule.steps, self.number()
+
+        def value(i: int) -> U:
+            number, k = steps.phase_of(i)
+            key = steps.key(number)
+            at = (own, i) if key is None else (self.number((key, function)), k)
+            return self.value(*at, lambda _: function(steps, i))
+
+        return value
 
     def of_plan(self, plan: CircuitPlan) -> CircuitPlan:
         """The same plan with cached circuits; classes whose steps have the same circuits by definition remain."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,8 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.limits import MOST_LISTED, limit
-from opticcl.ir.phase_rows import Space, StepFunction
-from opticcl.ir.phases import Steps
-from opticcl.pairs import Pairs
+from opticcl.ir.phases import Space, Steps
+from opticcl.pairs import PairOrbits
 from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.routes import RoutesOfStep, routes_of_step
@@ -35,11 +33,7 @@ __all__ = [
     "StepEnds",
     "circuits_at_once",
     "ends_of_step",
-    "step_ends",
 ]
-
-
-RANKS_TO_LIST = limit("facts.RANKS_TO_LIST")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +70,12 @@ class StepEnds:
     """What senders and receivers of a step have to do on any fabric.
 
     Args:
-        num_transfers: of the step [count].
-        sent, received: transfers of the rank that sends, and receives, most of them [count].
+        sent, received: transfers of the rank that sends, and receives, most of them; 0 where there are none [count].
         chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
         added, sums: as in `BusiestNode` [chunks].
         messages: of the rank that sends most of them [count].
     """
 
-    num_transfers: int
     sent: int
     received: int
     chunks_sent: int
@@ -93,35 +85,22 @@ class StepEnds:
     messages: int
 
 
-def step_ends(transfers: Transfers) -> StepEnds:
-    """Of a step; all 0 where it has no transfers."""
-    if not len(transfers):
-        return StepEnds(0, 0, 0, 0, 0, 0, 0, 0)
-    ends = _busiest_ends(transfers, transfers.size_chunks())
-    return StepEnds(len(transfers), *ends, *busiest_sum(transfers), _most_messages(transfers, ends[0]))
-
-
-def ends_of_step(step: StepFunction, i: int) -> StepEnds:
-    """Of a step of a schedule, from what one rank sends and receives where all ranks do the same.
+def ends_of_step(steps: Steps, i: int) -> StepEnds:
+    """Of a step, from what one rank of each orbit sends and receives; all 0 where it has no transfers.
 
     Args:
-        step: the transfers of each step.
+        steps: of a schedule.
         i: number of the step.
     """
-    if not isinstance(step, Steps) or step.space.num_ranks < RANKS_TO_LIST or not step.identical_ranks(i):
-        return step_ends(step(i))
-    sent, received = step.sent_by(i, np.zeros(1, np.int64)), step.received_by(i, 0)
+    sent, received = steps.representatives(i), steps.representatives(i, received=True)
     if not len(sent):
-        return step_ends(sent)
-    return StepEnds(
-        len(sent) * step.space.num_ranks,
-        len(sent),
-        len(received),
-        int(sent.size_chunks().sum()),
-        int(received.size_chunks().sum()),
-        *busiest_sum(received),
-        _most_messages(sent, len(sent)),
+        return StepEnds(0, 0, 0, 0, 0, 0, 0)
+    (most_sent, chunks_sent), (most_received, chunks_received) = (
+        (int(np.bincount(end).max()), int(np.bincount(end, some.size_chunks()).max()))
+        for end, some in ((sent.src, sent), (received.dst, received))
     )
+    messages = _most_messages(sent, most_sent)
+    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
 
 
 def circuits_at_once(fabric: Fabric) -> int:
@@ -129,25 +108,11 @@ def circuits_at_once(fabric: Fabric) -> int:
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shifts:
-    """Pairs of a step in which all ranks do the same.
-
-    Args:
-        space: digits of the ranks.
-        by: by how much receivers are ahead of their senders, each once, ascending, int64 (shifts, digits).
-    """
-
-    space: Space
-    by: IntArray
-
-    def __len__(self) -> int:
-        return len(self.by) * self.space.num_ranks
-
-    def pairs(self) -> Pairs:
-        """The same, listed."""
-        src, dst = (np.concatenate(ends) for ends in zip(*map(self.space.shifted_pairs, self.by), strict=True))
-        return Pairs.of(src, dst, self.space.num_ranks)
+@lru_cache(1 << 12)
+def _links_of_images(fabric: Fabric, space: Space, moves: tuple[bool, ...], src: int, dst: int) -> int | None:
+    """Links on the shortest paths between all images of a pair of places; None where links are not passed one by one."""
+    apart = fabric.distance(*space.images(src, dst, moves))
+    return None if apart is None else int(apart.sum())
 
 
 class ScheduleFacts:
@@ -163,11 +128,12 @@ class ScheduleFacts:
     def __init__(
         self, schedule: Schedule, fabric: Fabric, *, distances: bool, ends: Callable[[int], StepEnds] | None = None
     ) -> None:
-        self._ends = ends or (lambda i: ends_of_step(schedule.step, i))
-        self._schedule, self._fabric, self._distances = schedule, fabric, distances
+        self._steps = schedule.steps
+        self._ends = ends or (lambda i: ends_of_step(self._steps, i))
+        self._fabric, self._distances = fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
-        self._standing: Pairs | _Shifts | None = None
+        self._standing: PairOrbits | None = None
         self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
         self._found: list[BusiestNode | None] = []
 
@@ -184,9 +150,8 @@ class ScheduleFacts:
 
     def _of_step(self, step: int) -> BusiestNode | None:
         ends = self._ends(step)
-        if not ends.num_transfers:
+        if not ends.sent:
             return None
-        fabric = self._fabric
         # one signal may reach many, not come from many
         most, chunks = (
             (ends.received, ends.chunks_received)
@@ -194,13 +159,12 @@ class ScheduleFacts:
             else (max(ends.sent, ends.received), max(ends.chunks_sent, ends.chunks_received))
         )
         far, hops, partners, changes, differ = 0.0, 0, 0, False, False
-        if self._distances or fabric.reconfiguration_s:
-            many = self._schedule.steps.space.num_ranks >= RANKS_TO_LIST
-            shifts = self._schedule.steps.shifts(step) if many else None
+        if self._distances or self._fabric.reconfiguration_s:
+            some, moves = self._steps.representatives(step), self._steps.group(step)
             if self._distances:
-                far, hops = self._links(step, shifts)
-            if fabric.reconfiguration_s:
-                partners, changes, differ = self._pairs(step, shifts, most)
+                far, hops = self._links(some, moves)
+            if self._fabric.reconfiguration_s:
+                partners, changes, differ = self._pairs(step, some, moves)
         return BusiestNode(
             most,
             ends.messages,
@@ -214,72 +178,48 @@ class ScheduleFacts:
             hops if differ else 0,
         )
 
-    def _links(self, step: int, shifts: tuple[IntArray, IntArray] | None) -> tuple[float, int]:
+    def _links(self, some: Transfers, moves: tuple[bool, ...]) -> tuple[float, int]:
         """Links on shortest paths of all transfers, times their chunks, and once each.
 
         Args:
-            step: its number.
-            shifts: of its transfers, and chunks of each, where all ranks do the same.
+            some: transfers of representatives.
+            moves: digits whose translations make all others.
         """
-        if shifts is None:
-            transfers = self._schedule.step(step)
-            apart = self._fabric.distance(transfers.src, transfers.dst)
-            return (0.0, 0) if apart is None else (float(transfers.size_chunks() @ apart), int(apart.sum()))
-        far, hops, space = 0.0, 0, self._schedule.steps.space
-        for by, chunks in zip(*shifts, strict=True):
-            apart = self._fabric.distance(*space.shifted_pairs(by))
-            if apart is None:
-                return 0.0, 0
-            links = int(apart.sum())
-            far, hops = far + float(chunks) * links, hops + links
-        return far, hops
+        if not any(moves):
+            apart = self._fabric.distance(some.src, some.dst)
+            return (0.0, 0) if apart is None else (float(some.size_chunks() @ apart), int(apart.sum()))
+        space = self._steps.space
+        src, dst = (ends if space.places is None else space.places[ends] for ends in (some.src, some.dst))
+        far, hops = 0, 0
+        for begin, end, chunks in zip(src.tolist(), dst.tolist(), some.size_chunks().tolist(), strict=True):
+            links = _links_of_images(self._fabric, space, moves, begin, end)
+            if links is None:
+                break
+            far, hops = far + chunks * links, hops + links
+        return float(far), hops
 
-    def _pairs(self, step: int, shifts: tuple[IntArray, IntArray] | None, most: int) -> tuple[int, bool, bool]:
+    def _pairs(self, step: int, some: Transfers, moves: tuple[bool, ...]) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
         step stand then.
 
         Args:
             step: its number.
-            shifts: of its transfers, where all ranks do the same.
-            most: transfers of the node with most of them [count].
+            some: transfers of representatives.
+            moves: digits whose translations make all others.
         """
-        pairs: Pairs | _Shifts
-        if shifts is None:
-            transfers = self._schedule.step(step)
-            pairs, partners = Pairs.of(transfers.src, transfers.dst, self._fabric.num_nodes), most
-            differ = len(pairs) == len(transfers)
-            if not differ:
-                partners = pairs.most_received if self._splits else max(pairs.most_sent, pairs.most_received)
-        else:
-            pairs = _Shifts(self._schedule.steps.space, np.unique(shifts[0], axis=0))
-            partners, differ = len(pairs.by), len(pairs.by) == len(shifts[0])
-        changes = self._standing is None or not _may_be_within(pairs, self._standing)
-        if changes or partners > circuits_at_once(self._fabric):
-            self._standing = self._joined(pairs) if self._links_stay else pairs
+        steps, fabric = self._steps, self._fabric
+        pairs = PairOrbits.of(steps.space, moves, some)
+        differ = len(pairs) == len(some)
+        pairs = pairs.closed(
+            steps.phases[steps.phase_of(step)[0]].moves or moves
+        )  # boxes that are cut are no other pairs
+        ends = pairs.ends[1:] if self._splits else pairs.ends
+        partners = max(int(np.bincount(end).max()) for end in ends)
+        changes = self._standing is None or not pairs.may_be_within(self._standing)
+        if changes or partners > circuits_at_once(fabric):
+            old = self._standing if self._links_stay else None
+            self._standing = pairs if old is None else pairs.beside(old, fabric.ports_per_node == 1)
         return partners, changes, differ
-
-    def _joined(self, pairs: Pairs | _Shifts) -> Pairs | _Shifts:
-        """These and those that may stand beside them; with one port a node, others that have an end in common do not."""
-        if self._standing is None or max(len(pairs), len(self._standing)) > MOST_LISTED:
-            return pairs
-        some, old = _listed(pairs), _listed(self._standing)
-        src, dst = old.src, old.dst
-        if self._fabric.ports_per_node == 1:
-            free = ~(np.isin(src, some.src) | np.isin(dst, some.dst))
-            src, dst = src[free], dst[free]
-        return Pairs.of(np.concatenate([src, some.src]), np.concatenate([dst, some.dst]), some.num_nodes)
-
-
-def _listed(pairs: Pairs | _Shifts) -> Pairs:
-    return pairs if isinstance(pairs, Pairs) else pairs.pairs()
-
-
-def _may_be_within(pairs: Pairs | _Shifts, others: Pairs | _Shifts) -> bool:
-    """Whether all pairs are among others, as far as that is known: of too many to list, by their shifts alone."""
-    if isinstance(pairs, _Shifts) and isinstance(others, _Shifts) and pairs.space == others.space:
-        numbers = (pairs.by @ np.array(pairs.space.strides), others.by @ np.array(pairs.space.strides))
-        return bool(np.isin(*numbers).all())
-    return max(len(pairs), len(others)) > MOST_LISTED or _listed(pairs).within(_listed(others))
 
 
 @dataclass(slots=True)
@@ -452,7 +392,7 @@ class RunFacts:
     def messages(self) -> list[int]:
         """Messages of the node that sends most of them in each round [count]."""
         if self.routes is not None:
-            return [ends_of_step(self._plan.schedule.step, self.steps.start).messages]
+            return [ends_of_step(self._plan.schedule.steps, self.steps.start).messages]
         transfers = self.transfers
         return [most_messages(transfers, circuits) for circuits in self.rounds]
 
@@ -485,9 +425,7 @@ class RunFacts:
         """
         if assumed.compute not in self._summed:
             step, steps = self.steps.start, self._plan.schedule.steps
-            of_one = steps.space.num_ranks >= RANKS_TO_LIST and steps.identical_ranks(step)
-            of = steps.received_by(step, 0) if of_one else self._plan.schedule.step(step)
-            self._summed[assumed.compute] = summed_chunks(of, assumed)
+            self._summed[assumed.compute] = summed_chunks(steps.representatives(step, received=True), assumed)
         return self._summed[assumed.compute]
 
 
@@ -502,21 +440,6 @@ def _most_messages(transfers: Transfers, sent: int | None = None) -> int:
     if first is None and sent is not None:
         return sent
     return int(np.bincount(transfers.src if first is None else transfers.src[first]).max())
-
-
-def _busiest_ends(transfers: Transfers, amount: IntArray) -> tuple[int, int, int, int]:
-    """Most transfers that a rank sends, and receives [count]; and most chunks of each [chunks].
-
-    Args:
-        transfers: of the step, one or more.
-        amount: size of each [chunks].
-    """
-    ends = transfers.src, transfers.dst
-    counts = [int(np.bincount(end).max()) for end in ends]
-    if amount.min() == amount.max():
-        return counts[0], counts[1], counts[0] * int(amount[0]), counts[1] * int(amount[0])
-    moved = [int(np.bincount(end, amount).max()) for end in ends]
-    return counts[0], counts[1], moved[0], moved[1]
 
 
 def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:
