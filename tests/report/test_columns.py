@@ -2,13 +2,16 @@
 
 import io
 import re
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.measure import Measurement
 
-from opticcl.report.kit.columns import Column, FittedTable, algorithm_column
+from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
+from opticcl.report.kit.html import share_bar, table
+from opticcl.units import format_bytes, format_seconds
 
 WORDS = st.text("abcdefgh", min_size=1, max_size=12)
 
@@ -106,3 +109,43 @@ def test_long_algorithms_are_short_where_the_whole_does_not_fit():
     wide = rendered(table, 120)
     assert held in wide[2]
     assert not any(" cuts" in line for line in wide)
+
+
+VALUES = {
+    "total_s": st.floats(1e-9, 1e3),
+    "size_bytes": st.integers(0, 10**12),
+    "ranks": st.none() | st.integers(0, 10**6),
+    "name": st.text("abc", min_size=1),
+    "lead": st.none() | st.floats(0, 10),
+}
+
+
+@given(st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=5))
+def test_cells_are_the_values_of_records_in_their_units(rows):
+    """With the key in words above them, numbers on the right; a page has the same cells under the same headings."""
+    shown = [*map(Shown, ("total_s", "size_bytes", "ranks", "name")), Shown("lead", "its lead", 2, ".3f")]
+    texts = []
+    for row in rows:
+        ranks, lead = row["ranks"], row["lead"]
+        counts = "-" if ranks is None else f"{ranks:,}", row["name"], "-" if lead is None else f"{lead:.3f}"
+        texts.append((format_seconds(row["total_s"]), format_bytes(row["size_bytes"]), *counts))
+    found = columns_of(rows, *shown)
+    assert [one.header for one in found] == ["total", "size", "ranks", "name", "its lead"]
+    assert [one.justify for one in found] == ["right", "right", "right", "left", "right"]
+    assert [*zip(*(one.cells for one in found), strict=True)] == texts
+    assert found == columns_of([SimpleNamespace(**row) for row in rows], *shown)
+    page = table(found)
+    assert re.findall(r'<th scope="col"[^>]*>(.*?)</th>', page) == ["Total", "Size", "Ranks", "Name", "Its lead"]
+    cells = [tuple(re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)) for row in re.findall(r"<tr>(.*?)</tr>", page)[1:]]
+    assert [tuple(cell.replace("<wbr>", "") for cell in row) for row in cells] == texts
+
+
+def test_a_page_shows_short_cells_of_one_column_with_the_whole_as_tooltips():
+    """And the rows that are wanted; markup of texts is escaped, that of a bar is not."""
+    whole = Column("part", ["link a (g=1)", "<b>"], justify="left", short=["link a", "<b>"], short_rank=1)
+    drawn = Column("share", [share_bar({"latency": 1.0}), share_bar({"transfer": 1.0})], justify="left")
+    page = table([Column("row", ["1", "2"]), whole, drawn], tips="part")
+    assert '<td title="link a (g=1)">link a</td>' in page
+    assert "<b>" not in page
+    assert page.count('<span class="bar"') == 2
+    assert table([whole, drawn], rows=[1]).count('<th scope="row">') == 1
