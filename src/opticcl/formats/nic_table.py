@@ -126,16 +126,17 @@ def _open_gates(shape: NicShape, gates: DeviceTable, group: IntArray, time_s: np
         time_s: float64 (n,) [s].
     """
     found = np.zeros(len(group), np.uint64)
-    moments = np.unique(gates.begin_s)
-    key = gates.device * (len(moments) + 1) + np.searchsorted(moments, gates.begin_s) + 1
-    order = np.argsort(key, kind="stable")
-    upto = np.searchsorted(moments, time_s, "right")
-    for bit in range(shape.groups if len(gates) else 0):
-        device = group * shape.groups + bit
-        at = np.searchsorted(key[order], device * (len(moments) + 1) + upto, "right") - 1
-        last = order[np.maximum(at, 0)]
-        is_open = (at >= 0) & (gates.device[last] == device) & (gates.setting[last] == 1)
-        found |= is_open.astype(np.uint64) << np.uint64(bit)
+    weights = np.uint64(1) << np.arange(shape.groups, dtype=np.uint64)
+    is_open = np.zeros((shape.nodes * shape.groups, shape.groups), bool)
+    order = np.argsort(time_s, kind="stable")
+    moments, first = np.unique(time_s[order], return_index=True)
+    begun = 0
+    for rows, stop in zip(
+        np.split(order, first)[1:], np.searchsorted(gates.begin_s, moments, "right").tolist(), strict=True
+    ):
+        is_open.reshape(-1)[gates.device[begun:stop]] = gates.setting[begun:stop] == 1
+        begun = stop
+        found[rows] = (is_open[group[rows]] * weights).sum(axis=1, dtype=np.uint64)
     return found
 
 

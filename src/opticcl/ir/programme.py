@@ -92,7 +92,9 @@ class _Columns:
         return f"<{type(self).__name__} {len(self):,}>"
 
     def take(self, rows: Any) -> Self:
-        """The given rows (indices, slice or mask)."""
+        """The given rows (indices, slice or mask); the same table, if a mask takes all."""
+        if isinstance(rows, np.ndarray) and rows.dtype == bool and rows.all() and len(rows) == len(self):
+            return self
         return type(self)(**{name: getattr(self, name)[rows] for name in self.KINDS})
 
     def as_stored(self) -> dict[str, npt.NDArray[Any]]:

@@ -111,9 +111,10 @@ def load(netlist: Netlist, settings: DeviceTable) -> Loaded:
             f"{netlist.name}: {group.name}:{settings.device[bad[0]]} is no device; {group.name} has 0 to "
             f"{group.num_devices - 1}"
         )
-    rows = settings.take(np.lexsort((settings.index, settings.device, settings.kind)))
-    new = np.ones(len(rows), bool)
-    new[1:] = np.any([column[1:] != column[:-1] for column in (rows.kind, rows.device, rows.index)], axis=0)
+    before = np.cumsum([0, *(group.num_devices for group in netlist.groups)])[settings.kind]
+    place = (before + settings.device) * (int(settings.index.max(initial=0)) + 1) + settings.index
+    order = np.argsort(place, kind="stable")
+    rows, new = settings.take(order), np.diff(place[order], prepend=-1) != 0
     first = np.flatnonzero(new)[np.cumsum(new) - 1]
     other = np.flatnonzero(rows.setting != rows.setting[first])
     one, at = np.unique(first[other], return_index=True)

@@ -322,13 +322,12 @@ class TableMaker:
             wanted: settings that the round needs, likewise.
         """
         place, before = self._place(wanted), self._place(held)
-        now = self._parked[wanted.kind]
-        _, mine, its = np.intersect1d(place, before, assume_unique=True, return_indices=True)
-        now[mine] = held.setting[its]
+        at = _rows_among(before, place)
+        now = np.where(at < 0, self._parked[wanted.kind], np.append(held.setting, 0)[at])
         new = wanted.take(wanted.setting != now)
         if not len(new):
             return new
-        gone = held.take(~np.isin(before, place))
+        gone = held.take(_rows_among(place, before) < 0)
         both = DeviceTable.joined([new, replace(gone, setting=self._parked[gone.kind])])
         return both.take(np.argsort(both.kind, kind="stable"))
 
@@ -406,6 +405,12 @@ class TableMaker:
                 if kept.any():
                     yield rows.take(kept)
             progress("write the data")
+
+
+def _rows_among(places: IntArray, wanted: IntArray) -> IntArray:
+    """Row of each wanted place among others, which ascend; -1 where there is none, int64 (n,)."""
+    at = np.searchsorted(places, wanted)
+    return np.where(np.append(places, -1)[at] == wanted, at, -1)
 
 
 def _one_by_one(
