@@ -14,7 +14,7 @@ from opticcl.ir import Circuits, Op, Transfers, concatenate_circuits
 from opticcl.ir.netlist import Bundle
 from opticcl.ir.programme import DeviceTable
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import Emulator, Listeners
+from opticcl.optics.emulator import Emulator, Listeners, load
 from opticcl.optics.rounds import (
     emulator_of,
     lanes_of,
@@ -370,3 +370,24 @@ def test_a_report_counts_what_arrives():
     assert (report.ok, report.idle, report.stray.tolist(), report.stray_signals.tolist()) == (False, 3, [3], [7])
     report = emulator.run(sent, Listeners(np.array([3]), np.array([1]), np.array([8])))
     assert (report.ok, report.wrong.tolist(), report.received.tolist()) == (False, [0], [7])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_settings_are_loaded_as_into_a_dictionary(seed):
+    """Of each device and index the first state is held, and the first other one clashes with it."""
+    netlist, random, n = fabric("terarack:nodes=3,wavelengths=2").netlist(), np.random.default_rng(seed), 5 * seed
+    kind = random.choice([netlist.position["add"], netlist.position["drop"]], n)
+    device, index, setting = (random.integers(0, most, n) for most in (6, 2, 2))
+    rows = DeviceTable.of(kind=kind, device=device, index=index, setting=setting, owner=np.arange(n))
+    held, clashes = {}, {}
+    for row, place in enumerate(zip(kind.tolist(), device.tolist(), index.tolist(), strict=True)):
+        first = held.setdefault(place, row)
+        if setting[row] != setting[first]:
+            clashes.setdefault(place, (first, row))
+    loaded = load(netlist, rows)
+    found = {(one.group, one.number, one.index): one.owners for one in loaded.clashes}
+    assert found == clashes
+    for position in range(len(netlist.groups)):
+        columns = (column.tolist() for column in loaded.held(position))
+        states = {(position, number, place): value for number, place, value in zip(*columns, strict=True)}
+        assert states == {key: setting[row] for key, row in held.items() if key[0] == position}
