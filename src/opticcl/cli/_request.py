@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opticcl.cli._generated import OptionSource
     from opticcl.ir import Fabric
     from opticcl.ir.device_settings import DeviceSettings
+    from opticcl.plans.light import LightRule
     from opticcl.plans.machines import ExcludedFabric
     from opticcl.plans.plan import Plan
 
@@ -363,25 +364,40 @@ class PlanRequest(VerbRequest):
         """
         return None if self.job is None else parse_nodes(self.job)
 
-    def compiled(self, assumed: str | Assumptions = DEFAULT_SET) -> Plan:
+    def rule(self, fabrics: Sequence[Fabric]) -> LightRule:
+        """Which plans are chosen and ranked by their light.
+
+        Args: fabrics: that the plans are for.
+        Raises: UnknownNameError: no fabric has such values of optics.
+        """
+        from opticcl.plans.light import light_rule
+
+        return light_rule(fabrics, self.optics, self.ignore_light)
+
+    def compiled(self, assumed: str | Assumptions = DEFAULT_SET, machine: Fabric | None = None, **others: Any) -> Plan:
         """The plan that the options describe.
 
-        Args: assumed: under which the fastest is chosen.
+        Args:
+            assumed: under which the fastest is chosen.
+            machine: fabric of the plan; None: that of the options.
+            others: arguments of `compile` in place of those of the options.
         Raises: UnknownNameError, ParameterError, FabricError; UnsupportedError: the fabric cannot carry it.
         """
         from opticcl.plans.plan import compile
 
-        ranks = self.ranks()
+        given: dict[str, Any] = {
+            "collective": self.collective,
+            "algorithm": self.algorithm,
+            "root": self.root,
+            "nodes": self.ranks(),
+        }
         return compile(
-            self.machine(),
-            self.collective,
-            self.size,
-            algorithm=self.algorithm,
-            root=self.root,
-            nodes=ranks,
+            self.machine() if machine is None else machine,
+            size=self.size,
             assumptions=assumed,
             optics=self.optics,
             ignore_light=self.ignore_light,
+            **{**given, **others},
         )
 
     def plan(self, assumed: str | Assumptions = DEFAULT_SET) -> Plan:

@@ -46,7 +46,6 @@ def run(request: CompareRequest) -> Result:
     """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong or not judged."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
-    from opticcl.plans.light import light_rule
     from opticcl.report.beside import sensitivity_table
     from opticcl.report.comparison import comparison_table
     from opticcl.report.comparison_page import write_page
@@ -77,7 +76,7 @@ def run(request: CompareRequest) -> Result:
         engine=request.engine,
         explain=True,
         vary=request.sensitivity,
-        rule=light_rule(fabrics, request.optics, request.ignore_light),
+        rule=request.rule(fabrics),
         jobs=processes,
         progress=request.progress,
     )

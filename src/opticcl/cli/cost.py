@@ -109,7 +109,6 @@ def _with_energy(request: CostRequest, rows: Sequence[Billed], collective: str) 
         collective: its name.
     Raises: UnsupportedError: no fabric can carry it.
     """
-    from opticcl.plans.plan import compile
     from opticcl.plans.ranks import beside
     from opticcl.report.cost import Billed, CollectiveTime
 
@@ -118,14 +117,7 @@ def _with_energy(request: CostRequest, rows: Sequence[Billed], collective: str) 
     for row in rows:
         request.progress(f"compile {collective} on {row.name}")
         try:
-            plan = compile(
-                row.bill.fabric,
-                collective,
-                request.size,
-                assumptions=assumed,
-                optics=request.optics,
-                ignore_light=request.ignore_light,
-            )
+            plan = request.compiled(assumed, row.bill.fabric, collective=collective)
         except UnsupportedError as error:
             found.append(Billed(row.name, row.bill, declined=str(error)))
             continue

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from opticcl.cli._output import PICTURE, RECORD, TABLE, output_width, print_json
-from opticcl.cli._replay import ReplayJob, replayed, split_assumed
+from opticcl.cli._replay import split_assumed
 from opticcl.cli._request import FabricRequest, make_assumptions, option, out_option
 from opticcl.errors import ParameterError
 from opticcl.files import as_written
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 KEPT_AFTER_S = 10.0
 """Files are as old as that at most while a sweep goes on [s]."""
+
+SPARES = 16
+"""Spare servers unless an option says otherwise [count]."""
 
 SEARCHED_ONCE = """plans as built are from one search on the machine as built, timed around each failure;
 --fail PART searches all algorithms""".replace("\n", " ")
@@ -94,10 +97,24 @@ def _replay(request: FaultsRequest, path: Path, name: str) -> ReplayReport:
         raise ParameterError(
             "faults: --replay has faults of its own; leave out --fail, --sweep, --pairs, --root and --streamed"
         )
-    job = ReplayJob(request.servers, request.spares, name, request.size, request.algorithm, request.seed)
+    from opticcl.operations.fault_replay.fault_trace import read_fault_trace
+    from opticcl.operations.fault_replay.replay import ReplaySetup, replay
+    from opticcl.report.fault_replay import ReplayReport
+    from opticcl.units import message_size
+
     times, others = split_assumed(request.recover, request.assume)
     assumed = make_assumptions(request.assumptions, others)
-    return replayed(request.machine(), path, job, assumed, times, request.progress)
+    machine, ranks, spares = request.machine(), request.servers, request.spares
+    nodes = machine.num_nodes
+    if spares is None:
+        spares = min(SPARES, nodes // 8) if ranks is None else min(SPARES, max(0, nodes - ranks))
+    ranks = nodes - spares if ranks is None else ranks
+    message_size(request.size)
+    trace = read_fault_trace(path)
+    setup = ReplaySetup(
+        machine, trace, ranks, spares, name, request.size, request.algorithm, assumed, times, request.seed
+    )
+    return ReplayReport(setup, replay(setup, progress=request.progress))
 
 
 def _report(request: FaultsRequest, name: str) -> FaultsReport:
@@ -109,7 +126,6 @@ def _report(request: FaultsRequest, name: str) -> FaultsReport:
     """
     from opticcl.collective import Request
     from opticcl.operations.faults.answers import Healthy
-    from opticcl.plans.light import light_rule
     from opticcl.units import message_size
 
     machine = request.machine()
@@ -120,9 +136,10 @@ def _report(request: FaultsRequest, name: str) -> FaultsReport:
     given = [_conditions(text, machine) for text in request.fail]
     assumed = request.assumed()
     wanted, size_bytes = Request(name, request.root), message_size(request.size)
-    rule = light_rule([machine], request.optics, request.ignore_light)
     recovery = _recovery(request.recover)
-    healthy = Healthy(machine, wanted, size_bytes, request.algorithm, assumed, recovery, request.streamed, rule)
+    healthy = Healthy(
+        machine, wanted, size_bytes, request.algorithm, assumed, recovery, request.streamed, request.rule([machine])
+    )
     return _answered(request, healthy, [_Failure(parts, 1, search=True) for parts in given])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -200,23 +199,17 @@ def _plans(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, arou
     Raises: UnsupportedError: no way is left.
     """
     from opticcl.errors import UnsupportedError
-    from opticcl.plans.plan import compile
     from opticcl.registry import canonical
     from opticcl.verify.isolation import verify_together
-
-    compiled = partial(
-        compile, collective=request.collective, size=request.size, assumptions=assumed, optics=request.optics,
-        ignore_light=request.ignore_light,
-    )  # fmt: skip
 
     def planned(algorithm: str) -> list[Plan]:
         plans: list[Plan] = []
         for job in arbiter.jobs:
             request.progress(f"compile {job.name}")
             fabric = arbiter.fabric_of(job.name)
-            plan = compiled(fabric, algorithm=algorithm)
+            plan = request.compiled(assumed, fabric, algorithm=algorithm)
             if around and plans and not verify_together([*(each.circuits for each in plans), plan.circuits]).ok:
-                plan = compiled(fabric, algorithm=algorithm, beside=plans)
+                plan = request.compiled(assumed, fabric, algorithm=algorithm, beside=plans)
             plans.append(plan)
         return plans
 

@@ -96,7 +96,6 @@ def _planned(request: PlannerRequest, where: Fabric, assumed: Assumptions, limit
         assumed: time assumptions.
         limit_s: time after which the best plan so far is returned [s].
     """
-    from opticcl.plans.light import light_rule
     from opticcl.plans.plan import read
     from opticcl.plans.planner import plan_collective
     from opticcl.plans.published import as_ocs, plan_published
@@ -123,7 +122,7 @@ def _planned(request: PlannerRequest, where: Fabric, assumed: Assumptions, limit
         assumptions=assumed,
         start=None if request.start is None else read(request.start),
         time_limit_s=limit_s,
-        rule=light_rule([where], request.optics, request.ignore_light),
+        rule=request.rule([where]),
         progress=request.progress,
     )
 

@@ -27,7 +27,6 @@ class SweepRequest(PlanRequest):
 def run(request: SweepRequest) -> Result:
     """Time and bandwidth for each message size. Exit code 1 if a plan is wrong."""
     from opticcl.collective import as_request
-    from opticcl.plans.light import light_rule
     from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
     from opticcl.report.sweep import sweep_blocks
@@ -40,7 +39,7 @@ def run(request: SweepRequest) -> Result:
     built, excluded, remarks = request.machines(request.nodes)
     fabrics = [one for _, one in built]
     processes = request.num_processes(fabrics)
-    assumed, rule = request.assumed(), light_rule(fabrics, request.optics, request.ignore_light)
+    assumed, rule = request.assumed(), request.rule(fabrics)
     searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
     found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)
     return ComposedResult(found.record, lambda: sweep_blocks(found, remarks), found.ok, found.rows)

@@ -18,7 +18,7 @@ from opticcl.optics.device_changes import places_of, settable, states_of
 
 __all__ = ["broken", "known_ranks", "refuse_unknown_settings"]
 
-MOST_STEP = limit("tables.MOST_STEP")
+MOST_STEP = limit("table_rows.MOST_STEP")
 
 
 def broken(rule: str, rows: IntArray, words: Callable[[int], tuple[Any, str, str, str]]) -> list[TableViolation]:
