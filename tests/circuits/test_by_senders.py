@@ -138,9 +138,9 @@ WAFERS = (
 )
 
 
-def on_wafers(monkeypatch, text, algorithm, collective="all_reduce"):
-    """A plan whose steps are all large enough to follow from some senders."""
-    monkeypatch.setattr(rule, "MOST_SPREAD", 0)
+def on_wafers(monkeypatch, text, algorithm, collective="all_reduce", spread=0):
+    """A plan whose steps are all large enough to follow from some senders, if not another number of circuits is spread."""
+    monkeypatch.setattr(rule, "MOST_SPREAD", spread)
     where = fabric(text)
     return lower(where, generate(algorithm, as_request(collective), where))
 
@@ -162,6 +162,17 @@ def test_rows_and_columns_of_wafers_are_identical(monkeypatch, text, algorithm, 
                 ):
                     assert (image[usage.index] >= 0).all()
     assert_answers_are_equal(plan, CircuitPlan(plan.fabric, plan.schedule, plan.rounds.__call__))
+
+
+@pytest.mark.parametrize("spread", [64, 128, 192, 256, 448])
+def test_laser_sets_are_spread_for_all_circuits_together(monkeypatch, spread):
+    """No circuits follow from others where that may be, and the others are as in the list."""
+    plan = on_wafers(monkeypatch, "lightpath:shape=8x8,lasers=4,waveguides=1", "lumorph:factors=8x4x2", spread=spread)
+    some = [plan.by_senders(i) for i in range(plan.schedule.num_steps)]
+    assert [one is not None for one in some] == [many > spread for many in (192, 192, 64, 64, 192, 192)]
+    for i, of_step in enumerate(some):
+        if of_step is not None:
+            assert images(of_step) == [Counter(columns_of(circuits)) for circuits in plan.rounds(i)]
 
 
 class Changed(Represented):

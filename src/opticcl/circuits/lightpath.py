@@ -102,9 +102,10 @@ def _moved_digits(machine: Lightpath, schedule: Schedule) -> Callable[[int], npt
     radices, strides = np.array(steps.space.radices), np.array(steps.space.strides)
 
     def moved(step: int) -> npt.NDArray[np.bool_]:
-        if steps.num_transfers(step) <= MOST_SPREAD:
+        k, stride = digit_of_step(ks, schedule.collective.name, step)
+        peers_of_last_turn = (k - 2) % machine.lasers + 1
+        if machine.num_nodes * peers_of_last_turn <= MOST_SPREAD:
             return np.zeros(len(radices), bool)
-        _, stride = digit_of_step(ks, schedule.collective.name, step)
         if stride % columns:  # along a row, or from row to row of a block
             rows: npt.NDArray[np.bool_] = (strides > stride) & (strides % columns == 0)
             return rows
@@ -131,19 +132,20 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     last: list[tuple[tuple[IntArray, ...], list[Circuits]]] = []  # what the next step often needs again
 
-    def routed(transfers: Transfers, lasers: Lasers) -> list[Circuits]:
+    def routed(transfers: Transfers, lasers: Lasers, images: int) -> list[Circuits]:
         found: list[Circuits] = []
         for row in _by_turn(lasers.turn):
             src, dst = transfers.src[row], transfers.dst[row]
             routes = route(tile[src], tile[dst])
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            found += divided(together)
+            found += divided(together, images)
         return [only_alive(damage, circuits, tile, real) for circuits in found] if damage.dark else found
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
-        order = by_pair(given)
+        order, images = by_pair(given), 1
         transfers = given.take(order)
         if ks:
+            images = schedule.steps.num_transfers(step) // len(given)
             k, stride = digit_of_step(ks, schedule.collective.name, step)
             lasers = lasers_by_offset(fabric, k, stride, transfers)
         elif schedule.name == "mesh" and whole:
@@ -158,7 +160,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
         columns = (transfers.src, transfers.dst, *lasers[:3])
         kept = last[:]  # another thread may replace it meanwhile
         if not kept or not all(map(np.array_equal, kept[0][0], columns)):
-            last[:] = kept = [(columns, routed(transfers, lasers))]
+            last[:] = kept = [(columns, routed(transfers, lasers, images))]
         return tuple(as_listed(circuits, order) for circuits in kept[0][1])
 
     if schedule.name in STANDING and rooted and not damage.dark:
@@ -303,25 +305,29 @@ def _router(routing: str, grid: Grid, seed: int) -> Route:
     return remembered
 
 
-def split_by_waveguides(fabric: Fabric, circuits: Circuits) -> list[Circuits]:
+def split_by_waveguides(fabric: Fabric, circuits: Circuits, images: int = 1) -> list[Circuits]:
     """Rounds in which no edge carries more than its waveguides do: one if they all fit, else as few as can be found.
 
-    Args: circuits: one a transfer, none of which share a laser or a photodiode.
+    Args:
+        fabric: a LIGHTPATH.
+        circuits: one a transfer, none of which share a laser or a photodiode.
+        images: circuits that each of them stands for, on edges of their own [count].
     Raises: UnsupportedError: no waveguide works on all edges of a path.
     """
     machine = fabric.machine_as(Lightpath)
     if machine.switch_unit == "waveguide":
         return _split_end_to_end(machine, circuits)
-    return _divided(circuits, *_division(fabric, machine, circuits))
+    return _divided(circuits, *_division(fabric, machine, circuits, images))
 
 
-def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits) -> tuple[IntArray, IntArray | None]:
+def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits, images: int) -> tuple[IntArray, IntArray | None]:
     """(lasers of each circuit, its round); None for the second if one round is enough.
 
     Args:
         fabric: of the circuits.
         machine: the whole of it.
         circuits: of a round.
+        images: as of `split_by_waveguides`.
     """
     capacity, damage = machine.waveguides, machine.damage
     if len(circuits) <= capacity and not len(damage.edge):
@@ -329,7 +335,7 @@ def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits) -> tuple[I
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
     if (loads(circuits.hops, len(alive)) <= alive).all():
         return circuits.wavelength_lo, None
-    if not damage.dark:  # dead ones are left dark where they are
+    if not damage.dark and images * len(circuits) <= MOST_SPREAD:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
     found = split(*_waveguides_wanted(fabric, circuits, alive))
     return circuits.wavelength_lo, found.round_of if found.num_rounds > 1 else None
@@ -348,21 +354,21 @@ def _divided(circuits: Circuits, lo: IntArray, round_of: IntArray | None) -> lis
     return [circuits] if round_of is None else [circuits.take(round_of == r) for r in range(int(round_of.max()) + 1)]
 
 
-def _remembered_rounds(fabric: Fabric) -> Callable[[Circuits], list[Circuits]]:
+def _remembered_rounds(fabric: Fabric) -> Callable[[Circuits, int], list[Circuits]]:
     """`split_by_waveguides` for the steps of a plan: equal circuits on equal routes, such as those of a reduce-scatter and its
     all-gather, are divided once."""
     machine = fabric.machine_as(Lightpath)
     kept: OrderedDict[bytes, tuple[IntArray, IntArray | None]] = OrderedDict()
 
-    def rounds(circuits: Circuits) -> list[Circuits]:
+    def rounds(circuits: Circuits, images: int) -> list[Circuits]:
         if len(circuits.hops) < LONG_HOPS or machine.switch_unit == "waveguide":
-            return split_by_waveguides(fabric, circuits)
+            return split_by_waveguides(fabric, circuits, images)
         digest = blake2b()
         for column in (circuits.src, circuits.dst, circuits.wavelength_lo, circuits.wavelength_n):
             digest.update(np.ascontiguousarray(column).data)
         key = digest.digest()
         if key not in kept:
-            kept[key] = _division(fabric, machine, circuits)
+            kept[key] = _division(fabric, machine, circuits, images)
             if len(kept) > MOST_DIVIDED:
                 kept.popitem(last=False)
         return _divided(circuits, *kept[key])
@@ -374,7 +380,7 @@ def _spread(fabric: Fabric, circuits: Circuits, alive: IntArray) -> Circuits:
     """The same circuits with laser sets that load edges evenly, where they are equally wide and do not fit as they are."""
     width = int(circuits.wavelength_n[0])
     sets = fabric.num_wavelengths // width
-    if sets < 2 or len(circuits) > MOST_SPREAD or (circuits.wavelength_n != width).any():
+    if sets < 2 or (circuits.wavelength_n != width).any():
         return circuits
     if (circuits.wavelength_lo % width).any():
         return circuits
