@@ -252,8 +252,10 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
     n, length = fabric.num_machine_nodes, sum(fabric.machine_as(Lightpath).shape) // 3
     if n * (n - 1) * length <= MOST_HOPS:  # all pairs could
         return
-    for steps in schedule.step_classes():
-        transfers = schedule.steps.num_transfers(steps.start)
+    steps = schedule.steps
+    large = {number for number in range(len(steps.phases)) if steps.transfers_of(number) * length > MOST_HOPS}
+    for first in (each.start for each in schedule.step_classes()) if large else ():
+        transfers = steps.num_transfers(first) if steps.phase_of(first)[0] in large else 0
         if transfers * length > MOST_HOPS:
             raise TooLargeError(
                 f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges, which take "
