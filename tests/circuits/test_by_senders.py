@@ -17,7 +17,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, concatenate_circuits, no_progress
 from opticcl.ir.circuit_plan import StoredRounds
-from opticcl.ir.representatives import Represented, SymmetricRounds
+from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds
 from opticcl.plans.light import light_of_plan
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
@@ -200,6 +200,60 @@ def broken_rules(plan, number, rounds):
     found = check_light(changed, progress=no_progress).violations
     assert all(one.step == number for one in found)
     return {(one.rule, one.expected, one.found) for one in found}
+
+
+def expanded(rounds, moves):
+    """Circuits of a round and all their images, as far as these have images; the transfer stays that of the listed one."""
+    every = [rounds]
+    for one in product(*(powers(move.columns) for move in moves)):
+        moved = rounds
+        for columns in one:
+            ends = np.append(columns[3], -1)
+            moved = replace(LightMove(*columns[:3], ends).of(moved), transfer=moved.transfer)
+        every.append(moved)
+    return every[1:]
+
+
+@pytest.mark.parametrize(
+    ("text", "algorithm"),
+    [
+        ("lightpath:shape=6x4,lasers=5,waveguides=3", "lumorph:factors=2x2x6"),
+        ("lightpath:shape=4x8", "lumorph:factors=4x4x2"),
+    ],
+)
+def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
+    """Of some senders by images, of all senders row by row: both verdicts are right or both are wrong."""
+    plan = on_wafers(monkeypatch, text, algorithm)
+    random, verdicts = np.random.default_rng(5), Counter()
+    nodes, lasers = plan.fabric.num_nodes, plan.fabric.num_wavelengths
+    below = {"src": nodes, "dst": nodes, "wavelength_lo": lasers, "wavelength_n": lasers, "hops": 4 * nodes}
+    steps = [i for i in range(plan.schedule.num_steps) if plan.by_senders(i) is not None]
+    for _ in range(80):
+        number = int(random.choice(steps))
+        some, transfers = plan.by_senders(number), plan.schedule.step(number)
+        at, name = int(random.integers(len(some.rounds))), str(random.choice(list(below)))
+        column = getattr(some.rounds[at], name).copy()
+        row = int(random.integers(len(column)))
+        near = np.clip(column[row] + random.choice([-1, 1]), 0, below[name] - 1)
+        column[row] = random.choice(column) if random.random() < 0.7 else near
+        changed = replace(some.rounds[at], **{name: column})
+        rounds = tuple(changed if r == at else circuits for r, circuits in enumerate(some.rounds))
+        found = broken_rules(plan, number, replace(some, rounds=rounds))
+        row_of = {pair: k for k, pair in enumerate(zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True))}
+        listed = []
+        for before, after in zip(some.rounds, rounds, strict=True):
+            pairs = [(one.src, one.dst) for one in expanded(before, some.moves)]
+            carried = [[row_of[pair] for pair in zip(*map(np.ndarray.tolist, ends), strict=True)] for ends in pairs]
+            images_of = zip(expanded(after, some.moves), carried, strict=True)
+            listed.append(
+                concatenate_circuits(one.carrying_others(np.array(rows, np.int32)) for one, rows in images_of)
+            )
+        every = [plan.rounds(i) for i in range(plan.schedule.num_steps)]
+        every[number] = tuple(listed)
+        due = check_light(CircuitPlan(plan.fabric, plan.schedule, StoredRounds(tuple(every))), progress=no_progress)
+        assert bool(found) == bool(due.violations), (number, name, row, found, due.violations)
+        verdicts[bool(found)] += 1
+    assert min(verdicts.values()) > 10
 
 
 def test_circuits_over_the_end_of_a_move_are_refused(monkeypatch):
