@@ -144,12 +144,12 @@ class Candidate:
         return self._verdict
 
     def cannot_close(self, rule: LightRule) -> bool:
-        """Whether the light of no circuits closes that it could have, as far as distances show before any circuit is made.
+        """Whether the light of no circuits closes that it could have, as far as distances show; asked when circuits are due.
 
         Args: rule: with the preset of the values.
         Raises: UnsupportedError: the fabric cannot carry the schedule.
         """
-        if self._next_cost is not None:
+        if self._next_cost is not None or len(self._bounds) < self._num_runs:
             return False
         self._plan_facts()
         if rule.optics not in self._cannot_close:
