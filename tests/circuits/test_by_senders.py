@@ -164,6 +164,28 @@ def test_rows_and_columns_of_wafers_are_identical(monkeypatch, text, algorithm, 
     assert_answers_are_equal(plan, CircuitPlan(plan.fabric, plan.schedule, plan.rounds.__call__))
 
 
+@pytest.mark.parametrize(
+    ("text", "algorithm"),
+    [
+        ("lightpath:shape=8x8,waveguides=1", "lumorph:radix=2"),
+        ("lightpath:shape=16x16,waveguides=3", "lumorph:radix=2"),
+        ("lightpath:shape=8x8,lasers=1,waveguides=2", "lumorph:radix=8"),
+        ("lightpath:shape=4x16,lasers=1,waveguides=3", "lumorph:factors=8x4x2"),
+        ("lightpath:shape=12x4,lasers=1,waveguides=2", "lumorph:factors=12x4"),
+        ("lightpath:shape=10x6,lasers=2,waveguides=1", "lumorph:factors=2x3x10"),
+    ],
+)
+def test_rounds_of_blocks_are_those_of_all_circuits_together(monkeypatch, text, algorithm):
+    """With one laser set at most in each turn, or circuits that fit, nothing is spread: the same rounds block by block."""
+    by_blocks = on_wafers(monkeypatch, text, algorithm)
+    rounds = [by_blocks.rounds(i) for i in range(by_blocks.schedule.num_steps)]
+    assert any(by_blocks.by_senders(i) and len(some) > 1 for i, some in enumerate(rounds))
+    together = on_wafers(monkeypatch, text, algorithm, spread=10**6)
+    for i, some in enumerate(rounds):
+        assert together.by_senders(i) is None
+        assert [columns_of(one) for one in some] == [columns_of(one) for one in together.rounds(i)]
+
+
 @pytest.mark.parametrize("spread", [64, 128, 192, 256, 448])
 def test_laser_sets_are_spread_for_all_circuits_together(monkeypatch, spread):
     """No circuits follow from others where that may be, and the others are as in the list."""

@@ -77,44 +77,50 @@ Route = Callable[[IntArray, IntArray], tuple[IntArray, IntArray]]
 @register_rule("lightpath")
 def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     """As `_on_grid`; circuits that a stuck switch does not pass are chosen again."""
-    rounds, machine = _on_grid(fabric, schedule), fabric.machine_as(Lightpath)
-    if any(condition.mode == "stuck" for condition in fabric.conditions):
-        return around(fabric, rounds, widens=True)
+    machine, stuck = fabric.machine_as(Lightpath), any(condition.mode == "stuck" for condition in fabric.conditions)
     plain = machine.switch_unit == "wavelength" and machine.numbering == "row" and machine.routing == "dimension_order"
-    if schedule.name != "lumorph" or fabric.node_of_rank is not None or fabric.conditions or not plain:
-        return rounds
-    return BySenders(fabric, schedule.steps, rounds, _moved_digits(machine, schedule))
+    if schedule.name == "lumorph" and fabric.node_of_rank is None and not fabric.conditions and plain:
+        blocks = _Blocks(machine, schedule)
+        return BySenders(fabric, schedule.steps, _on_grid(fabric, schedule, blocks), blocks.moved)
+    rounds = _on_grid(fabric, schedule)
+    return around(fabric, rounds, widens=True) if stuck else rounds
 
 
-def _moved_digits(machine: Lightpath, schedule: Schedule) -> Callable[[int], npt.NDArray[np.bool_]]:
-    """Digits of tiles whose translations take the circuits of an exchange of digits to each other, for each step.
+class _Blocks:
+    """Rows, columns and blocks of rows within which circuits of an exchange of digits stay, and which are all identical.
 
-    Circuits within a row, or within a block of rows, are identical in all of them, and so are those within a column: digits
-    that number the rows, or the columns, may be translated. None may where laser sets may be spread, which is done for all
-    together.
+    They are taken to each other by translations of digits that number the rows, or the columns. There are none where laser
+    sets may be spread, which is done for all together.
 
     Args:
         machine: a whole grid whose nodes are numbered row by row.
         schedule: LUMORPH.
     """
-    steps, columns = schedule.steps, machine.shape[1]
-    ks = digits(machine.num_nodes, **schedule.parameters)
-    radices, strides = np.array(steps.space.radices), np.array(steps.space.strides)
 
-    def moved(step: int) -> npt.NDArray[np.bool_]:
-        k, stride = digit_of_step(ks, schedule.collective.name, step)
-        peers_of_last_turn = (k - 2) % machine.lasers + 1
-        if machine.num_nodes * peers_of_last_turn <= MOST_SPREAD:
+    def __init__(self, machine: Lightpath, schedule: Schedule) -> None:
+        self._machine, self._collective, self._space = machine, schedule.collective.name, schedule.steps.space
+        self._ks = digits(machine.num_nodes, **schedule.parameters)
+
+    def moved(self, step: int) -> npt.NDArray[np.bool_]:
+        """Digits whose translations take the blocks of a step to each other, bool (digits,)."""
+        k, stride = digit_of_step(self._ks, self._collective, step)
+        radices, strides, columns = np.array(self._space.radices), np.array(self._space.strides), self._machine.shape[1]
+        peers_of_last_turn = (k - 2) % self._machine.lasers + 1
+        if self._machine.num_nodes * peers_of_last_turn <= MOST_SPREAD:
             return np.zeros(len(radices), bool)
         if stride % columns:  # along a row, or from row to row of a block
             rows: npt.NDArray[np.bool_] = (strides > stride) & (strides % columns == 0)
             return rows
         return np.asarray(columns % (strides * radices) == 0)
 
-    return moved
+    def first(self, step: int) -> IntArray | None:
+        """The node of the first block that is taken to each node, int64 (nodes,); None where there are no blocks."""
+        moved, nodes = self.moved(step), np.arange(self._machine.num_nodes)
+        first: IntArray = nodes - (self._space.digits(nodes) * moved) @ np.array(self._space.strides)
+        return first if moved.any() else None
 
 
-def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
+def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) -> Rounds:
     """Lasers by offset for LUMORPH and the direct exchange, by formula for de Bruijn graphs, else by edge colouring."""
     machine = fabric.machine_as(Lightpath)
     tile, damage = machine.tile, machine.damage
@@ -132,20 +138,21 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     last: list[tuple[tuple[IntArray, ...], list[Circuits]]] = []  # what the next step often needs again
 
-    def routed(transfers: Transfers, lasers: Lasers, images: int) -> list[Circuits]:
+    def routed(transfers: Transfers, lasers: Lasers, images: int, first: IntArray | None) -> list[Circuits]:
         found: list[Circuits] = []
         for row in _by_turn(lasers.turn):
             src, dst = transfers.src[row], transfers.dst[row]
             routes = route(tile[src], tile[dst])
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            found += divided(together, images)
+            found += divided(together, images) if first is None else _divided_as_first(fabric, together, first)
         return [only_alive(damage, circuits, tile, real) for circuits in found] if damage.dark else found
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
-        order, images = by_pair(given), 1
+        order, images, first = by_pair(given), 1, None
         transfers = given.take(order)
         if ks:
             images = schedule.steps.num_transfers(step) // len(given)
+            first = blocks.first(step) if blocks is not None and images == 1 else None
             k, stride = digit_of_step(ks, schedule.collective.name, step)
             lasers = lasers_by_offset(fabric, k, stride, transfers)
         elif schedule.name == "mesh" and whole:
@@ -160,7 +167,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule) -> Rounds:
         columns = (transfers.src, transfers.dst, *lasers[:3])
         kept = last[:]  # another thread may replace it meanwhile
         if not kept or not all(map(np.array_equal, kept[0][0], columns)):
-            last[:] = kept = [(columns, routed(transfers, lasers, images))]
+            last[:] = kept = [(columns, routed(transfers, lasers, images, first))]
         return tuple(as_listed(circuits, order) for circuits in kept[0][1])
 
     if schedule.name in STANDING and rooted and not damage.dark:
@@ -322,6 +329,22 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits, images: int = 1) -> 
     return _divided(circuits, *_division(fabric, machine, circuits, images))
 
 
+def _divided_as_first(fabric: Fabric, circuits: Circuits, first: IntArray) -> list[Circuits]:
+    """Rounds of circuits that are identical in all blocks: those of the first block, and their images in the rounds of these.
+
+    Args:
+        fabric: a whole LIGHTPATH.
+        circuits: as many of every node, in the order of senders and receivers.
+        first: node of the first block that is taken to each node.
+    """
+    own = np.flatnonzero(first[circuits.src] == circuits.src)
+    images, each = len(circuits) // len(own), len(circuits) // len(first)
+    _, round_of = _division(fabric, fabric.machine_as(Lightpath), circuits.take(own), images)
+    number = np.cumsum(first == np.arange(len(first))) - 1  # of a node among those of the first block
+    row = number[first[circuits.src]] * each + np.arange(len(circuits)) % each
+    return _divided(circuits, circuits.wavelength_lo, None if round_of is None else round_of[row])
+
+
 def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits, images: int) -> tuple[IntArray, IntArray | None]:
     """(lasers of each circuit, its round); None for the second if one round is enough.
 
@@ -335,6 +358,9 @@ def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits, images: in
     if len(circuits) <= capacity and not len(damage.edge):
         return circuits.wavelength_lo, None
     alive = damage.waveguides(fabric.num_machine_nodes, capacity)
+    if images > 1:  # those of one block use few edges
+        edges, place = np.unique(circuits.hops, return_inverse=True)
+        circuits, alive = replace(circuits, hops=place.astype(np.int32)), alive[edges]
     if (loads(circuits.hops, len(alive)) <= alive).all():
         return circuits.wavelength_lo, None
     if not damage.dark and images * len(circuits) <= MOST_SPREAD:  # dead ones are left dark where they are
