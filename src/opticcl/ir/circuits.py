@@ -139,8 +139,9 @@ class Circuits:
         if not np.array_equal(rows, np.arange(len(self))):
             counts = self.num_hops()[rows]
             offsets = np.concatenate([[0], np.cumsum(counts)])
-            places = np.repeat(self.hop_offsets[rows] - offsets[:-1], counts)
-            places += np.arange(offsets[-1])
+            index = np.int32 if max(len(hops), int(offsets[-1])) <= np.iinfo(np.int32).max else np.int64
+            places = np.repeat((self.hop_offsets[rows] - offsets[:-1]).astype(index), counts)
+            places += np.arange(offsets[-1], dtype=index)
             hops = self.hops[places]
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         waveguide = None if self.waveguide is None else self.waveguide[rows]
