@@ -109,14 +109,14 @@ def joined(table):  # type: ignore[no-untyped-def]
 
 
 @njit
-def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-def]
+def digit_by_digit(src, dst, rotated, digits, stride):  # type: ignore[no-untyped-def]
     """(hops, offsets) of paths that correct one digit after the other: up to a switch, down to the node with that digit.
 
     Links 2 k n to (2 k + 1) n - 1 lead from the n nodes to switches of level k, the n that follow lead back.
 
     Args:
-        src, dst: nodes, int64 (paths,).
-        start: level that each path begins with, int64 (paths,).
+        src, dst: nodes, int32 (paths,).
+        rotated: whether paths begin with the level (src + dst) mod levels, else with level 0.
         digits: of each node, the lowest first, int32 (n, levels).
         stride: difference of nodes whose digits of a level differ by 1, int32 (levels,).
     """
@@ -130,7 +130,7 @@ def digit_by_digit(src, dst, start, digits, stride):  # type: ignore[no-untyped-
     hops = np.empty(offsets[-1], np.int32)
     for i in range(len(src)):
         before, after = digits[src[i]], digits[dst[i]]
-        at, level, place = src[i], start[i], offsets[i]
+        at, level, place = src[i], (src[i] + dst[i]) % levels if rotated else 0, offsets[i]
         while place < offsets[i + 1]:
             if before[level] != after[level]:
                 hops[place] = 2 * level * n + at

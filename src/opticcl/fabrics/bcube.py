@@ -132,13 +132,14 @@ class BCube(PacketFabric):
 
     def route(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         """One digit after the other: up to a switch, down to the node with the right digit."""
-        n, levels = self.num_nodes, len(self.sides)
-        radices, strides = np.array(self.sides, np.int64), self.strides
-        src, dst = np.asarray(src, np.int64), np.asarray(dst, np.int64)
-        start = (src + dst) % levels if self.routing == "rotated" else np.zeros_like(src)
-        digits = (np.arange(n)[:, None] // strides % radices).astype(np.int32)
-        hops, offsets = digit_by_digit(src, dst, start, digits, strides.astype(np.int32))
+        src, dst = np.asarray(src, np.int32), np.asarray(dst, np.int32)
+        hops, offsets = digit_by_digit(src, dst, self.routing == "rotated", self._digits, self.strides.astype(np.int32))
         return hops, offsets
+
+    @cached_property
+    def _digits(self) -> IntArray:
+        """Digits of each node, level 0 first, int32 (nodes, levels)."""
+        return (np.arange(self.num_nodes)[:, None] // self.strides % np.array(self.sides)).astype(np.int32)
 
     def move_of(self, nodes: IntArray) -> LightMove | None:
         """Translations of digits; with rotated routing those that keep the level with which each path begins."""

@@ -16,7 +16,7 @@ import numpy as np
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.representatives import LightMove, RoutedStep, first_of_orbit
-from opticcl.simulate._route_kernels import sums_of_paths
+from opticcl.simulate._route_kernels import add_loads, sums_of_paths
 from opticcl.simulate.latency import FloatArray, PathLatency
 
 __all__ = ["RoutesOfStep", "longest_of_images_s", "over_orbits", "routes_of_step"]
@@ -90,12 +90,11 @@ class RoutesOfStep:
         plan, routed, known = self._plan, self._routed, self._known
         new = dict.fromkeys((law for law in laws if not law.constant and law not in known.longest_s), -inf)
         links = sum(resource.count for resource in plan.fabric.resources)
-        carried = np.zeros(links) if known.carried is None else None
+        carried = np.zeros(links, np.int64) if known.carried is None else None
         for ends in plan.schedule.steps.ends(self._step, ROUTES_AT_ONCE, routed.senders):
             circuits, amount = routed.circuits(ends), ends.chunks // self._each
             if carried is not None:
-                weight = None if (amount == 1).all() else np.repeat(amount, circuits.num_hops())
-                carried += np.bincount(circuits.hops, weight, links)
+                add_loads(circuits.hops, circuits.hop_offsets, amount, carried)
             for law, longest_s in new.items():
                 new[law] = longest_of_images_s(law, circuits, routed.moves, longest_s)
         known.longest_s.update(new)

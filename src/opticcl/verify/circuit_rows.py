@@ -162,7 +162,7 @@ def violation_of(rule: str, where: str, expected: str, found: str, count: int) -
 
 
 def circuit_name(circuits: Circuits, row: int) -> str:
-    """TransferEnds of a circuit."""
+    """Ends of a circuit."""
     return f"{circuits.src[row]} -> {circuits.dst[row]}"
 
 
