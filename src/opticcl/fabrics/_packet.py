@@ -129,14 +129,19 @@ class Network:
         """
         found = np.full(self.num_vertices, np.inf)
         found[node] = 0.0
-        links, quickest = 0, float(seconds.min(initial=np.inf))
+        by_tail = np.argsort(tail, kind="stable")
+        begin = np.searchsorted(tail[by_tail], np.arange(self.num_vertices + 1))
+        links, quickest, reached = 0, float(seconds.min(initial=np.inf)), np.array([node])
         while links * self.num_links <= MOST_LINKS_PASSED:
             links += 1
-            longer = found.copy()
-            np.minimum.at(longer, head, found[tail] + seconds)
-            if np.array_equal(longer, found):
+            count = begin[reached + 1] - begin[reached]
+            onward = by_tail[np.repeat(begin[reached + 1] - np.cumsum(count), count) + np.arange(count.sum())]
+            late, ends = found[tail[onward]] + seconds[onward], np.unique(head[onward])
+            before = found[ends]
+            np.minimum.at(found, head[onward], late)
+            reached = ends[found[ends] < before]
+            if not len(reached):
                 return found[: self.num_nodes]
-            found = longer
         return np.minimum(found, (links + 1) * quickest)[: self.num_nodes]
 
     def leaving(self, nodes: IntArray) -> tuple[float, float]:
