@@ -1,12 +1,14 @@
 """Routes of steps that are too large to list: cost, verdict and loads are those of all routes, whatever moves there are."""
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.collectives import nothing_required
 from tests.images import Made
 
 from opticcl.assumptions import assumptions
@@ -15,7 +17,7 @@ from opticcl.collective import as_request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.fabrics.job import job
-from opticcl.ir import CircuitPlan, no_progress
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers, no_progress
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
 from opticcl.simulate import routes as routes_module
@@ -88,6 +90,39 @@ def test_nothing_differs_on_part_of_a_machine(algorithm, few):
     """Ranks that are no nodes in order; steps that a function lists."""
     for machine in (job(fabric("torus:shape=4x5"), [3, 17, 4, 11, 8, 0, 9, 14]), fabric("torus:shape=2x4")):
         check(lower(machine, generate(algorithm, "all_reduce", machine)))
+
+
+@pytest.mark.parametrize("text", MACHINES)
+def test_steps_of_any_sizes(text, few):
+    """Of a function, with several transfers of a pair: no moves."""
+    where, random = fabric(text), np.random.default_rng(5)
+    n = where.num_nodes
+    src, ahead = random.integers(0, n, 40), random.integers(1, n, 40)
+    steps = [
+        Transfers.of(src, (src + ahead) % n, 0, random.integers(1, 9, 40), random.choice([Op.COPY, Op.REDUCE], 40))
+        for _ in range(2)
+    ]
+    check(lower(where, Schedule("by hand", nothing_required(n, 8), 2, lambda i: steps[i])))
+
+
+@pytest.mark.parametrize(
+    ("name", "collective"),
+    [("mesh", "all_to_all"), ("mesh", "barrier"), ("by_dimension", "all_to_all"), ("bruck:radix=3", "all_to_all"),
+     ("halving_doubling", "all_reduce"), ("torus2d", "all_reduce"), ("tree", "all_reduce"), ("mesh", "gather")],
+)  # fmt: skip
+def test_ends_of_transfers(name, collective):
+    """Those of a list of the step, of all senders and of some, however many are given at a time."""
+    steps = generate(name, collective, fabric("torus:shape=4x4")).steps
+    for i, ranks, most in product(range(min(3, steps.num_steps)), (np.arange(16), np.array([9, 2, 3])), (1, 7, 10**6)):
+        t = steps(i)
+        due = Counter(zip(t.src.tolist(), t.dst.tolist(), t.size_chunks().tolist(), strict=True))
+        found = Counter()
+        for some in steps.ends(i, most, ranks):
+            assert len(some) <= max(most, len(ranks))
+            found.update(zip(some.src.tolist(), some.dst.tolist(), some.chunks.tolist(), strict=True))
+        assert found == Counter({row: n for row, n in due.items() if row[0] in ranks})
+        joined = {row[:2] for row in due} == {(a, b) for a in range(16) for b in range(16) if a != b}
+        assert steps.joins_all(i) == (joined and len(t) == 240 and len({row[2] for row in due}) == 1)
 
 
 def test_the_longest_of_all_images(few):
