@@ -49,9 +49,7 @@ class PairOrbits:
     def ends(self) -> tuple[IntArray, IntArray]:
         """Place of the sender, and place of its orbit that the receiver is in, int64 (orbits,) each."""
         src, dst = np.divmod(self.numbers, self.space.num_ranks)
-        if any(self.moves):
-            dst = 0 * dst if all(self.moves) else self.space.digits(dst) * ~np.array(self.moves) @ self.space.strides
-        return src, dst
+        return src, self.space.without(dst, self.moves)
 
     def closed(self, moves: tuple[bool, ...]) -> PairOrbits:
         """These and all their images under translations of more digits.

@@ -87,6 +87,17 @@ class Space:
         """Place of each rank, int64 (num_ranks,); None: the same number."""
         return None if self.order is None else np.argsort(self.order)
 
+    def without(self, places: IntArray, moves: Sequence[bool]) -> IntArray:
+        """Places with 0 in some digits.
+
+        Args:
+            places: any.
+            moves: whether each digit becomes 0.
+        """
+        if not any(moves):
+            return places
+        return np.zeros_like(places) if all(moves) else self.digits(places) * ~np.array(moves) @ np.array(self.strides)
+
     def images(self, src: int, dst: int, moves: Sequence[bool]) -> tuple[IntArray, IntArray]:
         """Ranks of a pair under all translations of some digits, int (translations,) each.
 

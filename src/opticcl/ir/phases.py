@@ -400,20 +400,22 @@ class Steps:
         return self.phases[self.phase_of(i)[0]].moves or (False,) * len(self.space.radices)
 
     def representatives(self, i: int, *, received: bool = False) -> Transfers:
-        """Transfers of step i of which translations of the digits of `group` make all others, each orbit once.
+        """Transfers of step i of which translations of the digits of `group` make all others; they are kept as steps are.
 
         Args:
             i: number of the step.
             received: whether receivers are 0 in these digits; else senders are.
         """
         number, k = self.phase_of(i)
-        phase, moves = self.phases[number], np.array(self.group(i))
-        rows = phase.rows
+        moves, rows = np.array(self.group(i)), self.phases[number].rows
         if not moves.any() or not isinstance(rows, PhaseRows):
             return self(i)
-        others = np.array(phase.moves) & ~moves
+        others = np.array(self.moves(i)) & ~moves
         elements = self.space.translations(others.tolist()) if others.any() else np.zeros((1, len(moves)), np.int64)
-        return self._listed(number, k, elements, translated(self.space, rows, -rows.dst * moves) if received else None)
+        some = translated(self.space, rows, -rows.dst * moves) if received else None
+        return RECENT.value(
+            RECENT.number((self.key(number), received)), k, lambda k: self._listed(number, k, elements, some)
+        )
 
     def transfers_of(self, number: int) -> int:
         """Transfers of all steps of a phase, without a list where it has rows [count].

@@ -7,7 +7,7 @@ them; the longest latency depends on the law of latency alone. Only numbers are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.phases import Space, Steps
@@ -92,13 +92,18 @@ def ends_of_step(steps: Steps, i: int) -> StepEnds:
         steps: of a schedule.
         i: number of the step.
     """
-    sent, received = steps.representatives(i), steps.representatives(i, received=True)
+    sent, space = steps.representatives(i), steps.space
     if not len(sent):
         return StepEnds(0, 0, 0, 0, 0, 0, 0)
+    places = sent.dst if space.places is None else space.places[sent.dst]
+    received = replace(sent, dst=space.ranks(space.without(places, steps.group(i))))
     (most_sent, chunks_sent), (most_received, chunks_received) = (
-        (int(np.bincount(end).max()), int(np.bincount(end, some.size_chunks()).max()))
-        for end, some in ((sent.src, sent), (received.dst, received))
+        (int(np.bincount(end).max()), int(np.bincount(end, sent.size_chunks()).max()))
+        for end in (sent.src, received.dst)
     )
+    adds = sent.op & Op.REDUCE > 0
+    if np.bincount(received.dst[adds]).max(initial=0) > 1:
+        received = steps.representatives(i, received=True)  # which of their chunks are the same
     messages = _most_messages(sent, most_sent)
     return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
 
