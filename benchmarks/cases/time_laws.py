@@ -15,12 +15,9 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, FabricNumbers, Fault, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify._time_devices import Changes, Numbering, Uses, find_settings
 from opticcl.verify.time import TimeRules, check_programme, rules_of
 
-USES = 700_000
-DEVICES = 1024
-SETTING_S, LIGHT_S = 10e-6, 5e-6
+SETTING_S = 10e-6
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -59,32 +56,6 @@ class Coupler(Fabric):
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Each transmitter is tuned to its receiver."""
         yield SettingUse("transmitter", circuits.src, circuits.dst)
-
-
-def uses_of(uses_per_setting: int) -> tuple[Uses, Changes]:
-    """Devices that carry light again and again, with a change after so many uses of each."""
-    turns = USES // DEVICES
-    n = turns * DEVICES
-    turn = np.repeat(np.arange(turns), DEVICES)
-    device = np.tile(np.arange(DEVICES), turns)
-    block = turn // uses_per_setting
-    start = (block + 1) * SETTING_S + turn * LIGHT_S
-    uses = Uses(
-        device, start, start + LIGHT_S, (device + block) % DEVICES, turn, device, np.zeros(n, bool)
-    )  # fmt: skip
-    first = np.flatnonzero(turn % uses_per_setting == 0)
-    first = first[np.lexsort((start[first], device[first]))]
-    changes = Changes(
-        device[first], start[first] - SETTING_S, start[first], uses.setting[first], np.zeros(len(first), np.int64)
-    )
-    return uses, changes
-
-
-def settings(uses_per_setting: int) -> Callable[[], bool]:
-    """The search for settings alone."""
-    uses, changes = uses_of(uses_per_setting)
-    numbering = Numbering((Device("transmitter", DEVICES, SETTING_S),))
-    return lambda: not find_settings(uses, changes, numbering, warm=False).missing_s.any()
 
 
 def shifts(nodes: int) -> Callable[[], bool]:
@@ -129,8 +100,6 @@ def plan(system: str, engine: str) -> Callable[[], bool]:
 
 SYSTEMS = ("ramp", "sipac", "terarack", "oddl", "lightpath")
 CASES: list[tuple[str, str, Callable[[], Callable[[], bool]]]] = [
-    ("uses_1_in_50", "700,000 uses of 1,024 devices, 1 in 50 after a change", lambda: settings(50)),
-    ("uses_each", "700,000 uses of 1,024 devices, each after a change", lambda: settings(1)),
     ("shifts_256", "all-to-all of shifts on 256 nodes, 65,280 circuits and changes", lambda: shifts(256)),
     ("shifts_1024", "all-to-all of shifts on 1,024 nodes, 1,047,552 circuits and changes", lambda: shifts(1024)),
     *(
@@ -149,7 +118,6 @@ def prepared(make: Callable[[], Callable[[], bool]]) -> Callable[[], Run]:
     """Kernels compiled, programme made."""
 
     def prepare() -> Run:
-        settings(1)()
         shifts(8)()
         verify = make()
 

@@ -40,9 +40,6 @@ def test_loads_of_cells(owned, depth):
                 cell = index[row] * depth + (lo[circuit] + nth * step if depth > 1 else 0)
                 due[cell] += 1 if amount is None else amount[row]
         assert cells.loads().tolist() == [due[cell] for cell in range(5 * depth)]
-        twice = cells.loads()
-        cells.add_to(twice)
-        assert twice.tolist() == [2 * due[cell] for cell in range(5 * depth)]
 
 
 def phase_of(number, count, parts_step=0):

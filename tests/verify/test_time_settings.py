@@ -1,12 +1,20 @@
-"""What stands from the start, and when a device may change."""
+"""What stands from the start, when a device may change, and which uses find their setting, against loops over all pairs."""
 
 from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
 from tests.verify.timing import Bench, plan_of, schedule_times
 
-from opticcl.ir.programme import DeviceTable
+from opticcl.collective import collective
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify.time import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
@@ -68,3 +76,146 @@ def test_data_of_a_device_that_is_set_while_others_still_receive():
             by = np.where(np.arange(len(table)) == last, begin - table.begin_s[last], 0.0)
             moved = replace(table, begin_s=table.begin_s + by, done_s=table.done_s + by)
             assert check_programme(bench, replace(programme, devices=moved), rules).ok == ok
+
+
+# --- every use finds its setting ----------------------------------------------------------------------------------------
+
+TICKS = st.integers(0, 12)
+
+
+class Board(Bench):
+    """Circuits that take nothing but devices: of group src, set to dst - 3.
+
+    Class attribute `pool`: members of each group; the groups are three, or one.
+    """
+
+    pool = 1
+    resources = ()
+
+    @cached_property
+    def devices(self):
+        """Of one kind, which change in no time."""
+        return (Device("ring", 3 if self.pool == 1 else 1, 0.0, pool=self.pool),)
+
+    def usage(self, circuits):
+        """None."""
+        return ()
+
+    def settings(self, circuits):
+        """One device a circuit."""
+        yield SettingUse("ring", circuits.src.astype(np.int64), circuits.dst - 3)
+
+
+class Pools(Board):
+    """One group of three members."""
+
+    pool = 3
+
+
+def refused(uses, history, board=Board, warm=False):
+    """Time that each refused use misses, by its number: use k (group, start, end or None, setting) is the circuit of step k.
+
+    Args: history: member -> its changes (begin, done, setting); end None: a circuit that stands idle.
+    """
+    idle = [end is None for _, _, end, _ in uses]
+
+    def rounds(k):
+        return (Circuits.of([-1 if idle[k] else 0], [uses[k][0]], [3 + uses[k][3]]),)
+
+    def step(k):
+        return Transfers.of(*([[]] * 5 if idle[k] else ([uses[k][0]], [3 + uses[k][3]], [k], [1], [Op.COPY])))
+
+    board = board(nodes=6, latency=0.0, setting_time=0.0)
+    schedule = Schedule("uses", collective("barrier", 6, len(uses)), len(uses), step)
+    end = np.array([np.nan if end is None else end for _, _, end, _ in uses], float)
+    data = DataTimes.of(step=np.flatnonzero(~np.isnan(end)), transfer=0, arrived_s=99.0, summed_s=99.0)
+    changes = [(m, *change) for m, mine in sorted(history.items()) for change in mine]
+    member, begin, done, setting = np.array(changes, float).reshape(-1, 4).T
+    programme = Programme(
+        "test", 0, 99.0, StepRuns.single(len(uses)),
+        CircuitTimes.of(
+            step=range(len(uses)), round=0, row=0, start_s=[use[1] for use in uses], end_s=end, slot=-1, slots=-1
+        ),
+        data, DeviceTable.of(kind=0, device=member, step=-1, begin_s=begin, done_s=done, setting=setting), ControlTimes.empty(),
+    )  # fmt: skip
+    rules = replace(PLAIN, initial="warm" if warm else "cold", receive_buffers="separate")
+    verdict = check_programme(CircuitPlan(board, schedule, rounds), programme, rules)
+    wrong = [one for one in verdict.violations if one.law in ("set_in_flight", "unset_at_start") and one.round >= 0]
+    return {one.step: one.missing_s for one in wrong}
+
+
+@st.composite
+def histories(draw, members):
+    """Changes of members, one after the other: {member: [(begin, done, setting)]}."""
+    found = {}
+    for member in range(members):
+        times = sorted(draw(st.lists(TICKS, min_size=0, max_size=8)))
+        pairs = zip(times[::2], times[1::2], strict=False)
+        found[member] = [(begin, done, draw(st.integers(0, 2))) for begin, done in pairs]
+    return found
+
+
+@st.composite
+def needs(draw, groups, limit):
+    """Uses: [(group, start, end, setting)]."""
+    rows = draw(
+        st.lists(st.tuples(st.integers(0, groups - 1), TICKS, TICKS, st.integers(0, 2)), min_size=1, max_size=limit)
+    )
+    return [(group, min(a, b), max(a, b), setting) for group, a, b, setting in rows]
+
+
+def stands(changes, use, initial=None):
+    """Whether one member has the setting of a use from its start to its end."""
+    _, start, end, setting = use
+    done = [c for c in changes if c[1] <= start]
+    upcoming = [c for c in changes if c[1] > start]
+    return (done[-1][2] if done else initial) == setting and all(c[0] >= end for c in upcoming[:1])
+
+
+@examples(120)
+@given(histories(3), needs(3, 8), st.booleans())
+def test_settings_of_single_devices(history, uses, warm):
+    """Every use is judged as a loop over the changes of its device judges it; what a warm device is first set to stands."""
+    found = refused(uses, history, warm=warm)
+    for i, use in enumerate(uses):
+        longest_first = [u for u in uses if u[0] == use[0]]
+        first = min(longest_first, key=lambda u: (u[1], -u[2]))
+        tied = {u[3] for u in longest_first if u[1:3] == first[1:3]}
+        if len(tied) == 1 or not warm:
+            assert (i not in found) == stands(history[use[0]], use, first[3] if warm else None), (use, history[use[0]])
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_change_during_the_longest_of_several_uses(order):
+    """Of one setting, which all find at their start and the short ones keep until their end; given in any order."""
+    rows = [(0, 1, 9, 1), (0, 2, 3, 1), (0, 2, 4, 1)]
+    found = refused([rows[i] for i in order], {0: [(0, 1, 1), (5, 6, 2)]})
+    assert found == {order.index(0): 4.0}
+
+
+@examples(120)
+@given(histories(3), needs(1, 5))
+def test_settings_of_pools(history, uses):
+    """Whatever is accepted can be given to members; a single use is accepted exactly if some member has its setting."""
+    found = refused(uses, history, Pools)
+    if len(uses) == 1:
+        assert (not found) == any(stands(history[m], uses[0]) for m in range(3))
+    accepted = [use for i, use in enumerate(uses) if i not in found]
+
+    def fits(chosen):
+        for m in range(3):
+            mine = sorted(use for use, member in zip(accepted, chosen, strict=True) if member == m)
+            if any(one[2] > other[1] for one, other in pairwise(mine)):
+                return False
+            if not all(stands(history[m], use) for use in mine):
+                return False
+        return True
+
+    assert any(fits(chosen) for chosen in np.ndindex(*[3] * len(accepted)))
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_an_idle_circuit_leaves_its_member_to_the_data_that_follows_at_once(start):
+    """Of equal starts what stands idle comes first, in whatever order the rounds are; at the start of the programme too."""
+    for rows in ([(0, start, None, 1), (0, start, 5, 1)], [(0, start, 5, 1), (0, start, None, 1)]):
+        assert refused(rows, {0: [(0, start // 2, 1)]}, Pools) == {}

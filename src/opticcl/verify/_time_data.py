@@ -2,6 +2,10 @@
 
 The schedule is replayed on times instead of data: for every rank and chunk, when its sum is complete and when its last send has
 left. Where every step begins after all data of the steps before it, that is known without a replay.
+
+Of a step whose transfers are images of listed ones, what a rank has depends on rows that are not listed. So every step must
+begin after all data of those before it, anywhere; data arrives once the last bit of the step has left, anywhere; and sums end
+after the last arrival and all of the work of a rank.
 """
 
 from __future__ import annotations
@@ -16,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
-from opticcl.ir import IntArray, Op, Transfers
+from opticcl.ir import CircuitPlan, IntArray, Op, Transfers
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
-from opticcl.verify._time_rows import Copy, StoredStep, TimeRows
+from opticcl.verify._time_rows import StoredStep, TimeRows
 from opticcl.verify.sweep import levels, numbered, runs_of, slack
 
-__all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late"]
+__all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late", "sums_of_images_late"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -49,71 +53,73 @@ class DataTiming:
     overwritten_s: dict[int, FloatArray] = field(default_factory=dict)
 
 
-def follow_data(rows: TimeRows, *, exact: bool) -> DataTiming:
+def follow_data(rows: TimeRows, *, exact: bool, defined: bool) -> DataTiming:
     """Follow the data of all steps.
 
     Args:
         rows: of the programme.
         exact: whether the time is needed at which the data of each transfer is ready; else a later one will do where all
             steps wait for all data before them.
+        defined: whether the transfers define others, so that steps must wait.
     Raises: UnsupportedError: the schedule is too large to be replayed, and its steps do not wait for each other.
     """
-    barriers = _with_barriers(rows)
-    if barriers is not None and not exact:
+    barriers = _with_barriers(rows, anywhere=defined)
+    wait = not (barriers.late_s or barriers.overwritten_s)
+    if defined or (wait and not exact):
         return barriers
     c = rows.plan.schedule.collective
     chunks = sum(int(s.transfers.chunk_n.astype(np.int64).sum()) * s.repeats for s in rows.steps)
     if chunks > MOST_REPLAYED:
-        if barriers is not None:
+        if wait:
             return barriers
         raise UnsupportedError(
             f"verify: the times of {chunks:,} sent chunks are more than {MOST_REPLAYED:,}; try a programme with barriers"
         )
     timing = DataTiming()
-    unrolled = {copy.step for copy in rows.copies}
     width = max(1, min(c.num_chunks, WINDOW // c.num_ranks))
     for low in range(0, c.num_chunks, width):
-        _replay(rows, low, min(width, c.num_chunks - low), unrolled, timing)
+        _replay(rows, low, min(width, c.num_chunks - low), timing)
     return timing
 
 
-def _with_barriers(rows: TimeRows) -> DataTiming | None:
-    """Ready times where every step begins after all data of the steps before it, or None where some step does not."""
+def _with_barriers(rows: TimeRows, *, anywhere: bool) -> DataTiming:
+    """Times of data that is ready when all data of the steps before it is, and what misses that.
+
+    Data may arrive once all sends of its receiver in that step have left.
+
+    Args:
+        rows: of the programme.
+        anywhere: whether all sends of the step must have left then.
+    """
     timing, complete = DataTiming(), 0.0
     for stored in rows.steps:
         if not len(stored.transfers):
             continue
         sent, left = stored.sent_s()
-        begin, end = float(sent.min()), max(float(stored.summed_s.max()), float(left.max()))
-        if begin < complete - slack(complete) or not _sent_before_arrivals(stored, left):
-            return None
-        if stored.repeats > 1 and begin + stored.period_s < end - slack(end):
-            return None
+        end, period = max(float(stored.summed_s.max()), float(left.max())), stored.period_s
+        late = np.maximum(complete - sent, end - (sent + period) if stored.repeats > 1 else 0.0)
+        _keep(timing.late_s, stored.step, late, np.maximum(sent, 0.0))
+        last = np.full(
+            1 + int(max(stored.transfers.src.max(), stored.transfers.dst.max())), left.max() if anywhere else -np.inf
+        )
+        np.maximum.at(last, stored.transfers.src, left)
+        early = last[stored.transfers.dst] - stored.arrived_s
+        _keep(timing.overwritten_s, stored.step, early, stored.arrived_s)
         for turn in rows.turns(stored):
-            shift = turn * stored.period_s
-            ready = complete if turn == 0 else end - stored.period_s + shift
+            ready = complete if turn == 0 else end + (turn - 1) * period
             timing.ready_s[stored.step + turn] = np.full(len(stored.transfers), ready)
-        complete = end + (stored.repeats - 1) * stored.period_s
+        complete = end + (stored.repeats - 1) * period
     return timing
 
 
-def _sent_before_arrivals(stored: StoredStep, left: FloatArray) -> bool:
-    """Whether all sends of each rank have left before anything arrives there in the same step, whatever the chunks."""
-    t = stored.transfers
-    top = 1 + int(max(t.src.max(), t.dst.max()))
-    last_left, first_arrival = np.full(top, -np.inf), np.full(top, np.inf)
-    np.maximum.at(last_left, t.src, left)
-    np.minimum.at(first_arrival, t.dst, stored.arrived_s)
-    return bool((last_left <= first_arrival + slack(np.minimum(first_arrival, 1e300))).all())
-
-
-def _replay(rows: TimeRows, low: int, width: int, unrolled: set[int], timing: DataTiming) -> None:
+def _replay(rows: TimeRows, low: int, width: int, timing: DataTiming) -> None:
     """Replay all steps on the chunks low .. low + width - 1; results are merged into `timing`."""
     schedule = rows.plan.schedule
     shape = (schedule.collective.num_ranks, width)
     ready, left, copied = np.full((3, *shape), -np.inf)
     for stored in rows.steps:
         sent_s, left_s = stored.sent_s()
+        unrolled = rows.turns(stored)
         for turn in range(stored.repeats):
             step = stored.step + turn
             t = stored.transfers if turn == 0 else schedule.step(step)
@@ -124,21 +130,31 @@ def _replay(rows: TimeRows, low: int, width: int, unrolled: set[int], timing: Da
                 stored.summed_s + shift, low, width, ready, left, copied, of_transfer, missing,
             )  # fmt: skip
             shown, ready_s = step, of_transfer
-            if step not in unrolled:  # the last one before them stands for all that are not
-                shown = stored.step + len(rows.turns(stored)) // 2 - 1
+            if len(unrolled) < stored.repeats and len(unrolled) // 2 <= turn < stored.repeats - len(unrolled) // 2:
+                shown = (
+                    stored.step + len(unrolled) // 2 - 1
+                )  # the last one before them stands for all that are not unrolled
                 ready_s = of_transfer - (step - shown) * stored.period_s
             before = timing.ready_s.get(shown)
             timing.ready_s[shown] = ready_s if before is None else np.maximum(before, ready_s)
             begin = sent_s + shift
             with np.errstate(invalid="ignore"):
                 late = of_transfer - begin
-            _keep(timing.late_s, step, np.where(late > slack(begin), late, 0.0))
-            _keep(timing.overwritten_s, step, np.where(missing > slack(stored.arrived_s + shift), missing, 0.0))
+            _keep(timing.late_s, step, late, begin)
+            _keep(timing.overwritten_s, step, missing, stored.arrived_s + shift)
 
 
-def _keep(found: dict[int, FloatArray], step: int, missing: FloatArray) -> None:
-    """Merge the times of one step, if any is positive."""
-    if (missing > 0).any():
+def _keep(found: dict[int, FloatArray], step: int, missing: FloatArray, time_s: FloatArray) -> None:
+    """Merge times that are missing in one step, if any is more than the tolerance.
+
+    Args:
+        found: by step.
+        step: its number.
+        missing: of each transfer, float64 (transfers,) [s].
+        time_s: that is compared [s].
+    """
+    missing = np.where(missing > slack(time_s), missing, 0.0)
+    if missing.any():
         found[step] = np.maximum(found[step], missing) if step in found else missing
 
 
@@ -212,11 +228,11 @@ def buffer_bytes(rows: TimeRows, timing: DataTiming, chunk_bytes: float) -> floa
     firsts = [stored.step for stored in rows.steps]
     for step, missing in timing.overwritten_s.items():
         stored, t = rows.steps[bisect_right(firsts, step) - 1], rows.plan.schedule.step(step)
-        copy = Copy(stored, step - stored.step)
+        later_s = (step - stored.step) * stored.period_s
         first, _ = stored.sent_s()
         kept = np.flatnonzero(missing > 0)
         until = stored.arrived_s[kept] + missing[kept]
-        parts.append((t.dst[kept], first[kept] + copy.shift_s, until + copy.shift_s, t.size_chunks()[kept]))
+        parts.append((t.dst[kept], first[kept] + later_s, until + later_s, t.size_chunks()[kept]))
     if not parts:
         return 0.0
     rank, begin, end, chunks = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -229,7 +245,7 @@ def buffer_bytes(rows: TimeRows, timing: DataTiming, chunk_bytes: float) -> floa
 
 def sums_late(
     rows: TimeRows, chunk_bytes: float, compute: str, memory_bytes_per_s: float
-) -> Iterator[tuple[Copy, IntArray, FloatArray]]:
+) -> Iterator[tuple[int, IntArray, FloatArray]]:
     """Sums that are complete before the memory of their rank can have computed them.
 
     A rank's memory computes one sum at a time and may interrupt it for a more urgent one; by earliest deadline first all
@@ -240,23 +256,21 @@ def sums_late(
         chunk_bytes: size of a chunk [bytes].
         compute: fused, chain or none.
         memory_bytes_per_s: of each rank [byte/s].
-    Returns: of each unrolled step with such sums: the step, transfers, and missing times [s].
+    Returns: of each step with such sums: its number, transfers, and missing times [s].
     Raises: UnsupportedError: sums of repeated steps meet in time, and are too many to be followed one by one.
     """
-    copies = [Copy(stored, turn) for stored in rows.steps for turn in _turns_of_sums(rows, stored, compute)]
     parts: list[tuple[IntArray, ...]] = []
-    for position, copy in enumerate(copies):
-        stored = copy.stored
+    for stored in rows.steps:
         early = stored.arrived_s - stored.summed_s
         bad = np.flatnonzero(early > slack(stored.arrived_s))
-        if len(bad) and copy.turn == 0:
-            yield copy, bad, early[bad]
-        if compute != "none" and (stored.transfers.op & Op.REDUCE > 0).any():
-            t = stored.transfers if copy.turn == 0 else rows.plan.schedule.step(copy.step)
+        yield stored.step, bad, early[bad]
+        adds = compute != "none" and (stored.transfers.op & Op.REDUCE > 0).any()
+        for turn in _turns_of_sums(rows, stored) if adds else ():
+            step, later_s = stored.step + turn, turn * stored.period_s
+            t = stored.transfers if turn == 0 else rows.plan.schedule.step(step)
             rank, row, chunks, release, due = _jobs(t, stored.arrived_s, stored.summed_s, compute)
-            shift = copy.shift_s
             work = chunks * (chunk_bytes / memory_bytes_per_s)
-            parts.append((rank, np.full(len(row), position), row, work, release + shift, due + shift))
+            parts.append((rank, np.full(len(row), step), row, work, release + later_s, due + later_s))
     if not parts:
         return
     rank, number, row, work, release, due = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -264,24 +278,46 @@ def sums_late(
     late = np.zeros(len(order))
     late[order] = _earliest_deadline(rank[order], work[order], release[order], due[order])
     late = np.where(late > slack(due), late, 0.0)
-    for one in np.unique(number[late > 0]):
-        mine = np.flatnonzero((number == one) & (late > 0))
-        yield copies[one], row[mine], late[mine]
+    for step in np.unique(number[late > 0]).tolist():
+        mine = np.flatnonzero((number == step) & (late > 0))
+        yield step, row[mine], late[mine]
 
 
-def _turns_of_sums(rows: TimeRows, stored: StoredStep, compute: str) -> Sequence[int]:
+def sums_of_images_late(
+    rows: TimeRows, plan: CircuitPlan, chunk_bytes: float, compute: str, memory_bytes_per_s: float
+) -> Iterator[tuple[int, IntArray, FloatArray]]:
+    """As `sums_late`, of listed transfers that define others: sums that end before the last arrival and all work of a rank.
+
+    Args:
+        rows, chunk_bytes, compute, memory_bytes_per_s: as of `sums_late`.
+        plan: with the steps, in which each rank receives as much as the first.
+    """
+    for stored in rows.steps:
+        step = plan.images(stored.step)
+        due_s, adds = stored.arrived_s, stored.transfers.op & Op.REDUCE > 0
+        if compute != "none" and adds.any():
+            received = stored.transfers if step is None else step.received_by_first()
+            nothing = np.zeros(len(received))
+            rank, _, chunks, *_ = _jobs(received, nothing, nothing, compute)
+            work_s = float(np.bincount(rank, chunks).max()) * chunk_bytes / memory_bytes_per_s
+            due_s = np.where(adds, due_s.max() + work_s, due_s)
+        missing = due_s - stored.summed_s
+        bad = np.flatnonzero(missing > slack(due_s))
+        yield stored.step, bad, missing[bad]
+
+
+def _turns_of_sums(rows: TimeRows, stored: StoredStep) -> Sequence[int]:
     """Repetitions of a step whose sums are followed: the unrolled ones where each is over before the next one begins; else all,
     since a memory that is a little too slow is late only after many of them.
 
     Args:
         rows: of the programme.
         stored: the step.
-        compute: fused, chain or none.
     Raises: UnsupportedError: as in `sums_late`.
     """
     turns = rows.turns(stored)
     adds = stored.transfers.op & Op.REDUCE > 0
-    if len(turns) == stored.repeats or compute == "none" or not adds.any():
+    if len(turns) == stored.repeats:
         return turns
     due_s = float(stored.summed_s[adds].max())
     if due_s - float(stored.arrived_s[adds].min()) <= stored.period_s + slack(due_s):

@@ -1,13 +1,12 @@
 """Settings of devices over time: every use finds its setting, complete, and keeps it.
 
-Uses and changes are columns. Consecutive uses of one setting of a device are first checked as a block; blocks that a change
-interrupts are checked use by use, since a device may change between two uses.
+Uses and changes are columns. A device is the one member of a pool, or one of several that replace each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,13 +25,17 @@ __all__ = [
     "Numbering",
     "Uses",
     "changes_of",
-    "check_changes",
     "collect_uses",
     "find_settings",
-    "with_standing",
+    "set_from_s",
+    "short_changes",
 ]
 
 FloatArray = npt.NDArray[Any]  # float64
+BoolArray = npt.NDArray[np.bool_]
+
+BEFORE_S = -1.0
+"""When a setting that stands from the start was made [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +46,17 @@ class Uses:
         group: number of the group of members over all kinds, int64 (n,).
         start_s, end_s: light passes, float64 (n,) [s].
         setting: int64 (n,).
-        round: number of the unrolled round, int64 (n,).
-        row: circuit of that round, int64 (n,).
-        idle: whether the circuit carries nothing, bool (n,).
+        circuit: among all unrolled ones, int64 (n,).
     """
 
     group: IntArray
     start_s: FloatArray
     end_s: FloatArray
     setting: IntArray
-    round: IntArray
-    row: IntArray
-    idle: npt.NDArray[np.bool_]
+    circuit: IntArray
 
     def __len__(self) -> int:
         return len(self.group)
-
-    @classmethod
-    def none(cls) -> Uses:
-        """No uses."""
-        no_times, no_numbers = np.zeros(0), np.zeros(0, np.int64)
-        return cls(no_numbers, no_times, no_times, no_numbers, no_numbers, no_numbers, np.zeros(0, bool))
-
-    def take(self, rows: npt.NDArray[np.bool_]) -> Uses:
-        """The uses where a mask is true."""
-        if rows.all():
-            return self
-        return Uses(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +65,7 @@ class Changes:
 
     Args:
         member: number of the member over all kinds, int64 (n,).
-        begin_s, done_s: float64 (n,) [s].
+        begin_s, done_s: float64 (n,) [s]; `BEFORE_S` where the setting stands from the start.
         setting: int64 (n,).
         kind: position in the fabric's devices, int64 (n,).
     """
@@ -88,6 +75,10 @@ class Changes:
     done_s: FloatArray
     setting: IntArray
     kind: IntArray
+
+    def take(self, rows: Any) -> Changes:
+        """The given rows (indices or mask)."""
+        return Changes(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 class DeviceFinding(NamedTuple):
@@ -103,7 +94,7 @@ class DeviceFinding(NamedTuple):
     change: IntArray
     next_begin_s: FloatArray
     missing_s: FloatArray
-    unset: npt.NDArray[np.bool_]
+    unset: BoolArray
 
 
 class Numbering:
@@ -122,11 +113,6 @@ class Numbering:
     def kind_of_group(self, group: IntArray) -> IntArray:
         """Position of the kind of each group."""
         return np.searchsorted(self.first_group, group, side="right") - 1
-
-    def first_of_group(self, group: IntArray) -> IntArray:
-        """Number of the first member of each group."""
-        kind = self.kind_of_group(group)
-        return self.first_member[kind] + (group - self.first_group[kind]) * self.pools[kind]
 
     def group_name(self, group: int) -> str:
         """A group in words."""
@@ -149,24 +135,24 @@ def collect_uses(rows: TimeRows, fabric: Fabric, numbering: Numbering) -> Uses:
         fabric: with devices.
         numbering: of its groups.
     """
-    parts: list[tuple[IntArray | FloatArray, ...]] = []
-    number = 0
+    parts: list[list[IntArray | FloatArray]] = []
+    first = 0
     for stored in rows.steps:
         turns = np.array(rows.turns(stored), np.int64)
-        begin_s = turns[:, None] * stored.period_s
-        for at, one in enumerate(stored.rounds):
-            rounds = (number + np.arange(len(turns)) * len(stored.rounds) + at)[:, None]
-            for group, row, setting, offset in _uses_of(fabric, one.circuits, numbering):
-                idle = ~one.carries[row]
-                start = np.where(idle, one.start_s[row], one.start_s[row] + offset)
-                end = np.where(idle, start, one.left_s[row] + offset)
-                of_turns = (group, start + begin_s, end + begin_s, setting, rounds, row, idle)
-                shape = (len(turns), len(row))
-                parts.append(tuple(np.broadcast_to(column, shape).reshape(-1) for column in of_turns))
-        number += len(turns) * len(stored.rounds)
+        circuits = sum(len(one.circuits) for one in stored.rounds)
+        first_of_turn = first + circuits * np.arange(len(turns))[:, None]
+        first += circuits * len(turns)
+        later_s = turns[:, None] * stored.period_s
+        for one in stored.rounds:
+            for group, row, setting, offset_s in _uses_of(fabric, one.circuits, numbering):
+                start = np.where(one.carries[row], one.start_s[row] + offset_s, one.start_s[row])
+                end = np.where(one.carries[row], one.left_s[row] + offset_s, start)
+                columns = (group, start + later_s, end + later_s, setting, first_of_turn + row)
+                parts.append([np.broadcast_to(column, (len(turns), len(row))).ravel() for column in columns])
+            first_of_turn = first_of_turn + len(one.circuits)
     if not parts:
-        return Uses.none()
-    return Uses(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return Uses(*(np.zeros(0, kind) for kind in (np.int64, np.float64, np.float64, np.int64, np.int64)))
+    return Uses(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _uses_of(
@@ -180,49 +166,48 @@ def _uses_of(
         yield group, row, np.asarray(use.setting, np.int64), np.broadcast_to(use.offset_s, row.shape).astype(np.float64)
 
 
-def changes_of(table: DeviceTable, numbering: Numbering) -> Changes:
-    """The changes of a device table, sorted."""
-    member = numbering.first_member[table.kind] + table.device.astype(np.int64)
-    order = np.lexsort((table.done_s, table.begin_s, member))
-    return Changes(
-        member[order],
-        table.begin_s[order],
-        table.done_s[order],
-        table.setting[order],
-        table.kind[order].astype(np.int64),
-    )
+def changes_of(table: DeviceTable, standing: DeviceTable, numbering: Numbering) -> Changes:
+    """Changes of devices, sorted.
+
+    Args:
+        table: of the changes.
+        standing: settings that stand from the start, whose times are ignored.
+        numbering: of the members.
+    """
+    before = np.full(len(standing), BEFORE_S)
+    tables = (replace(standing, begin_s=before, done_s=before), table)
+    every = DeviceTable.joined([tuple(getattr(one, name) for name in one.KINDS) for one in tables])
+    member = numbering.first_member[every.kind] + every.device
+    order = np.lexsort((every.done_s, every.begin_s, member))
+    columns = (member, every.begin_s, every.done_s, every.setting, every.kind)
+    return Changes(*(column[order] for column in columns))
 
 
-def with_standing(changes: Changes, standing: Changes) -> Changes:
-    """The changes, behind others whose settings stand from the start."""
-    before = np.full(len(standing.member), -np.inf)
-    columns = (
-        (changes.member, standing.member), (changes.begin_s, before), (changes.done_s, before),
-        (changes.setting, standing.setting), (changes.kind, standing.kind),
-    )  # fmt: skip
-    joined = [np.concatenate(pair) for pair in columns]
-    order = np.lexsort((joined[1], joined[0]))
-    return Changes(*(column[order] for column in joined))
-
-
-def check_changes(changes: Changes, setting_time_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Time by which each change is too short, and by which it begins before the one before is done.
+def short_changes(changes: Changes, setting_time_s: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """Whether each change is the first of its member, and the time by which it is too short, or begins before the last is done.
 
     Args:
         changes: sorted.
         setting_time_s: of each kind, float64 (kinds,) [s].
-    Returns: both float64 (n,) [s]; 0 where the change is right.
+    Returns: bool (n,); float64 (n,) [s], 0 where the change is right.
     """
-    short = setting_time_s[changes.kind] - (changes.done_s - changes.begin_s)
+    made = changes.begin_s > BEFORE_S
+    first = np.ones(len(made), bool)
+    first[1:] = (changes.member[1:] != changes.member[:-1]) | ~made[:-1]
+    short = np.where(made, setting_time_s[changes.kind] - (changes.done_s - changes.begin_s), 0.0)
     short = np.where(short > slack(changes.done_s), short, 0.0)
     early = np.zeros(len(short))
-    same = changes.member[1:] == changes.member[:-1]
-    early[1:] = np.where(same, changes.done_s[:-1] - changes.begin_s[1:], 0.0)
-    return short, np.where(early > slack(changes.begin_s), early, 0.0)
+    early[1:] = np.where(first[1:], 0.0, changes.done_s[:-1] - changes.begin_s[1:])
+    return first, np.maximum(short, np.where(early > slack(changes.begin_s), early, 0.0))
 
 
 def find_settings(
-    uses: Uses, changes: Changes, numbering: Numbering, *, warm: bool, ready_s: FloatArray | None = None
+    uses: Uses,
+    changes: Changes,
+    numbering: Numbering,
+    rows: TimeRows,
+    warm: BoolArray,
+    ready_s: FloatArray | None = None,
 ) -> DeviceFinding:
     """Find the change that gave each use its setting.
 
@@ -230,139 +215,63 @@ def find_settings(
         uses: of groups.
         changes: of members, sorted.
         numbering: of both.
-        warm: whether the first setting of every member stands from the start.
-        ready_s: when the data of each use is ready: of a pool a use takes a member that was changed since then and not used
-            yet, if there is one, and no other that was changed but not used if it can; None: it takes any, float64
-            (uses,) [s].
+        rows: with the circuits of the uses.
+        warm: of each kind, whether the first setting of every member stands from the start, bool (kinds,).
+        ready_s: when the data of each unrolled circuit is ready: of a pool a use takes a member that was changed since then
+            and not used yet, if there is one, and no other that was changed but not used if it can; None: it takes any,
+            float64 (circuits,) [s].
     """
-    n = len(uses)
-    found = DeviceFinding(np.full(n, -1), np.full(n, np.inf), np.zeros(n), np.zeros(n, bool))
-    pooled = numbering.pools[numbering.kind_of_group(uses.group)] > 1
-    if not pooled.any():
-        _of_single(uses, slice(None), changes, numbering, warm, found)
-        return found
-    single = np.flatnonzero(~pooled)
-    if len(single):
-        _of_single(uses, single, changes, numbering, warm, found)
-    _of_pools(uses, np.flatnonzero(pooled), changes, numbering, warm, ready_s, found)
+    carries = rows.carries[uses.circuit]
+    order = np.lexsort(
+        (-uses.end_s, carries, uses.start_s, uses.group)
+    )  # of equal starts what stands idle, then the longest
+    group, circuit = uses.group[order], uses.circuit[order]
+    kind = numbering.kind_of_group(group)
+    pool = numbering.pools[kind]
+    first_member = numbering.first_member[kind] + (group - numbering.first_group[kind]) * pool
+    columns = _assign_members(
+        group, rows.round_of[circuit], uses.start_s[order], uses.end_s[order], uses.setting[order], pool, warm[kind],
+        np.searchsorted(changes.member, first_member), np.searchsorted(changes.member, first_member + pool),
+        changes.member, changes.begin_s, changes.done_s, changes.setting,
+        np.zeros(0) if ready_s is None else ready_s[circuit],
+    )  # fmt: skip
+    found = DeviceFinding(*(np.empty_like(column) for column in columns))
+    for column, of_sorted in zip(found, columns, strict=True):
+        column[order] = of_sorted
     return found
 
 
-def _of_single(
-    uses: Uses,
-    rows: IntArray | slice,
-    changes: Changes,
-    numbering: Numbering,
-    warm: bool,
-    found: DeviceFinding,
-) -> None:
-    """Devices without a pool: write what the given uses find."""
-    member = uses.group[rows]
-    if (numbering.pools != 1).any():
-        member = numbering.first_of_group(member)
-    order, new_member = runs_of((member,), (uses.start_s[rows],))
-    rows = np.arange(len(uses))[rows][order]
-    member, setting, start, end = member[order], uses.setting[rows], uses.start_s[rows], uses.end_s[rows]
-    first_of_block = new_member.copy()
-    first_of_block[1:] |= setting[1:] != setting[:-1]
-    first, block = np.flatnonzero(first_of_block), np.cumsum(first_of_block) - 1
-    latest = np.maximum.reduceat(end, first) if len(first) else end
-    # where devices are warm, the first use decides what stands at the start
-    initial = setting[np.flatnonzero(new_member)][np.cumsum(new_member) - 1] if warm else None
-    of_first = None if initial is None else initial[first]
-    found_blocks = _search(member[first], start[first], latest, setting[first], changes, of_first)
-    for column, of_block in zip(found, found_blocks, strict=True):
-        column[rows] = of_block[block]
-    broken = np.flatnonzero((found_blocks.missing_s > 0)[block])
-    if len(broken):  # a change between two uses of one setting is lawful
-        initial = None if initial is None else initial[broken]
-        alone = _search(member[broken], start[broken], end[broken], setting[broken], changes, initial)
-        for column, of_use in zip(found, alone, strict=True):
-            column[rows[broken]] = of_use
+def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes, round_of: IntArray) -> FloatArray:
+    """Start of the change that was made for each use, float64 (uses,) [s]; inf where the setting was used or stood before.
 
-
-def _search(
-    member: IntArray,
-    start: FloatArray,
-    end: FloatArray,
-    setting: IntArray,
-    changes: Changes,
-    initial: IntArray | None,
-) -> DeviceFinding:
-    """The last change of each member that is done when its light comes; rows sorted by (member, start).
+    The change is made for the circuit that uses it first, and for those of the same round that start with that one.
 
     Args:
-        member, start, end, setting: of each use.
+        uses: of devices.
+        found: the setting that each of them has.
         changes: sorted.
-        initial: setting of the member of each use before its first change, or None: it has none.
+        round_of: number of the round of each unrolled circuit.
     """
-    num_changes, n = len(changes.member), len(member)
-    done = changes.done_s - slack(changes.done_s)
-    if np.array_equal(changes.member, member) and (done <= start).all():
-        last = np.arange(n)  # one change for each use, in order
-        following = np.append(changes.begin_s[1:], np.inf)
-        following[:-1][member[1:] != member[:-1]] = np.inf
-        if n and (changes.setting == setting).all() and (following >= end - slack(end)).all():
-            return DeviceFinding(last, following, np.zeros(n), np.zeros(n, bool))
-    rank = np.empty(num_changes + n, np.int64)
-    rank[np.argsort(np.concatenate([done, start]), kind="stable")] = np.arange(num_changes + n)
-    width = np.int64(num_changes + n)
-    keys = changes.member * width + rank[:num_changes]
-    keys = np.maximum.accumulate(keys)  # a change that ends before the one before it counts as ending with it
-    place = np.searchsorted(keys, member * width + rank[num_changes:], side="right")
-    last = place - 1
-    padded_member = np.append(changes.member, -1)
-    has = (last >= 0) & (padded_member[last] == member)
-    follows = padded_member[place] == member
-    next_begin = np.where(follows, np.append(changes.begin_s, np.inf)[place], np.inf)
-    next_done = np.where(follows, np.append(changes.done_s, np.inf)[place], np.inf)
-    next_right = follows & (np.append(changes.setting, 0)[place] == setting)
-    right = has & (np.append(changes.setting, 0)[last] == setting)
-    unset = ~has
-    if initial is not None:
-        right |= unset & (setting == initial)
-        unset[:] = False
-    missing = np.where(right, 0.0, np.where(next_right, next_done - start, np.maximum(end - start, 0.0)))
-    missing = np.where(~right & (missing <= 0), slack(end) * 2, missing)
-    interrupted = end - next_begin
-    missing = np.maximum(missing, np.where(interrupted > slack(end), interrupted, 0.0))
-    return DeviceFinding(np.where(has, last, -1), next_begin, missing, unset)
-
-
-def _of_pools(
-    uses: Uses,
-    rows: IntArray,
-    changes: Changes,
-    numbering: Numbering,
-    warm: bool,
-    ready_s: FloatArray | None,
-    found: DeviceFinding,
-) -> None:
-    """Groups with several members: each use takes a free member with its setting, of several the one that changes next."""
-    keys = (-uses.end_s[rows], ~uses.idle[rows], uses.start_s[rows], uses.group[rows])
-    order = np.lexsort(keys)  # of equal starts what stands idle first, then the longest
-    rows = rows[order]
-    group = uses.group[rows]
-    first_member = numbering.first_of_group(group)
-    pool = numbering.pools[numbering.kind_of_group(group)]
-    changes_at = np.searchsorted(changes.member, first_member)
-    changes_end = np.searchsorted(changes.member, first_member + pool)
-    change, next_begin, missing, unset = _assign_members(
-        group, uses.round[rows], uses.start_s[rows], uses.end_s[rows], uses.setting[rows], pool, changes_at, changes_end,
-        changes.member, changes.begin_s, changes.done_s, changes.setting, warm,
-        np.zeros(0) if ready_s is None else ready_s[rows],
-    )  # fmt: skip
-    for column, value in zip(found, (change, next_begin, missing, unset), strict=True):
-        column[rows] = value
+    made = np.full(len(uses), np.inf)
+    changed = np.flatnonzero(found.change >= 0)
+    changed = changed[changes.begin_s[found.change[changed]] > BEFORE_S]
+    by_change, new = runs_of((found.change[changed],), (uses.start_s[changed],))
+    order = changed[by_change]
+    first = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
+    start, number = uses.start_s[order], round_of[uses.circuit[order]]
+    own = (number == round_of[uses.circuit[first]]) & (start - uses.start_s[first] <= slack(start))
+    made[order[own]] = changes.begin_s[found.change[order[own]]]
+    return made
 
 
 @njit
 def _assign_members(  # type: ignore[no-untyped-def]
-    group, number, start, end, setting, pool, changes_at, changes_end, member, begin, done, value, warm, ready
+    group, number, start, end, setting, pool, warm, changes_at, changes_end, member, begin, done, value, ready
 ):
     """Members for uses that are sorted by (group, start); see `DeviceFinding` for what is returned.
 
-    Of the free members with the setting, a use takes the one whose next change comes first, of equal ones the one that was set
+    A device without a pool is passed by all light that needs its setting; a member of a pool by that of one use at a time. Of
+    the free members with the setting, a use takes the one whose next change comes first, of equal ones the one that was set
     last. A member without changes stands from the start where `warm`, with the setting of its first use. With times at which
     data is ready, members that were changed since and not used come first, and those that were changed before and not used
     last.
@@ -376,7 +285,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
         stop = use
         while stop < n and group[stop] == group[use]:
             stop += 1
-        used, fresh = 0, (stop - use if warm else 0)
+        used, fresh, together = 0, (stop - use if warm[use] else 0), pool[use] == 1
         for k in range(changes_at[use], changes_end[use]):
             used += k == changes_at[use] or member[k] != member[k - 1]
         size = min(pool[use], used + fresh)  # of members without changes, one for each use suffices
@@ -387,7 +296,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
         used_by = np.full(size, -1, np.int64)  # last change that a use has taken, or -1
         current = np.full(size, -1, np.int64)  # last change that is done, or -1
         upcoming = np.full(size, -1, np.int64)  # next change, or -1
-        initial = np.full(size, -1, np.int64)  # setting of a warm member before its first change
+        initial = np.full(size, setting[use] if together else -1)  # setting of a warm member before its first change
         which = -1
         for k in range(changes_at[use], changes_end[use]):
             if k == changes_at[use] or member[k] != member[k - 1]:
@@ -396,7 +305,7 @@ def _assign_members(  # type: ignore[no-untyped-def]
         for i in range(use, stop):
             best, best_until, best_since, wait = -1, np.inf, -np.inf, np.inf
             best_turn = 3
-            known = False
+            known, until = False, np.inf
             for m in range(size):
                 while upcoming[m] >= 0 and done[upcoming[m]] <= start[i] + 1e-9 * abs(start[i]) + 1e-15:
                     current[m] = upcoming[m]
@@ -409,12 +318,11 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     known = True
                     stands = value[current[m]] == setting[i]
                 else:
-                    stands = warm and (initial[m] == setting[i] or initial[m] == -1)
+                    stands = warm[use] and (initial[m] == setting[i] or initial[m] == -1)
                 if not stands:
                     continue
-                if free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15 or (
-                    taken_in[m] == number[i] and begun[m] == start[i]
-                ):
+                busy = free_at[m] > start[i] + 1e-9 * abs(start[i]) + 1e-15
+                if not together and (busy or (taken_in[m] == number[i] and begun[m] == start[i])):
                     wait = min(wait, max(free_at[m] - start[i], 2e-15))
                 elif until < end[i] - 1e-9 * abs(end[i]) - 1e-15:
                     wait = min(wait, end[i] - until)
@@ -430,8 +338,10 @@ def _assign_members(  # type: ignore[no-untyped-def]
                     if turn < best_turn or (turn == best_turn and sooner):
                         best, best_until, best_since, best_turn = m, until, since, turn
             if best < 0:
-                unset[i] = not known and not warm
-                missing[i] = wait if wait < np.inf else max(end[i] - start[i], 2e-15)
+                unset[i] = not known and not warm[use]
+                missing[i] = wait if wait < np.inf else max(end[i] - start[i], 2e-9 * abs(end[i]) + 2e-15)
+                if together and size > 0:
+                    change[i], next_begin[i], missing[i] = current[0], until, max(missing[i], end[i] - until)
                 continue
             if current[best] < 0:
                 initial[best] = setting[i]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import Circuits, Fabric, IntArray, Resource
-from opticcl.verify._time_rows import Copy, StoredRound, StoredStep, TimeRows
+from opticcl.ir import Circuits, Fabric, IntArray, Resource, concatenate_circuits
+from opticcl.verify._time_rows import Round, StoredRound, StoredStep, TimeRows
+from opticcl.verify.images import Loads
 from opticcl.verify.light import distinct_signals
-from opticcl.verify.sweep import Cells, cells_of, exceeding, largest_so_far, runs_of, slack
+from opticcl.verify.sweep import cells_of, exceeding, largest_so_far, runs_of, slack
 
-__all__ = ["Overlap", "busy_between", "overlaps", "too_short"]
+__all__ = ["Overlap", "busy_between", "overlaps", "overlaps_of_images", "too_short"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -31,11 +31,8 @@ def too_short(
         chunk_bytes: size of a chunk [bytes].
     Returns: law, round, circuits and missing times [s].
     """
-    wavelengths = np.zeros(len(stored.transfers))
-    for one in stored.rounds:
-        carried = one.circuits.transfer[one.carries]
-        many = one.circuits.wavelength_n * _shares(fabric, one.circuits)
-        np.add.at(wavelengths, carried, many[one.carries])
+    many = [one.circuits.wavelength_n * _shares(fabric, one.circuits) for one in stored.rounds]
+    wavelengths = stored.of_transfers(np.add, 0.0, many)
     with np.errstate(divide="ignore", invalid="ignore"):
         share_bytes = stored.transfers.size_chunks() * chunk_bytes / wavelengths
     for one in stored.rounds:
@@ -69,160 +66,169 @@ def _shares(fabric: Fabric, circuits: Circuits) -> FloatArray:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(NamedTuple):
     """Circuits that exceed the capacity of a resource together.
 
     Args:
-        copy: unrolled step of the circuit that comes last.
-        round: in that step.
-        row: circuit of that round.
-        resource: kind of resource.
-        index: instance.
+        round: of the circuit that comes last.
+        where: unit of the resource and that circuit, in words.
         missing_s: until one of them has left, it or another [s].
-        count: instances and wavelengths that are exceeded in that round.
+        times: units and wavelengths that are exceeded in that round.
     """
 
-    copy: Copy
-    round: int
-    row: int
-    resource: Resource
-    index: int
+    round: Round
+    where: str
     missing_s: float
-    count: int
+    times: int
 
 
-class _Placed(NamedTuple):
-    """An unrolled round in time: number, step, round, and when each circuit occupies its resources."""
+class _Occupied(NamedTuple):
+    """Cells of a resource that circuits of some rounds take, a row for each cell and circuit.
 
-    number: int
-    copy: Copy
-    round: StoredRound
-    start_s: FloatArray
-    left_s: FloatArray
+    Args:
+        cell: number of the cell, or of the first of its orbit, int64 (n,).
+        circuit: among all unrolled ones, int64 (n,).
+        amount: of the capacity, int64 (n,).
+        whole: whether a circuit takes one cell of a unit, whatever its wavelengths.
+    """
+
+    cell: IntArray
+    circuit: IntArray
+    amount: IntArray
+    whole: bool
+
+    def take(self, rows: npt.NDArray[Any]) -> _Occupied:
+        """The given rows (indices or mask)."""
+        return _Occupied(self.cell[rows], self.circuit[rows], self.amount[rows], self.whole)
 
 
-def overlaps(
-    rows: TimeRows, idle_until_s: Mapping[int, tuple[IntArray, FloatArray]], total_s: float
-) -> Iterator[Overlap]:
+def overlaps(rows: TimeRows, rounds: Sequence[Round], left_s: FloatArray) -> Iterator[Overlap]:
     """Find circuits that overlap.
 
-    Rounds that do not meet in time are counted one by one, as if all their circuits existed at the same time. Only where that
-    exceeds a capacity are the times of the circuits compared.
+    Rounds that do not meet in time are judged apart. Only where all circuits of a cell exceed its capacity together are their
+    times compared.
 
     Args:
         rows: of the programme.
-        idle_until_s: unrolled round -> idle circuits, and when each ceases to stand, the first time if there are several [s];
-            others stand to the end.
-        total_s: of the plan [s].
+        rounds: unrolled ones that are judged.
+        left_s: when each unrolled circuit ceases to take its resources, float64 (circuits,) [s].
     """
-    placed = list(_placed(rows, idle_until_s, total_s))
-    spans = [(float(one.start_s.min()), float(one.left_s.max()), i) for i, one in enumerate(placed) if len(one.start_s)]
-    spans.sort()
-    fabric = rows.plan.fabric
-    known: dict[tuple[tuple[int, int], ...], bool] = {}
-    together: list[_Placed] = []
+    fits: set[tuple[tuple[int, int], ...]] = set()
+    together: list[Round] = []
     until = -np.inf
-    for begin, end, i in (*spans, (np.inf, np.inf, -1)):
+    some = (one for one in rounds if len(one.stored.circuits))
+    spans = ((float(rows.start_s[one.circuits].min()), float(left_s[one.circuits].max()), one) for one in some)
+    for begin, end, one in (*sorted(spans, key=lambda span: span[:2]), (np.inf, np.inf, None)):
         if begin >= until - slack(until):
-            key = tuple((one.copy.stored.step, one.round.number) for one in together)
-            if key not in known:
-                known[key] = _fits_at_once(fabric, together)
-            if not known[key]:
-                yield from _exceeded(fabric, together)
+            key = tuple((at.step.step, at.stored.number) for at in together)
+            if key not in fits:
+                crowded = _crowded(rows, together, left_s)
+                if not crowded:
+                    fits.add(key)
+                for resource, taken in crowded.items():
+                    yield from _exceeded(rows, together, left_s, resource, taken)
             together, until = [], -np.inf
-        if i >= 0:
-            together.append(placed[i])
+        if one is not None:
+            together.append(one)
             until = max(until, end)
 
 
-def _placed(
-    rows: TimeRows, idle_until_s: Mapping[int, tuple[IntArray, FloatArray]], total_s: float
-) -> Iterator[_Placed]:
-    number = 0
-    for copy in rows.copies:
-        for one in copy.stored.rounds:
-            start = one.start_s + copy.shift_s
-            stands = np.full(len(start), total_s)
-            if number in idle_until_s:
-                np.minimum.at(stands, *idle_until_s[number])
-            left = np.where(one.carries, one.left_s + copy.shift_s, np.maximum(start, stands))
-            yield _Placed(number, copy, one, start, left)
-            number += 1
+def overlaps_of_images(
+    rows: TimeRows, rounds: Sequence[Round], left_s: FloatArray, orbits: Mapping[Resource, Loads]
+) -> Iterator[Overlap]:
+    """As `overlaps`, of circuits that define others: all images take of a unit what these take of its orbit.
 
-
-def _cells(fabric: Fabric, placed: _Placed) -> Iterator[Cells]:
-    """Exclusive cells that circuits of a round take over time; circuits of one signal that start and end together are one."""
-    circuits, times = placed.round.circuits, (placed.start_s, placed.left_s)
-    for usage in fabric.usage(circuits):
-        if not (usage.resource.shared or usage.resource.once_per_job):
-            if usage.resource.splits:
-                usage = distinct_signals(usage, fabric, placed.copy.stored.transfers, circuits, times)
-            yield cells_of(usage, circuits, fabric.num_wavelengths)
-
-
-def _fits_at_once(fabric: Fabric, together: list[_Placed]) -> bool:
-    """Whether all circuits of these rounds could exist at the same time."""
-    taken: dict[Resource, IntArray] = {}
-    for placed in together:
-        for cells in _cells(fabric, placed):
-            if cells.resource in taken:
-                cells.add_to(taken[cells.resource])
-            else:
-                taken[cells.resource] = cells.loads()
-    return all((loads <= resource.capacity).all() for resource, loads in taken.items())
-
-
-def _exceeded(fabric: Fabric, together: list[_Placed]) -> Iterator[Overlap]:
-    """Compare the times of circuits on every resource and wavelength."""
-    for resource in fabric.resources:
-        parts = [
-            (cells, _columns(placed, at, cells))
-            for at, placed in enumerate(together)
-            for cells in _cells(fabric, placed)
-            if cells.resource == resource
-        ]
-        if not parts:
-            continue
-        cell, start, left, number, row, idle, light, amount = map(
-            np.concatenate, zip(*(columns for _, columns in parts), strict=True)
-        )
-        if idle.any():
-            start, left = _until_used(cell, light, idle, start, left, amount)
-            stands = ~idle | (left > start)
-            cell, start, left, number, row, amount = (
-                column[stands] for column in (cell, start, left, number, row, amount)
-            )
-        over, missing = exceeding(cell, start, left, amount, resource.capacity)
-        for at in np.unique(number[over]):
-            mine = over[number[over] == at]
-            worst = mine[int(np.argmax(missing[mine]))]
-            placed = together[at]
-            yield Overlap(
-                placed.copy, placed.round.number, int(row[worst]), resource, int(cell[worst] // parts[0][0].depth),
-                float(missing[worst]), len(np.unique(cell[mine])),
-            )  # fmt: skip
-
-
-def _columns(placed: _Placed, at: int, cells: Cells) -> tuple[npt.NDArray[Any], ...]:
-    """Cell, start, end, round, circuit, idle, light and amount of every row of cells.
-
-    Rows of equal light on a cell are one: of one sender on one path to one receiver, however its wavelengths are divided into
-    circuits; where one signal may have many receivers, of one transmitter.
+    Args: rows, rounds, left_s: as of `overlaps`, of one step; orbits: of the units of each resource.
     """
-    circuits, row = placed.round.circuits, cells.circuit
-    whole = cells.depth == 1 and cells.amount is None
-    light = _identities(circuits, paths=not cells.resource.splits, wavelengths=whole)[row]
-    amount = np.ones(len(row), np.int64) if cells.amount is None else cells.amount
-    times = placed.start_s[row], placed.left_s[row]
-    return cells.cell, *times, np.full(len(row), at), row, ~placed.round.carries[row], light, amount
+    circuits, fabric = concatenate_circuits(one.stored.circuits for one in rounds), rows.plan.fabric
+    for usage in fabric.usage(circuits):
+        cells, load = cells_of(usage, circuits, fabric.num_wavelengths), orbits[usage.resource]
+        orbit = load.orbits(*np.divmod(cells.cell, cells.depth))
+        circuit = rounds[0].circuits.start + cells.circuit
+        taken = _Occupied(orbit, circuit, load.products // load.sizes(orbit), whole=False)
+        yield from _exceeded(rows, rounds, left_s, usage.resource, taken)
+
+
+def _crowded(rows: TimeRows, together: Sequence[Round], left_s: FloatArray) -> dict[Resource, _Occupied]:
+    """Cells that could not take all circuits of some rounds at the same time; circuits of one signal and time are one.
+
+    Args: rows, together, left_s: as of `overlaps`.
+    """
+    fabric = rows.plan.fabric
+    found: dict[Resource, list[_Occupied]] = {}
+    for one in together:
+        circuits, times = one.stored.circuits, (rows.start_s[one.circuits], left_s[one.circuits])
+        for usage in fabric.usage(circuits):
+            if usage.resource.shared or usage.resource.once_per_job:
+                continue
+            if usage.resource.splits:
+                usage = distinct_signals(usage, fabric, one.step.transfers, circuits, times)
+            cells = cells_of(usage, circuits, fabric.num_wavelengths)
+            amount = np.ones(len(cells.cell), np.int64) if cells.amount is None else cells.amount
+            whole = cells.depth == 1 and cells.amount is None
+            taken = _Occupied(cells.cell, one.circuits.start + cells.circuit, amount, whole)
+            found.setdefault(usage.resource, []).append(taken)
+    crowded = {}
+    for resource, parts in found.items():
+        cell, circuit, amount = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
+        over = (np.bincount(cell, amount) > resource.capacity)[cell]
+        if over.any():
+            crowded[resource] = _Occupied(cell, circuit, amount, parts[0].whole).take(over)
+    return crowded
+
+
+def _exceeded(
+    rows: TimeRows, together: Sequence[Round], left_s: FloatArray, resource: Resource, taken: _Occupied
+) -> Iterator[Overlap]:
+    """Compare the times of circuits on every cell.
+
+    Args:
+        rows, together, left_s: as of `overlaps`.
+        resource: that they take.
+        taken: its crowded cells.
+    """
+    start, left, idle = rows.start_s[taken.circuit], left_s[taken.circuit], ~rows.carries[taken.circuit]
+    if idle.any():
+        light = _light_of(together, taken, paths=not resource.splits)
+        start, left = _until_used(taken.cell, light, idle, start, left, taken.amount)
+        stands = ~idle | (left > start)
+        taken, start, left = taken.take(stands), start[stands], left[stands]
+    over, missing = exceeding(taken.cell, start, left, taken.amount, resource.capacity)
+    number, depth = rows.round_of[taken.circuit], rows.plan.fabric.num_wavelengths if resource.per_wavelength else 1
+    exceeded = set(number[over].tolist())
+    for one in together:
+        if one.number in exceeded:
+            mine = over[number[over] == one.number]
+            worst = mine[int(np.argmax(missing[mine]))]
+            unit, circuit = int(taken.cell[worst] // depth), one.circuit_name(int(taken.circuit[worst]))
+            where = f"{resource.kind} {unit}, {circuit}"
+            yield Overlap(one, where, float(missing[worst]), len(np.unique(taken.cell[mine])))
+
+
+def _light_of(together: Sequence[Round], taken: _Occupied, *, paths: bool) -> npt.NDArray[np.uint64]:
+    """A number for each row, the same for rows of equal light on a cell, of which idle circuits are one with others.
+
+    It is that of one sender on one path to one receiver, however its wavelengths are divided into circuits; where one signal
+    may have many receivers, of one transmitter.
+
+    Args:
+        together: rounds.
+        taken: cells that their circuits take.
+        paths: whether receivers and paths count.
+    """
+    found = np.zeros(len(taken.circuit), np.uint64)
+    for one in together:
+        mine = (taken.circuit >= one.circuits.start) & (taken.circuit < one.circuits.stop)
+        light = _identities(one.stored.circuits, paths=paths, wavelengths=taken.whole)
+        found[mine] = light[taken.circuit[mine] - one.circuits.start]
+    return found
 
 
 _FACTOR = np.uint64(int.from_bytes(os.urandom(8), "big") | 1)
 """Of `_identities`: odd, from the entropy of the operating system, so that no plan can know it."""
 
 
-def _identities(circuits: Circuits, *, paths: bool = True, wavelengths: bool = True) -> npt.NDArray[np.uint64]:
+def _identities(circuits: Circuits, *, paths: bool, wavelengths: bool) -> npt.NDArray[np.uint64]:
     """A number for each circuit, the same for circuits of the same sender and port.
 
     Args:

@@ -10,12 +10,12 @@ of a programme is cut where the plan's classes of steps end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,12 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import Tables
-from opticcl.verify.sweep import numbered
+from opticcl.verify.circuit_rows import circuit_name
 
-__all__ = ["Copy", "StoredRound", "StoredStep", "TimeRows"]
+__all__ = ["Round", "StoredRound", "StoredStep", "TimeRows", "path_latency_s"]
 
 FloatArray = npt.NDArray[Any]  # float64
+BoolArray = npt.NDArray[np.bool_]
 
 MOST_COPIED = limit("time_rows.MOST_COPIED")
 
@@ -56,7 +57,7 @@ class StoredRound:
     slots: IntArray
 
     @property
-    def carries(self) -> npt.NDArray[np.bool_]:
+    def carries(self) -> BoolArray:
         """Circuits that carry a transfer; the others are idle."""
         return self.circuits.transfer >= 0
 
@@ -97,35 +98,56 @@ class StoredStep:
 
     def sent_s(self) -> tuple[FloatArray, FloatArray]:
         """First bit of each transfer leaves, last bit has left, float64 (transfers,) [s]; inf and -inf without circuits."""
-        first, last = np.full(len(self.transfers), np.inf), np.full(len(self.transfers), -np.inf)
-        for one in self.rounds:
-            rows = one.circuits.transfer[one.carries]
-            np.minimum.at(first, rows, one.start_s[one.carries])
-            np.maximum.at(last, rows, one.left_s[one.carries])
-        return first, last
+        first = self.of_transfers(np.minimum, np.inf, [one.start_s for one in self.rounds])
+        return first, self.of_transfers(np.maximum, -np.inf, [one.left_s for one in self.rounds])
+
+    def of_transfers(self, ufunc: np.ufunc, initial: float, of_rounds: Sequence[FloatArray]) -> FloatArray:
+        """A figure of the circuits of each round, gathered for each transfer, float64 (transfers,).
+
+        Args:
+            ufunc: minimum, maximum or add.
+            initial: without circuits.
+            of_rounds: float64 (circuits,) each.
+        """
+        found = np.full(len(self.transfers), initial)
+        for one, values in zip(self.rounds, of_rounds, strict=True):
+            ufunc.at(found, one.circuits.transfer[one.carries], values[one.carries])
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """One unrolled step.
+class Round(NamedTuple):
+    """An unrolled round.
 
     Args:
-        stored: the step that it repeats.
-        turn: which repetition, 0 for the stored step itself.
+        number: of it among all unrolled rounds.
+        step: that it belongs to, as stored.
+        turn: which repetition of that step, 0 for the stored one.
+        stored: the round as stored.
+        circuits: numbers of its circuits among all unrolled ones.
     """
 
-    stored: StoredStep
+    number: int
+    step: StoredStep
     turn: int
+    stored: StoredRound
+    circuits: slice
 
     @property
-    def step(self) -> int:
-        """Its index in the plan."""
-        return self.stored.step + self.turn
+    def plan_step(self) -> int:
+        """Its step in the plan."""
+        return self.step.step + self.turn
 
     @property
-    def shift_s(self) -> float:
-        """Its delay after the stored step [s]."""
-        return self.turn * self.stored.period_s
+    def later_s(self) -> float:
+        """Its delay after the stored round [s]."""
+        return self.turn * self.step.period_s
+
+    def circuit_name(self, circuit: int) -> str:
+        """One of its circuits in words.
+
+        Args: circuit: its number among all unrolled ones.
+        """
+        return f"circuit {circuit_name(self.stored.circuits, circuit - self.circuits.start)}"
 
 
 class TimeRows:
@@ -138,6 +160,7 @@ class TimeRows:
 
     Attributes:
         programme: the times, with runs that are cut where the plan's classes of steps end.
+        steps: the first one of each run.
     Raises: ParameterError: a row that does not exist, exists twice or is missing, or a time that is no time.
     """
 
@@ -200,9 +223,37 @@ class TimeRows:
         )
 
     @cached_property
-    def copies(self) -> tuple[Copy, ...]:
-        """All unrolled steps, in order."""
-        return tuple(Copy(stored, turn) for stored in self.steps for turn in self.turns(stored))
+    def rounds(self) -> tuple[Round, ...]:
+        """All unrolled rounds: those of the first step, of its next repetition, and so on."""
+        found: list[Round] = []
+        first = 0
+        for stored in self.steps:
+            for turn in self.turns(stored):
+                for one in stored.rounds:
+                    after = first + len(one.circuits)
+                    found.append(Round(len(found), stored, turn, one, slice(first, after)))
+                    first = after
+        return tuple(found)
+
+    @cached_property
+    def round_of(self) -> IntArray:
+        """Number of the round of each unrolled circuit, int64 (circuits,)."""
+        return np.repeat(np.arange(len(self.rounds)), [len(one.stored.circuits) for one in self.rounds])
+
+    @cached_property
+    def start_s(self) -> FloatArray:
+        """Start of each unrolled circuit, float64 (circuits,) [s]."""
+        return _joined([one.stored.start_s + one.later_s for one in self.rounds], np.float64)
+
+    @cached_property
+    def left_s(self) -> FloatArray:
+        """When the last bit of each unrolled circuit has left its sender, float64 (circuits,) [s]; NaN for idle ones."""
+        return _joined([one.stored.left_s + one.later_s for one in self.rounds], np.float64)
+
+    @cached_property
+    def carries(self) -> BoolArray:
+        """Unrolled circuits that carry a transfer, bool (circuits,)."""
+        return _joined([one.stored.carries for one in self.rounds], np.bool_)
 
     def hole(self, stored: StoredStep) -> tuple[float, float, int] | None:
         """(begin, end, repetitions) of the time of the copies that are not unrolled [s], or None."""
@@ -211,11 +262,8 @@ class TimeRows:
             return None
         kept = len(turns) // 2
         begin = stored.span_s()[0]
-        return (
-            begin + kept * stored.period_s,
-            begin + (stored.repeats - kept) * stored.period_s,
-            stored.repeats - 2 * kept,
-        )
+        after = stored.repeats - kept
+        return begin + kept * stored.period_s, begin + after * stored.period_s, stored.repeats - 2 * kept
 
     @cached_property
     def _rows_of_changes(self) -> dict[int, IntArray]:
@@ -234,7 +282,7 @@ class TimeRows:
             for turn in self.turns(stored) if len(own) else ():
                 shift = turn * stored.period_s
                 parts.append(replace(own, begin_s=own.begin_s + shift, done_s=own.done_s + shift))
-        return DeviceTable(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in table.KINDS}), total
+        return _below_each_other(parts), total
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
@@ -315,7 +363,7 @@ class TimeRows:
 def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme, IntArray]:
     """A programme whose runs end where the classes of steps of its plan do, and the given run of each of its runs.
 
-    Rows of steps that are cut off are copies of those of their run, each in its time, below the given ones.
+    Rows of steps that are cut off are copies of those of their run, each in its time.
 
     Args:
         plan: schedule and fabric.
@@ -328,27 +376,25 @@ def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme,
     run = np.searchsorted(runs.first, first, "right") - 1
     if len(first) == len(runs):
         return programme, run
-    repeats = np.diff(np.append(first, plan.schedule.num_steps))
     later_s = (first - runs.first[run]) * runs.period_s[run]
-    cut_off = np.flatnonzero(first != runs.first[run])
-    begin = np.searchsorted(run[cut_off], np.arange(len(runs) + 1))  # copies of each run, in `cut_off`
 
     def with_copies(table: Any, *times: str) -> Any:
-        its_run = np.searchsorted(runs.first, table.step)  # of a change that happens once: any
-        many = np.where(table.step < 0, 0, np.diff(begin)[its_run])
-        if many.sum() > MOST_COPIED:
+        rows_of, nothing = _by_step(table.step), np.zeros(0, np.int64)
+        rows = [rows_of.get(int(step), nothing) for step in runs.first[run]]
+        many = sum(map(len, rows)) - int((table.step >= 0).sum())
+        if many > MOST_COPIED:
             raise ParameterError(
-                f"programme: {many.sum():,} rows of repeated steps that the plan lists one by one are more than "
+                f"programme: {many:,} rows of repeated steps that the plan lists one by one are more than "
                 f"{MOST_COPIED:,}; make it from the plan that is verified"
             )
-        row, nth = numbered(many)
-        part = cut_off[begin[its_run[row]] + nth]
-        new = {name: getattr(table, name)[row] for name in table.KINDS} | {"step": first[part]}
-        new |= {name: new[name] + later_s[part] for name in times}
-        if "slot" in new and plan.fabric.slot_s:
-            new["slot"] = new["slot"] + np.rint(later_s[part] / plan.fabric.slot_s).astype(np.int64)
-        return type(table).of(**{name: np.concatenate([getattr(table, name), new[name]]) for name in table.KINDS})
+        part = np.repeat(np.arange(len(first)), [len(one) for one in rows])
+        of_parts = table.take(np.concatenate(rows))
+        columns = {"step": first[part]} | {name: getattr(of_parts, name) + later_s[part] for name in times}
+        if "slot" in table.KINDS and plan.fabric.slot_s:
+            columns["slot"] = of_parts.slot + np.rint(later_s[part] / plan.fabric.slot_s).astype(np.int64)
+        return _below_each_other([table.take(table.step < 0), replace(of_parts, **columns)])
 
+    repeats = np.diff(np.append(first, plan.schedule.num_steps))
     return replace(
         programme,
         runs=type(runs).of(first=first, repeats=repeats, period_s=runs.period_s[run]),
@@ -418,6 +464,16 @@ def _refuse_times(table: str, name: str, column: FloatArray) -> None:
         )
 
 
+def _joined(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    """Columns behind each other."""
+    return np.concatenate(parts) if parts else np.zeros(0, kind)
+
+
+def _below_each_other(tables: list[Any]) -> Any:
+    """Tables of one type as one."""
+    return type(tables[0]).joined([tuple(getattr(one, name) for name in one.KINDS) for one in tables])
+
+
 def _by_step(steps: IntArray) -> dict[int, IntArray]:
     """Rows of each step."""
     if not len(steps):
@@ -435,46 +491,46 @@ def _placed_circuits(
     offsets = np.cumsum([0, *map(len, rounds)])
     number, row = times.round[rows].astype(np.int64), times.row[rows].astype(np.int64)
     unknown = (number < 0) | (number >= len(rounds))
-    sizes = np.diff(offsets)
-    unknown |= (row < 0) | (row >= (sizes[np.where(unknown, 0, number)] if len(sizes) else 0))
-    if unknown.any():
-        bad = rows[np.flatnonzero(unknown)[0]]
+    unknown |= (row < 0) | (row >= np.append(np.diff(offsets), 0)[np.where(unknown, -1, number)])
+    for bad in rows[unknown][:1]:
         raise ParameterError(
             f"programme: circuits row {bad}: step {step} has no circuit {times.row[bad]} in round {times.round[bad]}"
         )
-    place = offsets[number] + row
-    count = np.bincount(place, minlength=int(offsets[-1]))
-    if (count != 1).any():
-        at = int(np.flatnonzero(count != 1)[0])
-        in_round = int(np.searchsorted(offsets, at, side="right")) - 1
-        what = "is missing" if not count[at] else "has several rows"
-        raise ParameterError(
-            f"programme: circuits: circuit {at - offsets[in_round]} of step {step} round {in_round} {what}"
-        )
-    order = np.empty(int(offsets[-1]), np.int64)
-    order[place] = rows
-    idle = np.concatenate([circuits.transfer < 0 for circuits in rounds]) if len(rounds) else np.zeros(0, bool)
-    endless = np.flatnonzero(np.isnan(times.end_s[order]) & ~idle)
-    if len(endless):
-        raise ParameterError(
-            f"programme: circuits row {order[endless[0]]}: end_s is missing; only idle circuits have none"
-        )
-    columns = (times.start_s[order], times.end_s[order], times.slot[order], times.slots[order])
-    return [(columns[0][a:b], columns[1][a:b], columns[2][a:b], columns[3][a:b]) for a, b in pairwise(offsets)]
+
+    def name(place: int) -> str:
+        of = int(np.searchsorted(offsets, place, side="right")) - 1
+        return f"circuits: circuit {place - offsets[of]} of step {step} round {of}"
+
+    order = _row_of_each(offsets[number] + row, rows, int(offsets[-1]), name)
+    carries = _joined([circuits.transfer >= 0 for circuits in rounds], np.bool_)
+    for endless in order[np.isnan(times.end_s[order]) & carries][:1]:
+        raise ParameterError(f"programme: circuits row {endless}: end_s is missing; only idle circuits have none")
+    columns = [column[order] for column in (times.start_s, times.end_s, times.slot, times.slots)]
+    return [tuple(column[a:b] for column in columns) for a, b in pairwise(offsets)]  # type: ignore[misc]
 
 
 def _placed_data(p: Programme, rows: IntArray, num_transfers: int, step: int) -> tuple[FloatArray, FloatArray]:
     """Arrival and sum of each transfer of a step, in the order of the plan."""
     transfer = p.data.transfer[rows]
-    bad = np.flatnonzero((transfer < 0) | (transfer >= num_transfers))
-    if len(bad):
-        row = rows[bad[0]]
-        raise ParameterError(f"programme: data row {row}: step {step} has no transfer {p.data.transfer[row]}")
-    count = np.bincount(transfer, minlength=num_transfers)
-    if (count != 1).any():
-        at = int(np.flatnonzero(count != 1)[0])
-        what = "is missing" if not count[at] else "has several rows"
-        raise ParameterError(f"programme: data: transfer {at} of step {step} {what}")
-    order = np.empty(num_transfers, np.int64)
-    order[transfer] = rows
+    for bad in rows[(transfer < 0) | (transfer >= num_transfers)][:1]:
+        raise ParameterError(f"programme: data row {bad}: step {step} has no transfer {p.data.transfer[bad]}")
+    order = _row_of_each(transfer, rows, num_transfers, lambda place: f"data: transfer {place} of step {step}")
     return p.data.arrived_s[order], p.data.summed_s[order]
+
+
+def _row_of_each(place: IntArray, rows: IntArray, count: int, name: Callable[[int], str]) -> IntArray:
+    """Row of each place, int64 (count,), of which each has one.
+
+    Args:
+        place: of each row.
+        rows: numbers of the rows.
+        count: places [count].
+        name: table and place in words.
+    Raises: ParameterError: a place has none, or several.
+    """
+    times = np.bincount(place, minlength=count)
+    for bad in np.flatnonzero(times != 1)[:1]:
+        raise ParameterError(f"programme: {name(int(bad))} {'has several rows' if times[bad] else 'is missing'}")
+    order = np.empty(count, np.int64)
+    order[place] = rows
+    return order

@@ -88,10 +88,6 @@ class Cells:
         found: IntArray = np.bincount(self.cell, self.amount, self.resource.count * self.depth)
         return found.astype(np.int64, copy=False)
 
-    def add_to(self, taken: IntArray) -> None:
-        """Add them to what is taken of every cell, int64 (cells,); it is changed."""
-        np.add.at(taken, self.cell, 1 if self.amount is None else self.amount)
-
     def name(self, cell: int) -> str:
         """A cell in words."""
         unit, wavelength = divmod(cell, self.depth)

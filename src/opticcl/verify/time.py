@@ -16,42 +16,48 @@ Source: the assumptions of all five papers; Horn 1974 (sums by earliest deadline
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.assumptions import KEYS, Assumptions, assumptions
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir import CircuitPlan, IntArray
+from opticcl.ir import CircuitPlan, IntArray, concatenate_circuits
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device import Device
 from opticcl.ir.device_settings import GIVEN
 from opticcl.ir.programme import DeviceTable, Programme
+from opticcl.ir.representatives import SymmetricRounds
 from opticcl.ir.tables import Tables
 from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
-from opticcl.verify._time_control import control_late, rows_by_round, set_from_s
-from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late
+from opticcl.verify._time_control import control_late
+from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late, sums_of_images_late
 from opticcl.verify._time_devices import (
     Changes,
     DeviceFinding,
     Numbering,
     Uses,
     changes_of,
-    check_changes,
     collect_uses,
     find_settings,
-    with_standing,
+    set_from_s,
+    short_changes,
 )
-from opticcl.verify._time_images import data_missed, overlaps_of_images, refuse_other_machines, sums_missed
-from opticcl.verify._time_light import busy_between, overlaps, too_short
-from opticcl.verify._time_rows import StoredRound, TimeRows
-from opticcl.verify.sweep import runs_of, slack
+from opticcl.verify._time_images import devices_apart, orbits_of_step, refuse_other_machines
+from opticcl.verify._time_light import Overlap, busy_between, overlaps, overlaps_of_images, too_short
+from opticcl.verify._time_rows import Round, StoredRound, StoredStep, TimeRows
+from opticcl.verify.circuit_rows import circuit_name
+from opticcl.verify.sweep import slack
 
 __all__ = ["TimeRules", "check_programme", "rules_of"]
 
 FloatArray = npt.NDArray[Any]  # float64
+BoolArray = npt.NDArray[np.bool_]
 
 _SETTING = ("kind", "device", "setting")
 
@@ -125,77 +131,75 @@ def check_programme(
     return _Check(plan, programme, rules or TimeRules(), standing).verdict()
 
 
+class _Settings(NamedTuple):
+    """What law 2 finds of the unrolled circuits.
+
+    Args:
+        until_s: when an idle circuit ceases to stand, since a device of it changes, float64 (circuits,) [s].
+        set_s: start of the first change that is made for each, inf where it stands, float64 (circuits,) [s].
+        uses: of devices that change [count].
+        changes: with repeats [count].
+    """
+
+    until_s: FloatArray
+    set_s: FloatArray
+    uses: int = 0
+    changes: int = 0
+
+
 class _Check:
     """One verification."""
 
     def __init__(self, plan: CircuitPlan, programme: Programme, rules: TimeRules, standing: DeviceTable | None) -> None:
-        self.plan, self.programme, self.rules = plan, programme, rules
-        self.fabric = plan.fabric
+        self.rules, self.fabric, self.devices = rules, plan.fabric, plan.fabric.devices
         if self.fabric.is_packet_switched:
             raise UnsupportedError(f"{self.fabric.name}: packets share its links; laws of time are for circuits")
-        self.devices = self.fabric.devices
         if self.fabric.reconfiguration_s and not self.devices:
             raise UnsupportedError(
                 f"{self.fabric.name}: names no devices, so that its reconfigurations cannot be verified"
             )
         self.whole, self.defined = plan, plan.has_images
         if self.defined:
-            self.plan = plan = listed_plan(plan)
             tables = bool(len(programme.devices) or len(programme.control) or standing)
             floor = None if rules.latency is None else rules.latency.floor
             refuse_other_machines(self.fabric, int(programme.runs.repeats.max(initial=1)), floor, tables=tables)
+        self.plan = listed_plan(plan) if self.defined else plan
         self.numbering = Numbering(self.devices)
         self.chunk_bytes = programme.size_bytes / plan.schedule.collective.num_chunks
         _check_devices(programme.devices, self.devices, "devices")
         if standing is not None:
             _check_devices(standing, self.devices, "standing")
         self.standing = standing
-        self.rows = TimeRows(plan, programme, rules.latency)
+        self.rows = TimeRows(self.plan, programme, rules.latency)
         self.programme = self.rows.programme
-        self.rounds = [(copy, one) for copy in self.rows.copies for one in copy.stored.rounds]
         self.found: dict[str, list[TimeViolation]] = {}
 
     def verdict(self) -> TimeVerdict:
         """Apply all laws."""
-        if self.defined:
-            return self._by_definition()
         control = self.rules.control == "charged" and self._has_control()
-        timing = follow_data(self.rows, exact=control or self.rules.prepare == "none")
-        uses, found, changes = self._settings(timing)
+        exact = control or self.rules.prepare == "none"
+        timing = follow_data(self.rows, exact=exact, defined=self.defined)
+        ready_s = self._ready_s(timing) if exact else None
+        settings = self._settings_of_images() if self.defined else self._settings(ready_s)
         self._light_lasts()
         self._data_flows(timing)
         self._sums()
-        self._capacity(uses, found)
-        self._prepared(uses, found, changes, timing)
-        if control:
-            self._control(uses, found, changes, timing)
+        self._capacity(settings.until_s)
+        if control and ready_s is not None:
+            self._control(ready_s, settings.set_s)
         self._total()
         buffers = 0.0
-        if self.rules.receive_buffers == "separate":
+        if self.rules.receive_buffers == "separate" and not self.defined:
             buffers = buffer_bytes(self.rows, timing, self.chunk_bytes)
-        violations = [one for law in self.found.values() for one in law[:SHOWN]]
-        circuits = sum(sum(len(r.circuits) for r in s.rounds) * s.repeats for s in self.rows.steps)
-        return TimeVerdict(
-            tuple(violations), circuits, len(uses), self.num_changes, self.programme.total_s, self._idle_s(), buffers
-        )
-
-    def _by_definition(self) -> TimeVerdict:
-        """Apply all laws to listed rows, whose images have the same times."""
-        self._light_lasts()
-        ready_s, circuits = 0.0, 0
-        for stored in self.rows.steps:
-            step, rules = self.whole.images(stored.step), self.rules
-            sums = sums_missed(stored, step, self.chunk_bytes, rules.compute, rules.memory_bytes_per_s)
-            for one in (*data_missed(stored, ready_s), *sums, *overlaps_of_images(self.whole, stored)):
-                self._put(one.law, stored.step, one.round, one.where, one.missing_s, one.times)
-            ready_s = max(ready_s, float(stored.summed_s.max(initial=0.0)))
-            listed = sum(len(one.circuits) for one in stored.rounds)
-            rounds = self.whole.symmetric(stored.step) if step is not None else None
-            circuits += listed if rounds is None else listed * (self.fabric.num_nodes // len(rounds.senders))
-        self._total()
         violations = tuple(one for law in self.found.values() for one in law[:SHOWN])
         return TimeVerdict(
-            violations, circuits, circuits * len(self.devices), 0, self.programme.total_s, self._idle_s()
+            violations,
+            self._num_circuits(),
+            settings.uses,
+            settings.changes,
+            self.programme.total_s,
+            self._idle_s(),
+            buffers,
         )
 
     # --- laws ---------------------------------------------------------------------------------------------------------
@@ -205,14 +209,10 @@ class _Check:
         for stored in self.rows.steps:
             for law, one, rows, missing in too_short(self.fabric, stored, self.chunk_bytes):
                 self._add(law, stored.step, one, rows, missing)
-            ends = np.full(len(stored.transfers), -np.inf)
-            for one in stored.rounds:
-                np.maximum.at(ends, one.circuits.transfer[one.carries], one.end_s[one.carries])
+            ends = stored.of_transfers(np.maximum, -np.inf, [one.end_s for one in stored.rounds])
             early = np.flatnonzero(ends - stored.arrived_s > slack(stored.arrived_s))
-            if len(early):
-                worst = early[int(np.argmax((ends - stored.arrived_s)[early]))]
-                where = f"arrival of transfer {worst}"
-                self._put("too_short", stored.step, -1, where, float(ends[worst] - stored.arrived_s[worst]), len(early))
+            missing = (ends - stored.arrived_s)[early]
+            self._add_transfers("too_short", stored.step, early, missing, "arrival of transfer {row}")
             never = np.flatnonzero(np.isneginf(ends))
             if len(never):
                 self._put("never_sent", stored.step, -1, f"transfer {never[0]}", 0.0, len(never))
@@ -222,61 +222,64 @@ class _Check:
                     where = f"period of steps {stored.step}..{stored.step + stored.repeats - 1}"
                     self._put("off_slot", stored.step, -1, where, off * self.fabric.slot_s, stored.repeats)
 
-    def _settings(self, timing: DataTiming) -> tuple[Uses, DeviceFinding, Changes]:
-        """Law 2, but for the times before which a device may not change."""
-        table, self.num_changes = self.rows.changes()
-        standing = self._standing_at_first(table)
-        self.num_changes -= int(standing.sum())
-        changes = changes_of(table.take(~standing), self.numbering)
-        self._changes(changes)
+    def _settings(self, ready_s: FloatArray | None) -> _Settings:
+        """Law 2: every use of a device finds its setting and keeps it; without early settings, one made when data is there.
+
+        Args: ready_s: when the data of each unrolled circuit is ready; None: no law asks [s].
+        """
+        rows = self.rows
+        table, num_changes = rows.changes()
+        stands = self._standing_at_first(table)
+        standing = table.take(stands) if self.standing is None else self.standing
+        changes = changes_of(table.take(~stands), standing, self.numbering)
+        self._changes_last(changes)
         once = np.array([device.once_per_job for device in self.devices], bool)
-        uses = collect_uses(self.rows, self.fabric, self.numbering) if self.devices else Uses.none()
-        is_once = once[self.numbering.kind_of_group(uses.group)] if len(uses) else np.zeros(0, bool)
-        self._once_per_job(uses.take(is_once))
-        changing = uses.take(~is_once)
-        if self.standing is not None:
-            changes = with_standing(changes, changes_of(self.standing, self.numbering))
-        elif standing.any():
-            changes = with_standing(changes, changes_of(table.take(standing), self.numbering))
-        warm = self.rules.initial == "warm" and self.standing is None and not standing.any()
-        found = self._members(changing, changes, timing, warm)
-        bad = np.flatnonzero(found.missing_s > 0)
-        for unset, law in ((True, "unset_at_start"), (False, "set_in_flight")):
-            self._add_uses(law, changing, bad[found.unset[bad] == unset], found.missing_s)
-        return changing, found, changes
+        changes = changes.take(~once[changes.kind])
+        uses = collect_uses(rows, self.fabric, self.numbering)
+        warm = once | (self.rules.initial == "warm" and self.standing is None and not stands.any())
 
-    def _members(self, uses: Uses, changes: Changes, timing: DataTiming, warm: bool) -> DeviceFinding:
-        """The change that gave each use its setting, of pools by a second assignment where the first is refused.
+        def find(by_data: FloatArray | None = None) -> tuple[DeviceFinding, FloatArray, FloatArray]:
+            """What each use finds, when that was made for it, and by how much too early."""
+            found = find_settings(uses, changes, self.numbering, rows, warm, by_data)
+            if ready_s is None:
+                return found, np.full(len(uses), np.inf), np.zeros(len(uses))
+            made_s = set_from_s(uses, found, changes, rows.round_of)
+            early_s = ready_s[uses.circuit] - made_s
+            early = (early_s > slack(self.programme.total_s)) & (self.rules.prepare == "none")
+            return found, made_s, np.where(early, early_s, 0.0)
 
-        Args:
-            uses: of devices that change.
-            changes: of them.
-            timing: when data is ready.
-            warm: whether first settings stand from the start.
-        """
-        found = find_settings(uses, changes, self.numbering, warm=warm)
-        if self.rules.prepare == "early" or all(device.pool == 1 for device in self.devices) or not len(uses):
-            return found
-        ready_s = self._ready_s(uses, timing)
-        if self._refused(uses, found, changes, ready_s):
-            other = find_settings(uses, changes, self.numbering, warm=warm, ready_s=ready_s)
-            if not self._refused(uses, other, changes, ready_s):
-                return other
-        return found
+        found, made_s, early_s = find()
+        if (
+            (found.missing_s.any() or early_s.any())
+            and self.rules.prepare == "none"
+            and (self.numbering.pools > 1).any()
+        ):
+            other = find(ready_s)
+            if not (other[0].missing_s.any() or other[2].any()):
+                found, made_s, early_s = other
+        self._add_uses("unset_at_start", uses, np.where(found.unset, found.missing_s, 0.0))
+        self._add_uses("set_in_flight", uses, np.where(found.unset, 0.0, found.missing_s))
+        self._add_uses("set_in_flight", uses, early_s)
+        until_s = np.full(len(rows.carries), self.programme.total_s)
+        idle = ~rows.carries[uses.circuit]
+        np.minimum.at(until_s, uses.circuit[idle], found.next_begin_s[idle])
+        set_s = np.full(len(rows.carries), np.inf)
+        np.minimum.at(set_s, uses.circuit, made_s)
+        changing = int((~once[self.numbering.kind_of_group(uses.group)]).sum())
+        return _Settings(until_s, set_s, changing, num_changes - int(stands.sum()))
 
-    def _refused(self, uses: Uses, found: DeviceFinding, changes: Changes, ready_s: FloatArray) -> bool:
-        """Whether an assignment of members breaks law 2 without early settings.
+    def _settings_of_images(self) -> _Settings:
+        """Law 2 of circuits that define others: devices change within the guards of slots, each with the light of one unit."""
+        for stored in self.rows.steps:
+            rounds = self._rounds_of(stored)
+            circuits = concatenate_circuits(one.stored.circuits for one in rounds)
+            for kind, index, row in devices_apart(self.fabric, circuits):
+                number = self.rows.round_of[rounds[0].circuits.start + row[0]] - rounds[0].number
+                self._put("set_in_flight", stored.step, int(number), f"{kind} {index[0]}", 0.0, len(index))
+        until_s = np.full(len(self.rows.carries), self.programme.total_s)
+        return _Settings(until_s, until_s, self._num_circuits() * len(self.devices))
 
-        Args:
-            uses: of devices.
-            found: the assignment.
-            changes: of devices.
-            ready_s: when the data of each use is ready [s].
-        """
-        early = ready_s - set_from_s(uses, found, changes) > slack(self.programme.total_s)
-        return bool((found.missing_s > 0).any() or early.any())
-
-    def _standing_at_first(self, table: DeviceTable) -> npt.NDArray[np.bool_]:
+    def _standing_at_first(self, table: DeviceTable) -> BoolArray:
         """Rows of a programme that say what stands from the start: begin and end at 0, though a change takes time."""
         times = np.array([device.setting_time_s for device in self.devices] or [0.0])
         at_first = (table.begin_s == 0) & (table.done_s == 0) & (times[table.kind] > 0)
@@ -287,90 +290,78 @@ class _Check:
         at_first[at_first] = [row in stands for row in rows]
         return at_first
 
-    def _changes(self, changes: Changes) -> None:
-        """Law 2: changes take their time, one after the other."""
-        times = np.array([device.setting_time_s for device in self.devices], np.float64)
-        if not len(changes.member):
-            return
-        short, early = check_changes(changes, times)
-        first = np.ones(len(changes.member), bool)
-        first[1:] = changes.member[1:] != changes.member[:-1]
-        for law, missing in (
-            ("unset_at_start", np.where(first, short, 0.0)),
-            ("set_in_flight", np.maximum(np.where(first, 0.0, short), early)),
-        ):
-            bad = np.flatnonzero(missing > 0)
+    def _changes_last(self, changes: Changes) -> None:
+        """Law 2: changes take their time, one after the other; what is set before the job has none."""
+        first, missing = short_changes(
+            changes, np.array([device.setting_time_s for device in self.devices], np.float64)
+        )
+        for law, rows in (("unset_at_start", first), ("set_in_flight", ~first)):
+            bad = np.flatnonzero((missing > 0) & rows)
             if len(bad):
                 worst = int(bad[np.argmax(missing[bad])])
-                name = self.numbering.member_name(int(changes.member[worst]))
-                where = f"change of {name} at {changes.begin_s[worst]:.6g} s"
-                self._put(law, self._step_at(float(changes.begin_s[worst])), -1, where, float(missing[worst]), len(bad))
-        kinds = {i for i, device in enumerate(self.devices) if device.once_per_job}
-        for i in kinds & set(changes.kind.tolist()):
-            row = int(np.flatnonzero(changes.kind == i)[0])
-            where = f"change of {self.numbering.member_name(int(changes.member[row]))}, which is set before the job"
-            self._put("set_in_flight", self._step_at(float(changes.begin_s[row])), -1, where, 0.0, 1)
-
-    def _once_per_job(self, uses: Uses) -> None:
-        """Law 2 for devices that never change."""
-        if not len(uses):
-            return
-        order, first = runs_of((uses.group,))
-        setting = uses.setting[order]
-        wanted = setting[np.flatnonzero(first)][np.cumsum(first) - 1]
-        missing = np.zeros(len(uses))
-        missing[order] = np.where(setting != wanted, np.maximum(uses.end_s - uses.start_s, 2e-15)[order], 0.0)
-        self._add_uses("set_in_flight", uses, np.flatnonzero(missing), missing)
+                self._put_change(law, changes, worst, f" at {changes.begin_s[worst]:.6g} s", missing[worst], len(bad))
+        for kind in np.unique(changes.kind):
+            row = int(np.flatnonzero(changes.kind == kind)[0])
+            if self.devices[kind].once_per_job and changes.begin_s[row] >= 0:
+                self._put_change("set_in_flight", changes, row, ", which is set before the job", 0.0, 1)
 
     def _data_flows(self, timing: DataTiming) -> None:
         """Laws 3 and 4."""
-        lifted = self.rules.receive_buffers == "separate"
+        lifted = self.rules.receive_buffers == "separate" and not self.defined
         for law, of_step in (
             ("sent_before_there", timing.late_s),
             ("overwritten_before_sent", {} if lifted else timing.overwritten_s),
         ):
             for step, missing in sorted(of_step.items()):
-                bad = np.flatnonzero(missing > 0)
-                worst = int(bad[np.argmax(missing[bad])])
-                t = self.plan.schedule.step(step)
-                where = f"transfer {t.src[worst]} -> {t.dst[worst]}, chunk {t.chunk_lo[worst]}"
-                self._put(law, step, -1, where, float(missing[worst]), len(bad))
+                bad = np.flatnonzero(missing)
+                self._add_transfers(law, step, bad, missing[bad], "transfer {src} -> {dst}, chunk {chunk}")
 
     def _sums(self) -> None:
         """Law 5."""
+        given = self.chunk_bytes, self.rules.compute, self.rules.memory_bytes_per_s
+        late = sums_of_images_late(self.rows, self.whole, *given) if self.defined else sums_late(self.rows, *given)
+        for step, transfers, missing in late:
+            self._add_transfers("summed_too_fast", step, transfers, missing, "sum at rank {dst} of transfer {row}")
+
+    def _capacity(self, until_s: FloatArray) -> None:
+        """Law 6; circuits that define others have left before those of the next step begin (law 3).
+
+        Args: until_s: as of `_Settings`.
+        """
+        rows = self.rows
+        left_s = np.where(rows.carries, rows.left_s, np.maximum(rows.start_s, until_s))
+        found = overlaps(rows, rows.rounds, left_s)
+        if self.defined:
+            found = chain.from_iterable(self._overlaps_of_step(stored, left_s) for stored in rows.steps)
+        for one in found:
+            at = one.round
+            self._put("overlap", at.plan_step, at.stored.number, one.where, one.missing_s, one.times)
+
+    def _overlaps_of_step(self, stored: StoredStep, left_s: FloatArray) -> Iterator[Overlap]:
+        """Circuits of a step that overlap, listed or not."""
+        rounds = self._rounds_of(stored)
+        if stored.step not in self._defined_by:
+            return overlaps(self.rows, rounds, left_s)
+        orbits = orbits_of_step(self.whole, stored.step, self._defined_by[stored.step])
+        return overlaps_of_images(self.rows, rounds, left_s, orbits)
+
+    def _rounds_of(self, stored: StoredStep) -> list[Round]:
+        """Unrolled rounds of a step."""
+        return [one for one in self.rows.rounds if one.step is stored]
+
+    def _control(self, ready_s: FloatArray, set_s: FloatArray) -> None:
+        """Law 7.
+
+        Args:
+            ready_s: when the data of each unrolled circuit is ready [s].
+            set_s: as of `_Settings`.
+        """
         rules = self.rules
-        for copy, rows, missing in sums_late(self.rows, self.chunk_bytes, rules.compute, rules.memory_bytes_per_s):
-            worst = int(np.argmax(missing))
-            t = copy.stored.transfers
-            where = f"sum at rank {t.dst[rows[worst]]} of transfer {rows[worst]}"
-            self._put("summed_too_fast", copy.step, -1, where, float(missing[worst]), len(rows))
-
-    def _capacity(self, uses: Uses, found: DeviceFinding) -> None:
-        """Law 6."""
-        until = {}
-        for number, rows in rows_by_round(uses, len(self.rounds)):
-            idle = rows[uses.idle[rows]]
-            until[number] = uses.row[idle], found.next_begin_s[idle]
-        for one in overlaps(self.rows, until, self.programme.total_s):
-            circuits = one.copy.stored.rounds[one.round].circuits
-            where = f"{one.resource.kind} {one.index}, circuit {circuits.src[one.row]} -> {circuits.dst[one.row]}"
-            self._put("overlap", one.copy.step, one.round, where, one.missing_s, one.count)
-
-    def _prepared(self, uses: Uses, found: DeviceFinding, changes: Changes, timing: DataTiming) -> None:
-        """Law 2 without early settings: a device changes once the data of the circuit that it is set for is ready."""
-        if self.rules.prepare == "none":
-            missing = self._ready_s(uses, timing) - set_from_s(uses, found, changes)
-            self._add_uses("set_in_flight", uses, np.flatnonzero(missing > slack(self.programme.total_s)), missing)
-
-    def _control(self, uses: Uses, found: DeviceFinding, changes: Changes, timing: DataTiming) -> None:
-        """Law 7."""
-        rules = self.rules
-        late = control_late(
-            self.rounds, self.fabric, self.programme.control, timing, uses, set_from_s(uses, found, changes),
-            on_change=rules.control_charge == "on_change", before_setting=rules.control_order == "before_setting",
-        )  # fmt: skip
-        for copy, one, rows, missing in late:
-            self._add("control_late", copy.step, one, rows, missing)
+        on_change, before = rules.control_charge == "on_change", rules.control_order == "before_setting"
+        for one, circuits, missing in control_late(
+            self.rows, self.fabric, ready_s, set_s, on_change=on_change, before_setting=before
+        ):
+            self._add("control_late", one.plan_step, one.stored, circuits, missing)
 
     def _total(self) -> None:
         """Law 8."""
@@ -386,18 +377,26 @@ class _Check:
 
     # --- figures ------------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _defined_by(self) -> dict[int, SymmetricRounds]:
+        """What defines the circuits of each step that is not listed, by step."""
+        steps = [stored.step for stored in self.rows.steps] if self.defined else []
+        return {step: rounds for step in steps if (rounds := self.whole.symmetric(step)) is not None}
+
+    def _num_circuits(self) -> int:
+        """Circuits of all steps, listed or not [count]."""
+        listed = {stored.step: sum(len(one.circuits) for one in stored.rounds) for stored in self.rows.steps}
+        images = {step: self.fabric.num_nodes // len(rounds.senders) for step, rounds in self._defined_by.items()}
+        return sum(listed[stored.step] * stored.repeats * images.get(stored.step, 1) for stored in self.rows.steps)
+
     def _idle_s(self) -> float:
         """Time in which no circuit carries data [s]."""
-        spans = [
-            (one.start_s[one.carries] + copy.shift_s, one.end_s[one.carries] + copy.shift_s)
-            for copy, one in self.rounds
-        ]
-        if not spans:
-            return self.programme.total_s
-        start, end = (np.concatenate(column) for column in zip(*spans, strict=True))
+        rows = self.rows
+        latency_s = np.concatenate([np.zeros(0), *(one.stored.latency_s for one in rows.rounds)])
+        start, end = rows.start_s[rows.carries], (rows.left_s + latency_s)[rows.carries]
         busy_s = busy_between(start, end, 0.0, np.inf)
-        for stored in self.rows.steps:
-            hole = self.rows.hole(stored)
+        for stored in rows.steps:
+            hole = rows.hole(stored)
             if hole is not None:  # the copies that are not unrolled are like the last one before them
                 begin, until, repeats = hole
                 busy_s += repeats * busy_between(start, end, begin - stored.period_s, begin)
@@ -409,14 +408,12 @@ class _Check:
         steps = (stored.transfers for stored in self.rows.steps if len(stored.transfers))
         return any(self.fabric.control_s(transfers.src, transfers.dst) > 0 for transfers in steps)
 
-    def _ready_s(self, uses: Uses, timing: DataTiming) -> FloatArray:
-        """When the data of the circuit of each use is ready, float64 (uses,) [s]; -inf for idle circuits."""
-        ready = np.full(len(uses), -np.inf)
-        for number, rows in rows_by_round(uses, len(self.rounds)):
-            copy, one = self.rounds[number]
-            transfer = one.circuits.transfer[uses.row[rows]]
-            kept = transfer >= 0
-            ready[rows[kept]] = timing.ready_s[copy.step][transfer[kept]]
+    def _ready_s(self, timing: DataTiming) -> FloatArray:
+        """When the data of each unrolled circuit is ready, float64 (circuits,) [s]; -inf for idle circuits."""
+        ready = np.full(len(self.rows.carries), -np.inf)
+        for one in self.rows.rounds:
+            transfer, carries = one.stored.circuits.transfer, one.stored.carries
+            ready[one.circuits][carries] = timing.ready_s[one.plan_step][transfer[carries]]
         return ready
 
     # --- violations ---------------------------------------------------------------------------------------------------
@@ -425,27 +422,38 @@ class _Check:
         """Add one violation."""
         self.found.setdefault(law, []).append(TimeViolation(law, step, number, where, float(missing_s), count))
 
+    def _put_change(self, law: str, changes: Changes, row: int, more: str, missing_s: float, count: int) -> None:
+        """Add the violation of changes, of which one is named, in the last step that has begun, 0 before the first."""
+        time_s, steps = changes.begin_s[row], ((one, turn) for one in self.rows.steps for turn in self.rows.turns(one))
+        begun = (one.step + turn for one, turn in steps if one.span_s()[0] + turn * one.period_s <= time_s)
+        where = f"change of {self.numbering.member_name(int(changes.member[row]))}{more}"
+        self._put(law, max(begun, default=0), -1, where, missing_s, count)
+
     def _add(self, law: str, step: int, one: StoredRound, rows: IntArray, missing: FloatArray) -> None:
         """Add the violation of circuits of a round, if there are any."""
         if len(rows):
             worst = int(np.argmax(missing))
-            c, row = one.circuits, rows[worst]
-            self._put(law, step, one.number, f"circuit {c.src[row]} -> {c.dst[row]}", float(missing[worst]), len(rows))
+            where = f"circuit {circuit_name(one.circuits, int(rows[worst]))}"
+            self._put(law, step, one.number, where, missing[worst], len(rows))
 
-    def _add_uses(self, law: str, uses: Uses, bad: IntArray, missing: FloatArray) -> None:
-        """Add the violations of uses of devices, one a round."""
-        for number in np.unique(uses.round[bad])[:SHOWN]:
-            mine = bad[uses.round[bad] == number]
+    def _add_transfers(self, law: str, step: int, rows: IntArray, missing: FloatArray, text: str) -> None:
+        """Add the violation of transfers of a step, if there are any; `text` names one by row, src, dst and chunk."""
+        if len(rows):
+            worst, t = int(np.argmax(missing)), self.plan.schedule.step(step)
+            row = int(rows[worst])
+            where = text.format(row=row, src=t.src[row], dst=t.dst[row], chunk=t.chunk_lo[row])
+            self._put(law, step, -1, where, missing[worst], len(rows))
+
+    def _add_uses(self, law: str, uses: Uses, missing: FloatArray) -> None:
+        """Add the violations of uses of devices that miss a law by some time, one a round."""
+        bad = np.flatnonzero(missing > 0)
+        rounds = self.rows.round_of[uses.circuit[bad]]
+        for number in np.unique(rounds)[:SHOWN]:
+            mine = bad[rounds == number]
             worst = int(mine[np.argmax(missing[mine])])
-            copy, one = self.rounds[int(number)]
-            c, row = one.circuits, uses.row[worst]
-            where = f"{self.numbering.group_name(int(uses.group[worst]))}, circuit {c.src[row]} -> {c.dst[row]}"
-            self._put(law, copy.step, one.number, where, float(missing[worst]), len(mine))
-
-    def _step_at(self, time_s: float) -> int:
-        """The last step that has begun, 0 before the first."""
-        begun = [copy.step for copy in self.rows.copies if copy.stored.span_s()[0] + copy.shift_s <= time_s]
-        return max(begun, default=0)
+            one = self.rows.rounds[number]
+            where = f"{self.numbering.group_name(int(uses.group[worst]))}, {one.circuit_name(int(uses.circuit[worst]))}"
+            self._put(law, one.plan_step, one.stored.number, where, missing[worst], len(mine))
 
 
 def _check_devices(table: DeviceTable, devices: tuple[Device, ...], name: str) -> None:
