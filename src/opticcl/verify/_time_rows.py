@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Transfers
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Transfers
+from opticcl.ir.floor_plan import Passage
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable, Programme
 from opticcl.ir.tables import Tables
@@ -32,6 +33,8 @@ __all__ = ["Round", "StoredRound", "StoredStep", "TimeRows", "path_latency_s"]
 
 FloatArray = npt.NDArray[Any]  # float64
 BoolArray = npt.NDArray[np.bool_]
+
+NO_TIMES = np.zeros(0)
 
 MOST_COPIED = limit("time_rows.MOST_COPIED")
 
@@ -243,17 +246,17 @@ class TimeRows:
     @cached_property
     def start_s(self) -> FloatArray:
         """Start of each unrolled circuit, float64 (circuits,) [s]."""
-        return _joined([one.stored.start_s + one.later_s for one in self.rounds], np.float64)
+        return np.concatenate([NO_TIMES, *(one.stored.start_s + one.later_s for one in self.rounds)])
 
     @cached_property
     def left_s(self) -> FloatArray:
         """When the last bit of each unrolled circuit has left its sender, float64 (circuits,) [s]; NaN for idle ones."""
-        return _joined([one.stored.left_s + one.later_s for one in self.rounds], np.float64)
+        return np.concatenate([NO_TIMES, *(one.stored.left_s + one.later_s for one in self.rounds)])
 
     @cached_property
     def carries(self) -> BoolArray:
         """Unrolled circuits that carry a transfer, bool (circuits,)."""
-        return _joined([one.stored.carries for one in self.rounds], np.bool_)
+        return np.concatenate([NO_TIMES > 0, *(one.stored.carries for one in self.rounds)])
 
     def hole(self, stored: StoredStep) -> tuple[float, float, int] | None:
         """(begin, end, repetitions) of the time of the copies that are not unrolled [s], or None."""
@@ -288,16 +291,15 @@ class TimeRows:
 
     def _check_times(self) -> None:
         p = self.programme
-        columns = {
-            "circuits": (p.circuits, ("start_s",)), "data": (p.data, ("arrived_s", "summed_s")),
-            "devices": (p.devices, ("begin_s", "done_s")), "control": (p.control, ("begin_s", "end_s")),
-            "runs": (p.runs, ("period_s",)),
-        }  # fmt: skip
-        for table, (rows, names) in columns.items():
-            for name in names:
-                _refuse_times(table, name, getattr(rows, name))
-        ends = p.circuits.end_s
-        _refuse_times("circuits", "end_s", np.where(np.isnan(ends), 0.0, ends))
+        for table in ("circuits", "data", "devices", "control", "runs"):
+            rows = getattr(p, table)
+            for name in (one for one, kind in rows.KINDS.items() if kind is np.float64):
+                times = getattr(rows, name)
+                idle = np.isnan(times) & ((table, name) == ("circuits", "end_s"))
+                for row in np.flatnonzero(~(np.isfinite(times) & (times >= 0)) & ~idle)[:1]:
+                    raise ParameterError(
+                        f"programme: {table} row {row}: {name}={times[row]} is not a time; give 0 or more seconds"
+                    )
         if not 0 <= p.total_s < np.inf:
             raise ParameterError(f"programme: total_s={p.total_s} is not a time; give 0 or more seconds")
 
@@ -319,10 +321,11 @@ class TimeRows:
 
     def _check_steps(self) -> None:
         p = self.programme
-        for table, rows in (("circuits", p.circuits), ("data", p.data), ("control", p.control), ("devices", p.devices)):
-            unknown = ~np.isin(rows.step, p.runs.first) & ((rows.step >= 0) | (table != "devices"))
+        for table in ("circuits", "data", "control", "devices"):
+            step = getattr(p, table).step
+            unknown = ~np.isin(step, p.runs.first) & ((step >= 0) | (table != "devices"))
             for row in np.flatnonzero(unknown)[:1]:
-                raise ParameterError(f"programme: {table} row {row}: step {rows.step[row]} is the first of no run")
+                raise ParameterError(f"programme: {table} row {row}: step {step[row]} is the first of no run")
 
     def _stored_steps(self) -> Iterator[StoredStep]:
         p, plan = self.programme, self.plan
@@ -350,14 +353,13 @@ class TimeRows:
         spans = [(stored, stored.span_s()) for stored in self.steps]
         for stored in self.steps:
             hole = self.hole(stored)
-            for other, (begin, end) in spans if hole else ():
-                if other is not stored and hole is not None:
-                    last = end + (other.repeats - 1) * other.period_s
-                    if begin < hole[1] and last > hole[0]:
-                        raise ParameterError(
-                            f"programme: step {other.step} happens during the repeated steps {stored.step}.."
-                            f"{stored.step + stored.repeats - 1}; store the steps that it meets as runs of their own"
-                        )
+            for other, (begin, end) in spans if hole is not None else ():
+                last = end + (other.repeats - 1) * other.period_s
+                if hole is not None and other is not stored and begin < hole[1] and last > hole[0]:
+                    raise ParameterError(
+                        f"programme: step {other.step} happens during the repeated steps {stored.step}.."
+                        f"{stored.step + stored.repeats - 1}; store the steps that it meets as runs of their own"
+                    )
 
 
 def _cut_at_classes(plan: CircuitPlan, programme: Programme) -> tuple[Programme, IntArray]:
@@ -414,59 +416,39 @@ def path_latency_s(plan: CircuitPlan | Tables, circuits: Circuits, latency: Assu
         latency: assumptions of which the latency is the sum of its parts; None: what the fabric's paper prints.
     """
     fabric = plan.fabric
-    if latency is not None and latency.latency == "parts":
-        return _sum_of_parts(fabric, circuits, latency)
-    of_hop = fabric.hop_latency_s(circuits.hops)
-    if of_hop is None or not len(circuits.hops):
-        return np.full(len(circuits), fabric.latency_s)
-    return fabric.latency_s + np.bincount(circuits.hop_owner(), of_hop, minlength=len(circuits))
+    if latency is None or latency.latency != "parts":
+        fixed, of_hops = fabric.latency_s, fabric.hop_latency_s(circuits.hops)
+    else:
+        fixed = latency.endpoint + float(_sum_of_parts(fabric.passage(latency.floor), latency, circuits.hops))
+        if fabric.slot_s:
+            fixed = np.ceil(fixed / fabric.slot_s - SLOT_ROUNDING) * fabric.slot_s
+        passages = fabric.hop_passages(latency.floor)
+        of_hops = None
+        if passages is not None:
+            of_hops = np.broadcast_to(_sum_of_parts(passages, latency, circuits.hops), len(circuits.hops))
+    if of_hops is None or not len(circuits.hops):
+        return np.full(len(circuits), fixed)
+    return fixed + np.bincount(circuits.hop_owner(), of_hops, minlength=len(circuits))
 
 
-def _sum_of_parts(fabric: Fabric, circuits: Circuits, latency: Assumptions) -> FloatArray:
-    """Endpoint, receivers, metres and switches on the path of each circuit, float64 (circuits,) [s].
+def _sum_of_parts(passage: Passage, latency: Assumptions, hops: IntArray) -> FloatArray:
+    """Time of receivers, metres and switches, one for all, or of each of some hops, float64 (hops,) [s].
 
     Args:
-        fabric: with its passages.
-        circuits: of a round.
+        passage: what a signal passes.
         latency: assumptions.
+        hops: numbers of hops, where the passage has an entry for each hop of a fabric.
     """
-    price = {
-        "receivers": latency.transceiver,
-        "fibre_m": latency.fibre,
-        "waveguide_m": latency.waveguide,
-        "switches": latency.hop,
-        "server_switches": latency.server_hop,
-    }
-    base, of_hops = fabric.passage(latency.floor), fabric.hop_passages(latency.floor)
-    fixed = latency.endpoint + sum(seconds * float(getattr(base, what)) for what, seconds in price.items())
-    if fabric.slot_s:
-        fixed = np.ceil(fixed / fabric.slot_s - SLOT_ROUNDING) * fabric.slot_s
-    found = np.full(len(circuits), float(fixed))
-    if of_hops is not None and len(circuits.hops):
-        owner = circuits.hop_owner()
-        for what, seconds in price.items():
-            each = np.asarray(getattr(of_hops, what), np.float64)
-            added = each[circuits.hops] if each.ndim else np.full(len(owner), each)
-            found += seconds * np.bincount(owner, added, minlength=len(circuits))
-    return found
+    parts = (
+        (passage.receivers, latency.transceiver), (passage.fibre_m, latency.fibre), (passage.waveguide_m, latency.waveguide),
+        (passage.switches, latency.hop), (passage.server_switches, latency.server_hop),
+    )  # fmt: skip
+    times = (np.asarray(seconds * (np.asarray(count)[hops] if np.ndim(count) else count)) for count, seconds in parts)
+    return sum(times, np.zeros(()))
 
 
 SLOT_ROUNDING = 1e-9
 """Share of a slot by which a latency of whole slots may exceed it."""
-
-
-def _refuse_times(table: str, name: str, column: FloatArray) -> None:
-    """Refuse the first entry that is not a time."""
-    bad = np.flatnonzero(~(np.isfinite(column) & (column >= 0)))
-    if len(bad):
-        raise ParameterError(
-            f"programme: {table} row {bad[0]}: {name}={column[bad[0]]} is not a time; give 0 or more seconds"
-        )
-
-
-def _joined(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
-    """Columns behind each other."""
-    return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
 def _below_each_other(tables: list[Any]) -> Any:
@@ -502,7 +484,7 @@ def _placed_circuits(
         return f"circuits: circuit {place - offsets[of]} of step {step} round {of}"
 
     order = _row_of_each(offsets[number] + row, rows, int(offsets[-1]), name)
-    carries = _joined([circuits.transfer >= 0 for circuits in rounds], np.bool_)
+    carries = np.concatenate([NO_TIMES > 0, *(circuits.transfer >= 0 for circuits in rounds)])
     for endless in order[np.isnan(times.end_s[order]) & carries][:1]:
         raise ParameterError(f"programme: circuits row {endless}: end_s is missing; only idle circuits have none")
     columns = [column[order] for column in (times.start_s, times.end_s, times.slot, times.slots)]
