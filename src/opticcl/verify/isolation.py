@@ -14,12 +14,12 @@ share are not checked. A node belongs to one job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from opticcl.errors import FabricError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Transfers, Verdict, Violation
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Resource, Verdict, Violation
 from opticcl.verify.light import distinct_signals
 from opticcl.verify.sweep import cells_of
 
@@ -47,37 +47,27 @@ def verify_together(plans: Sequence[CircuitPlan], names: Sequence[str] | None = 
             key = next(key for key in mine if mine[key] != its.get(key))
             raise FabricError(f"verify together: {key}={mine[key]} and {key}={its[key]} are not the same machine")
     violations = list(_shared_nodes(plans, called))
-    tables: dict[Resource, _Table] = {}
+    taken: dict[Resource, _Taken] = {}
+    clashes: dict[Resource, Violation] = {}
     transfers = circuits = 0
     for number, plan in enumerate(plans):
-        most = _most_at_once(plan)
-        transfers, circuits = transfers + most.transfers, circuits + most.circuits
-        for resource, counts in most.of_resource.items():
-            table = tables.setdefault(resource, _Table(np.zeros_like(counts), np.zeros(counts.shape, np.int32)))
-            if not table.clash:
-                table.clash = _clash(resource, table, counts, number, plan, called)
-            table.total += counts
-            table.owner[counts > 0] = number
-    violations += [table.clash for table in tables.values() if table.clash]
-    return Verdict(tuple(violations), transfers, circuits, 0, True)
+        transfers += sum(len(plan.schedule.step(steps.start)) * len(steps) for steps in plan.schedule.step_classes())
+        most, number_of_circuits = _most_at_once(plan)
+        circuits += number_of_circuits
+        for resource, counts in most.items():
+            before = taken.setdefault(resource, _Taken(np.zeros_like(counts), np.zeros(counts.shape, np.int32)))
+            if resource not in clashes and (clash := _clash(resource, before, counts, called, number, plan)):
+                clashes[resource] = clash
+            before.total[:] += counts
+            before.owner[counts > 0] = number
+    return Verdict((*violations, *clashes.values()), transfers, circuits, 0, True)
 
 
-@dataclass(slots=True)
-class _Table:
-    """For one kind of resource: circuits of all jobs on each (resource, wavelength), the last job on it, the violation."""
+class _Taken(NamedTuple):
+    """Of one kind of resource: circuits of all jobs so far on each (resource, wavelength), and the last job on it."""
 
     total: IntArray
     owner: IntArray
-    clash: Violation | None = None
-
-
-@dataclass(slots=True)
-class _Most:
-    """The most circuits that a job ever has on each (resource, wavelength) in one round, by kind of resource."""
-
-    of_resource: dict[Resource, IntArray]
-    transfers: int = 0
-    circuits: int = 0
 
 
 def _shared_nodes(plans: Sequence[CircuitPlan], names: Sequence[str]) -> Iterator[Violation]:
@@ -93,95 +83,65 @@ def _shared_nodes(plans: Sequence[CircuitPlan], names: Sequence[str]) -> Iterato
         owner[nodes] = number
 
 
-def _most_at_once(plan: CircuitPlan) -> _Most:
-    most = _Most({})
+def _rounds(plan: CircuitPlan) -> Iterator[tuple[range, int, Circuits, dict[Resource, IntArray]]]:
+    """Steps, number and circuits of every round, and how many (signals where light splits) take each cell, by kind."""
+    fabric = plan.fabric
+    shared = all(resource.shared for resource in fabric.resources)
     for steps in plan.schedule.step_classes():
         transfers = plan.schedule.step(steps.start)
-        most.transfers += len(transfers) * len(steps)
-        for circuits in plan.rounds(steps.start):
-            most.circuits += len(circuits) * len(steps)
-            for resource, counts in _at_once(plan, transfers, circuits).items():
-                if resource in most.of_resource:
-                    np.maximum(most.of_resource[resource], counts, out=most.of_resource[resource])
-                else:
-                    most.of_resource[resource] = counts
-    return most
+        for number, circuits in enumerate(plan.rounds(steps.start)):
+            now: dict[Resource, IntArray] = {}  # a kind may occur in several usages
+            for usage in () if shared else fabric.usage(circuits):
+                if not usage.resource.shared:
+                    one = distinct_signals(usage, fabric, transfers, circuits) if usage.resource.splits else usage
+                    taken = cells_of(one, circuits, fabric.num_wavelengths).loads()
+                    now[usage.resource] = now.get(usage.resource, 0) + taken
+            yield steps, number, circuits, now
 
 
-def _at_once(plan: CircuitPlan, transfers: Transfers, circuits: Circuits) -> dict[Resource, IntArray]:
-    """Circuits (signals where light splits) of one round on each cell, by kind of resource that packets do not share."""
-    fabric = plan.fabric
-    now: dict[Resource, IntArray] = {}  # a kind may occur in several usages
-    if all(resource.shared for resource in fabric.resources):
-        return now
-    for usage in fabric.usage(circuits):
-        if not usage.resource.shared:
-            one = distinct_signals(usage, fabric, transfers, circuits) if usage.resource.splits else usage
-            taken = cells_of(one, circuits, fabric.num_wavelengths).loads()
-            now[usage.resource] = now.get(usage.resource, 0) + taken
-    return now
+def _most_at_once(plan: CircuitPlan) -> tuple[dict[Resource, IntArray], int]:
+    """The most circuits that a job ever has on each (resource, wavelength) in one round, by kind; and all circuits [count]."""
+    most: dict[Resource, IntArray] = {}
+    total = 0
+    for steps, _, circuits, now in _rounds(plan):
+        total += len(steps) * len(circuits)
+        for resource, counts in now.items():
+            most[resource] = np.maximum(most[resource], counts) if resource in most else counts
+    return most, total
 
 
 def _clash(
-    resource: Resource, table: _Table, counts: IntArray, number: int, plan: CircuitPlan, names: Sequence[str]
+    resource: Resource, before: _Taken, counts: IntArray, names: Sequence[str], number: int, plan: CircuitPlan
 ) -> Violation | None:
     """The violation of a further job and the round in which it first occurs, or None.
 
     Args:
         resource: kind of resource.
-        table: circuits of the jobs before it.
+        before: what the jobs before it take.
         counts: most circuits of the further job, by (resource, wavelength).
+        names: names of all jobs.
         number: index of the further job.
         plan: its plan.
-        names: names of all jobs.
     """
-    both = (table.total > 0) & (counts > 0)
-    over = np.flatnonzero(both & (resource.once_per_job | (table.total + counts > resource.capacity)))
-    if not len(over) and resource.one_setting:
-        return _two_settings(resource, table, counts, number, plan, names)
+    both = (before.total > 0) & (counts > 0)
+    over = np.flatnonzero(both & (resource.once_per_job | (before.total + counts > resource.capacity)))
+    total, owner, mine = (one.reshape(resource.count, -1) for one in (before.total, before.owner, counts))
+    whole_unit = not len(over) and resource.one_setting  # one setting on all wavelengths
+    if whole_unit:
+        over = np.flatnonzero((total > 0).any(axis=1) & (mine > 0).any(axis=1)) * mine.shape[1]
     if not len(over):
         return None
-    at = int(over[0])
-    index, wavelength = divmod(at, plan.fabric.num_wavelengths if resource.per_wavelength else 1)
-    where = f"{resource.kind} {index}" + (f" wavelength {wavelength}" if resource.per_wavelength else "")
-    found = (
-        f"{int(table.total[at])} up to {names[int(table.owner[at])]} and {int(counts[at])} of {names[number]} in one round"
-        if not resource.once_per_job
-        else f"settings of {names[int(table.owner[at])]} and {names[number]}"
-    )
-    expected = (
-        "the setting of one job" if resource.once_per_job else f"at most {resource.capacity:g} circuit(s) of all jobs"
-    )
-    step, number_of_round = _first_use(plan, resource, at)
-    return Violation(RULE, step, number_of_round, where, expected, found, len(over))
-
-
-def _two_settings(
-    resource: Resource, table: _Table, counts: IntArray, number: int, plan: CircuitPlan, names: Sequence[str]
-) -> Violation | None:
-    """The violation of a job that uses an instance which has one setting beside another job, on any wavelengths, or None.
-
-    Args: resource, table, counts, number, plan, names: as in `_clash`.
-    """
-    theirs, mine = (of.reshape(resource.count, -1) for of in (table.total, counts))
-    both = np.flatnonzero((theirs > 0).any(axis=1) & (mine > 0).any(axis=1))
-    if not len(both):
-        return None
-    index, depth = int(both[0]), mine.shape[1]
-    other = names[int(table.owner.reshape(resource.count, -1)[index].max())]
-    step, number_of_round = _first_use(plan, resource, index * depth + int(np.flatnonzero(mine[index])[0]))
-    found = f"settings of {other} and {names[number]}"
-    return Violation(
-        RULE, step, number_of_round, f"{resource.kind} {index}", "the setting of one job", found, len(both)
-    )
-
-
-def _first_use(plan: CircuitPlan, resource: Resource, at: int) -> tuple[int, int]:
-    """Step and round in which a job first uses a (resource, wavelength)."""
-    return next(
-        (steps.start, number)
-        for steps in plan.schedule.step_classes()
-        for number, circuits in enumerate(plan.rounds(steps.start))
-        for other, counts in _at_once(plan, plan.schedule.step(steps.start), circuits).items()
-        if other == resource and counts[at]
-    )
+    unit, wavelength = divmod(int(over[0]), mine.shape[1])
+    where = f"{resource.kind} {unit}"
+    if whole_unit:
+        other, wavelength = names[owner[unit].max()], int(np.flatnonzero(mine[unit])[0])
+    else:
+        other = names[owner[unit, wavelength]]
+        where += f" wavelength {wavelength}" if resource.per_wavelength else ""
+    expected, found = "the setting of one job", f"settings of {other} and {names[number]}"
+    if not (whole_unit or resource.once_per_job):
+        expected = f"at most {resource.capacity:g} circuit(s) of all jobs"
+        found = f"{total[unit, wavelength]} up to {other} and {mine[unit, wavelength]} of {names[number]} in one round"
+    cell = unit * mine.shape[1] + wavelength
+    first = ((steps.start, at) for steps, at, _, now in _rounds(plan) if resource in now and now[resource][cell])
+    return Violation(RULE, *next(first), where, expected, found, len(over))
