@@ -317,6 +317,9 @@ def test_devices_that_are_set_once_a_job():
     assert laws(agrees, p) == set()
     change = DeviceTable.of(kind=0, device=3, step=-1, begin_s=[0], done_s=[0], setting=[1])
     assert laws(agrees, replace(p, devices=change)) == {"set_in_flight"}
+    stands = DeviceTable.of(kind=0, device=0, step=-1, begin_s=[0], done_s=[0], setting=[1])
+    assert laws(agrees, replace(p, devices=change), standing=stands) == {"set_in_flight"}
+    assert laws(agrees, p, standing=stands) == set()
     differs = plan_of(Fixed(), [(0, 0, 1, 0, 1, 0), (1, 0, 2, 0, 1, 0)])
     assert laws(differs, schedule_times(differs, MB, PLAIN)) == {"set_in_flight"}
 

@@ -20,6 +20,7 @@ from opticcl.verify._time_rows import TimeRows
 from opticcl.verify.sweep import runs_of, slack
 
 __all__ = [
+    "BEFORE_S",
     "Changes",
     "DeviceFinding",
     "Numbering",

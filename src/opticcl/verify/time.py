@@ -38,6 +38,7 @@ from opticcl.ir.time_verdict import TimeVerdict, TimeViolation
 from opticcl.verify._time_control import control_late
 from opticcl.verify._time_data import DataTiming, buffer_bytes, follow_data, sums_late, sums_of_images_late
 from opticcl.verify._time_devices import (
+    BEFORE_S,
     Changes,
     DeviceFinding,
     Numbering,
@@ -192,15 +193,8 @@ class _Check:
         if self.rules.receive_buffers == "separate" and not self.defined:
             buffers = buffer_bytes(self.rows, timing, self.chunk_bytes)
         violations = tuple(one for law in self.found.values() for one in law[:SHOWN])
-        return TimeVerdict(
-            violations,
-            self._num_circuits(),
-            settings.uses,
-            settings.changes,
-            self.programme.total_s,
-            self._idle_s(),
-            buffers,
-        )
+        checked = self._num_circuits(), settings.uses, settings.changes
+        return TimeVerdict(violations, *checked, self.programme.total_s, self._idle_s(), buffers)
 
     # --- laws ---------------------------------------------------------------------------------------------------------
 
@@ -249,12 +243,9 @@ class _Check:
             return found, made_s, np.where(early, early_s, 0.0)
 
         found, made_s, early_s = find()
-        if (
-            (found.missing_s.any() or early_s.any())
-            and self.rules.prepare == "none"
-            and (self.numbering.pools > 1).any()
-        ):
-            other = find(ready_s)
+        refused = found.missing_s.any() or early_s.any()
+        if refused and self.rules.prepare == "none" and (self.numbering.pools > 1).any():
+            other = find(ready_s)  # another assignment of members, which is taken if it is right
             if not (other[0].missing_s.any() or other[2].any()):
                 found, made_s, early_s = other
         self._add_uses("unset_at_start", uses, np.where(found.unset, found.missing_s, 0.0))
@@ -300,9 +291,9 @@ class _Check:
             if len(bad):
                 worst = int(bad[np.argmax(missing[bad])])
                 self._put_change(law, changes, worst, f" at {changes.begin_s[worst]:.6g} s", missing[worst], len(bad))
-        for kind in np.unique(changes.kind):
-            row = int(np.flatnonzero(changes.kind == kind)[0])
-            if self.devices[kind].once_per_job and changes.begin_s[row] >= 0:
+        made = np.flatnonzero(changes.begin_s > BEFORE_S)
+        for row in made[np.unique(changes.kind[made], return_index=True)[1]].tolist():
+            if self.devices[changes.kind[row]].once_per_job:
                 self._put_change("set_in_flight", changes, row, ", which is set before the job", 0.0, 1)
 
     def _data_flows(self, timing: DataTiming) -> None:
