@@ -411,37 +411,6 @@ def test_repeated_steps_are_judged_at_their_seams():
 # --- programmes that are no programmes of the plan --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda p: {"circuits": p.circuits.take(slice(1, None))}, "circuit 0 of step 0 round 0 is missing"),
-        (lambda p: {"circuits": p.circuits.take([0, 0, *range(1, len(p.circuits))])}, "has several rows"),
-        (lambda p: {"circuits": shifted(p.circuits, "row", 99, 3)}, "circuits row 3: step 0 has no circuit"),
-        (lambda p: {"circuits": shifted(p.circuits, "end_s", np.nan, 2)}, "circuits row 2: end_s is missing"),
-        (lambda p: {"circuits": shifted(p.circuits, "start_s", -1.0, 2)}, "circuits row 2: start_s=-"),
-        (lambda p: {"data": p.data.take(slice(1, None))}, "transfer 0 of step 0 is missing"),
-        (lambda p: {"data": shifted(p.data, "summed_s", np.inf, 1)}, "data row 1: summed_s=inf"),
-        (lambda p: {"devices": shifted(p.devices, "device", 7, 1)}, "devices row 1: kind=0, device="),
-        (lambda p: {"devices": shifted(p.devices, "kind", 1, 0)}, "devices row 0: kind=1"),
-        (lambda p: {"devices": shifted(p.devices, "step", 100, 0)}, "devices row 0: step 99 is the first of no run"),
-        (lambda p: {"runs": p.runs.take(slice(1, None))}, "runs row 0: first=1"),
-        (
-            lambda p: {"runs": StepRuns.of(first=0, repeats=[6], period_s=1.0)},
-            "circuits row 4: step 1 is the first of no run",
-        ),
-        (lambda p: {"total_s": float("nan")}, "total_s=nan"),
-    ],
-)
-def test_rows_that_do_not_exist_are_refused(change, words):
-    """In one line that names table and row."""
-    plan, rules = CASES["ring"]
-    p = schedule_times(plan, MB, rules)
-    with pytest.raises(ParameterError) as refused:
-        check_programme(plan, replace(p, **change(p)), rules)
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def test_packets_and_nameless_devices_are_refused():
     """Links are shared, and changes of unknown devices cannot be verified."""
     where = fabric("torus:shape=4")

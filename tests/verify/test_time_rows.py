@@ -59,10 +59,16 @@ CONTROL = {"round": 0, "begin_s": 0.0, "end_s": [1e-6]}
         (table("data", arrived_s=(1, -1.0)), "data row 1: arrived_s=-1.0 is not a time"),
         ({"data": TIMES.data.take([0, 2, 3])}, "data: transfer 1 of step 0 is missing"),
         ({"data": TIMES.data.take([0, 1, 1, 2, 3])}, "data: transfer 1 of step 0 has several rows"),
+        (table("data", summed_s=(1, np.inf)), "data row 1: summed_s=inf is not a time"),
+        (table("devices", device=(1, 9)), "devices row 1: kind=0, device=9; there are transmitter 0..3"),
+        (table("devices", kind=(0, 1)), "devices row 0: kind=1, device="),
+        (table("devices", step=(0, 9)), "devices row 0: step 9 is the first of no run"),
         (table("devices", begin_s=(0, -1.0)), "devices row 0: begin_s=-1.0 is not a time"),
         (table("devices", done_s=(0, np.inf)), "devices row 0: done_s=inf is not a time"),
         ({"total_s": np.inf}, "total_s=inf"),
         ({"total_s": -1.0}, "total_s=-1.0"),
+        ({"total_s": float("nan")}, "total_s=nan"),
+        ({"runs": TIMES.runs.take(slice(1, None))}, "runs row 0: first=1"),
     ],
 )  # fmt: skip
 def test_rows_that_are_none_of_the_plan(change, words):
@@ -71,6 +77,7 @@ def test_rows_that_are_none_of_the_plan(change, words):
     with pytest.raises(ParameterError) as refused:
         check_programme(BASE, replace(TIMES, **change), PLAIN)
     assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 # --- repeated steps beside others ----------------------------------------------------------------------------------------
