@@ -19,7 +19,7 @@ from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir.phases import PhaseRows
 from opticcl.registry import write_call
 from opticcl.schedule import ALGORITHMS, generate
-from opticcl.simulate import class_bounds, least_fixed_s, least_transfer_s, profile
+from opticcl.simulate import class_bounds, least_fixed_s, least_transfer_s, profile, schedule_facts
 from opticcl.verify import verify
 
 PUBLISHED = assumptions("published")
@@ -101,7 +101,8 @@ def check(plan, where):
         assert sends == listed or (listed and not isinstance(steps.phases[steps.phase_of(i)[0]].rows, PhaseRows)), where
 
     bounds = list(class_bounds(plan.schedule, plan.fabric, PUBLISHED))
-    for least_s, run in zip(least_fixed_s(plan.schedule, plan.fabric, PUBLISHED), range(len(bounds) + 1), strict=True):
+    least = least_fixed_s(schedule_facts(plan.schedule, plan.fabric), plan.fabric, PUBLISHED)
+    for run, least_s in zip(range(len(bounds) + 1), least, strict=True):
         assert least_s <= sum(bound.fixed_s for bound in bounds[run:]) * (1 + 1e-9), where
     times = profile(plan, PUBLISHED)
     for message in (0, 12_345, 10**9):

@@ -13,11 +13,12 @@ distance. Where an algorithm has no symmetry, no digit moves, and the rows are t
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -113,14 +114,18 @@ class Steps:
         space: digits of the ranks.
         parts: of the message; chunks are numbered part by part.
         phases: in order.
+
+    Attributes:
+        starts: first step of each phase, and the number of steps.
     Raises: ParameterError: rows that define nothing; the message names the phase and the rule.
     """
 
     def __init__(self, space: Space, parts: Sequence[MessagePart], phases: Sequence[Phase]) -> None:
         self.space, self.parts, self.phases = space, tuple(parts), tuple(phases)
-        self._starts = np.cumsum([0, *(phase.count for phase in self.phases)])
+        self.starts = tuple(accumulate((phase.count for phase in self.phases), initial=0))
         self._first_chunk = np.cumsum([0, *(one.size for one in self.parts)])
         self._number: int | None = None
+        self._groups: dict[int, tuple[bool, ...]] = {}  # by number of the phase
         if (broken := malformed(space, self.parts, self.phases)) is not None:
             raise ParameterError(f"schedule: {broken}")
 
@@ -184,17 +189,12 @@ class Steps:
     @property
     def num_steps(self) -> int:
         """Steps of all phases [count]."""
-        return int(self._starts[-1])
+        return self.starts[-1]
 
     @property
     def num_chunks(self) -> int:
         """Chunks of all parts [count]."""
         return int(self._first_chunk[-1])
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """First step of each phase, and the number of steps."""
-        return tuple(self._starts.tolist())
 
     @cached_property
     def classes(self) -> tuple[range, ...]:
@@ -265,8 +265,8 @@ class Steps:
         """
         if not 0 <= i < self.num_steps:
             raise IndexError(f"step {i} of {self.num_steps}")
-        number = int(np.searchsorted(self._starts, i, side="right")) - 1
-        return number, i - int(self._starts[number])
+        number = bisect_right(self.starts, i) - 1
+        return number, i - self.starts[number]
 
     def images(self, phase: Phase) -> int:
         """Translations of a phase [count]."""
@@ -388,12 +388,18 @@ class Steps:
 
     def group(self, i: int) -> tuple[bool, ...]:
         """Digits whose translations take ranges of chunks of step i to ranges: those that move and in which no box is cut."""
-        moves, rows = self.moves(i), self.phases[self.phase_of(i)[0]].rows
-        if not any(moves) or not isinstance(rows, PhaseRows):
-            return moves
-        inside = np.array([[d in one.digits for d in range(len(moves))] for one in self.parts])
-        cut = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices)) & inside[rows.part]
-        return tuple((np.array(moves) & ~cut.any(axis=0)).tolist())
+        number, _ = self.phase_of(i)
+        if number not in self._groups:
+            self._groups[number] = self._group(self.phases[number])
+        return self._groups[number]
+
+    def _group(self, phase: Phase) -> tuple[bool, ...]:
+        rows, radices = phase.rows, np.array(self.space.radices)
+        if phase.listed or not isinstance(rows, PhaseRows):
+            return (False,) * len(radices)
+        inside = np.array([[d in one.digits for d in range(len(radices))] for one in self.parts])
+        cut = (rows.count > 1) & (rows.count * rows.step != radices) & inside[rows.part]
+        return tuple((np.array(phase.moves) & ~cut.any(axis=0)).tolist())
 
     def moves(self, i: int) -> tuple[bool, ...]:
         """Whether translations move each digit in step i."""
@@ -602,7 +608,7 @@ class Steps:
         for at in phases:
             columns = events_of_phase(self.space, self.parts[number], self.phases[at], number, unit, label, folded)
             if columns is not None:
-                found.append((columns[0] + int(self._starts[at]), *columns[1:]))
+                found.append((columns[0] + self.starts[at], *columns[1:]))
         if not found:
             return ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))
         return ChunkEvents(*(np.concatenate(column) for column in zip(*found, strict=True)))

@@ -89,9 +89,8 @@ class Candidate:
         self.assumed = assumed
         self._num_runs = len(self.schedule.step_classes())
         self._next_bound = class_bounds(self.schedule, self.fabric, assumed, self._facts)
-        self._least_s: list[float] = least_fixed_s(
-            self.schedule, self.fabric, assumed
-        ).tolist()  # by runs that have bounds
+        # by the number of runs that have bounds
+        self._least_s: list[float] = least_fixed_s(self._facts, self.fabric, assumed).tolist()
         self._bounds: list[RunBound] = []
         self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
         self._next_cost: Iterator[Cost] | None = None

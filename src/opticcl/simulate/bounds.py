@@ -622,22 +622,19 @@ def class_bounds(
         yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
 
 
-def least_fixed_s(schedule: Schedule, fabric: Fabric, assumed: Assumptions) -> npt.NDArray[np.float64]:
+def least_fixed_s(facts: ScheduleFacts, fabric: Fabric, assumed: Assumptions) -> npt.NDArray[np.float64]:
     """Latency and changes of circuits of each run and all behind it at least, without a list of any step.
 
     Of every step that is known to have transfers, what `class_bounds` charges for one round and one message; one change of
     circuits for the first of them.
 
     Args:
-        schedule: of any algorithm.
+        facts: of the schedule.
         fabric: that it would run on.
         assumed: time assumptions.
     Returns: float64 (runs + 1,), the last one 0 [s].
     """
-    law, runs = path_latency(fabric, assumed), schedule.step_classes()
-    sends = schedule.steps.sends[np.array([run.start for run in runs], np.int64)]
-    steps = np.array([len(run) for run in runs], np.int64) * sends
-    behind = np.concatenate([np.cumsum(steps[::-1])[::-1], [0]])
+    law, behind = path_latency(fabric, assumed), facts.steps_behind
     first = (behind == behind[0]) & (behind > 0)
     found: npt.NDArray[np.float64] = behind * (law.least_s + law.message_gap_s) + first * _change_s(fabric, assumed)
     return found

@@ -142,6 +142,13 @@ class ScheduleFacts:
         self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
         self._found: list[BusiestNode | None] = []
 
+    @cached_property
+    def steps_behind(self) -> IntArray:
+        """Steps of each run and all behind it that are known to have transfers, int64 (runs + 1,)."""
+        sends = self._steps.sends[np.array([run.start for run in self._classes], np.int64)]
+        steps = np.array([len(run) for run in self._classes], np.int64) * sends
+        return np.concatenate([np.cumsum(steps[::-1])[::-1], [0]])
+
     def of_run(self, number: int) -> BusiestNode | None:
         """Of a run; None if it sends nothing.
 
