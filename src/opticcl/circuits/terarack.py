@@ -29,7 +29,8 @@ from opticcl.errors import TooLargeError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.ir.limits import limit
+from opticcl.ir.limits import ROUTES_AT_ONCE, limit
+from opticcl.ir.phases import TransferEnds
 from opticcl.kernels import njit
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.wavelength_exchange import (
@@ -66,11 +67,12 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
         return _laps(fabric)
     if schedule.name in CLOSED_FORMS and fabric.node_of_rank is None:
         return _standing(fabric, schedule)
+    ranks = np.arange(schedule.steps.space.num_ranks)
     for steps in schedule.step_classes():
-        transfers = schedule.step(steps.start)
-        if len(transfers) * max(sides(fabric)) <= MAX_SEGMENTS:
+        if schedule.steps.num_transfers(steps.start) * max(sides(fabric)) <= MAX_SEGMENTS:
             continue
-        segments = int(_distance(fabric, transfers, _shorter_way(fabric, transfers)).sum())
+        ends = schedule.steps.ends(steps.start, ROUTES_AT_ONCE, ranks)
+        segments = sum(int(_distance(fabric, some, _shorter_way(fabric, some)).sum()) for some in ends)
         if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
             raise TooLargeError(
@@ -209,7 +211,7 @@ def _circuits(
     return parts[0] if len(parts) == 1 else concatenate_circuits(parts)
 
 
-def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArray, IntArray]:
+def _steps_ahead(fabric: Fabric, transfers: Transfers | TransferEnds) -> tuple[IntArray, IntArray, IntArray]:
     """Line of each transfer (0 its row, 1 its column), nodes of that line, and how far ahead the receiver is on it."""
     columns, rows = sides(fabric)
     src, dst = transfers.src, transfers.dst
@@ -221,7 +223,7 @@ def _steps_ahead(fabric: Fabric, transfers: Transfers) -> tuple[IntArray, IntArr
     return line.astype(np.int32), side, np.where(line, down, dst - src)
 
 
-def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
+def _shorter_way(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArray:
     """Direction of each transfer; opposite nodes alternate, so that neither fibre is idle."""
     line, side, ahead = _steps_ahead(fabric, transfers)
     back = ahead < 0
@@ -232,7 +234,7 @@ def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
     return np.asarray(2 * line + back)
 
 
-def _distance(fabric: Fabric, transfers: Transfers, direction: IntArray) -> IntArray:
+def _distance(fabric: Fabric, transfers: Transfers | TransferEnds, direction: IntArray) -> IntArray:
     """Segments of each transfer in its direction, int32 (n,)."""
     _, side, ahead = _steps_ahead(fabric, transfers)
     return _round(np.where(direction % 2 == CLOCKWISE, ahead, -ahead), side)
