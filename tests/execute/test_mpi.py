@@ -178,11 +178,12 @@ def test_an_exception_ends_all_processes():
     assert "opticcl: rank 1 raised AssertionError" in done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("code", "words"),
     [
         ("    time.sleep(600)", "before step 0, waiting for rank 1"),
-        deep("    comm._transport.run = lambda exchanges: time.sleep(600)", r"step \d+, with ranks 1"),
+        ("    comm._transport.run = lambda exchanges: time.sleep(600)", r"step \d+, with ranks 1"),
     ],
 )
 def test_a_rank_that_hangs_is_named(code, words):

@@ -121,14 +121,13 @@ def test_measured_within_ten_percent(fabric, mode, tmp_path):
 
 
 @needs_mpi
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["-f", "torus:shape=1x2", "--pace", "10"], "leave --pace out"),
-        pytest.param(
-            ["-f", "lightpath:shape=1x2", "--pace", "-1"], "--pace: -1 is not positive", marks=pytest.mark.deep
-        ),
-        pytest.param(["-f", "lightpath:shape=1x2", "--mode", "asynchronous"], "for --pace", marks=pytest.mark.deep),
+        (["-f", "lightpath:shape=1x2", "--pace", "-1"], "--pace: -1 is not positive"),
+        (["-f", "lightpath:shape=1x2", "--mode", "asynchronous"], "for --pace"),
     ],
 )
 def test_refused(options, words):

@@ -161,13 +161,14 @@ def test_calls_that_differ_or_cannot_be(tmp_path, code, words):
     assert "exitcode: 2" in done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("variable", "value", "processes", "words"),
     [
         ("OPTICCL_FABRIC", "nonsense", 1, "unknown fabric 'nonsense'"),
-        deep("OPTICCL_FABRIC", "lightpath:shape=1x1", 2, "use a larger fabric or fewer processes"),
-        deep("OPTICCL_ALGORITHM", "nonsense", 1, "unknown algorithm 'nonsense'"),
-        deep("OPTICCL_CHECK", "5", 1, "OPTICCL_CHECK='5' is neither 0 nor 1"),
+        ("OPTICCL_FABRIC", "lightpath:shape=1x1", 2, "use a larger fabric or fewer processes"),
+        ("OPTICCL_ALGORITHM", "nonsense", 1, "unknown algorithm 'nonsense'"),
+        ("OPTICCL_CHECK", "5", 1, "OPTICCL_CHECK='5' is neither 0 nor 1"),
     ],
 )
 def test_settings_are_refused(tmp_path, variable, value, processes, words):

@@ -121,9 +121,9 @@ def test_a_sweep_times_what_is_made_for_damage() -> None:
 @pytest.mark.parametrize(
     ("spec", "parts", "plan_from"),
     [
-        ("sipac:radix=3,levels=2", [Condition("modulator", 1)], "as built"),
+        pytest.param("sipac:radix=3,levels=2", [Condition("modulator", 1)], "as built", marks=pytest.mark.deep),
         ("sipac:radix=3,levels=2", [Condition("switch", 1)], "for damage"),
-        ("terarack:nodes=8,wavelengths=4", [Condition("fibre", 3)], "as built"),
+        pytest.param("terarack:nodes=8,wavelengths=4", [Condition("fibre", 3)], "as built", marks=pytest.mark.deep),
         ("lightpath:shape=3x3,waveguides=4", [Condition("laser", 5, "weak", 0.5)], "as built"),
     ],
 )
@@ -164,12 +164,13 @@ def test_the_bound_of_a_weak_node(spec: str) -> None:
     assert weak_s >= whole.size_bytes / (b / 2) * (1 - 1e-9)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("spec", "part", "most"),
     [
         ("sipac:radix=2,levels=2,wavelengths=4", "comb_laser", 1.02),
-        pytest.param("sipac:radix=3,levels=2,wavelengths=3", "comb_laser", 1.05, marks=pytest.mark.deep),
-        pytest.param("oddl:shape=4x4", "switch", 1.06, marks=pytest.mark.deep),
+        ("sipac:radix=3,levels=2,wavelengths=3", "comb_laser", 1.05),
+        ("oddl:shape=4x4", "switch", 1.06),
     ],
 )
 def test_pieces_that_go_on_as_they_arrive(spec: str, part: str, most: float) -> None:
