@@ -1,4 +1,4 @@
-"""The judge of jobs that arrive and leave: digests of circuits, nodes that are taken or free, totals."""
+"""The judge of jobs that arrive and leave: circuits that change, nodes that are taken or free, totals."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from opticcl.schedule import generate
 from opticcl.verify import jobs as jobs_module
 from opticcl.verify import verify
 from opticcl.verify.isolation import verify_together
-from opticcl.verify.jobs import JobsJudge, digests_of_steps
+from opticcl.verify.jobs import JobsJudge
 
 MACHINE = fabric("terarack:nodes=8")
 USABLE = np.arange(8) < 7
@@ -48,33 +48,9 @@ def column(name):
 
 
 EDITS = {
-    **{name: column(name) for name in ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n")},
-    "wavelength_step": lambda c: replace(c, wavelength_step=c.wavelength_step + 1),
+    **{name: column(name) for name in ("transfer", "wavelength_lo")},
     "rows": lambda c: c.take(np.arange(1, len(c))),
-    "waveguide": lambda c: replace(c, waveguide=np.zeros(len(c), np.int32)),
-    "other waveguide": lambda c: replace(c, waveguide=np.ones(len(c), np.int32)),
 }
-
-
-def test_digests_tell_circuits_apart():
-    """A change of any column of a round changes the digest of its steps, and of no others."""
-    plan = plan_on([0, 1, 2])
-    alone = digests_of_steps(plan)
-    assert digests_of_steps(plan_on([0, 1, 2])) == alone
-    marks = [alone] + [digests_of_steps(edited(plan, edit)) for edit in EDITS.values()]
-    assert len({mark[0] for mark in marks}) == 1
-    assert len({mark[1] for mark in marks}) == len(marks)
-    guided = edited(plan, EDITS["waveguide"])
-    assert digests_of_steps(edited(guided, EDITS["src"])) != digests_of_steps(guided)
-
-
-def test_digests_tell_paths_apart():
-    """Hops and where each path begins."""
-    plan = lower(fabric("lightpath:shape=2x2"), generate("ring", "all_reduce", fabric("lightpath:shape=2x2")))
-    marks = {digests_of_steps(plan)}
-    for name in ("hops", "hop_offsets"):
-        marks.add(digests_of_steps(edited(plan, column(name))))
-    assert len(marks) == 3
 
 
 def test_totals_of_all_changes():
@@ -114,10 +90,11 @@ def test_nodes_that_are_not_those_of_the_jobs_are_refused(free, held, shown):
     assert (found.where, found.expected, found.found, found.count) == shown
 
 
-def test_circuits_that_change_while_a_job_runs_are_refused(monkeypatch):
+@pytest.mark.parametrize("edit", EDITS)
+def test_circuits_that_change_while_a_job_runs_are_refused(monkeypatch, edit):
     """Named by the job and its first run of steps; all are counted, and the verdict names the first violations alone."""
     plan, now = plan_on([0, 1, 2]), []
-    second = edited(plan, EDITS["wavelength_lo"])
+    second = edited(plan, EDITS[edit])
     judge = JobsJudge(USABLE)
     judge.arrive(
         "a", replace(plan, rounds=lambda i: (second if now else plan).rounds(i)), {"a": np.arange(3)}, free_but(0, 1, 2)

@@ -5,40 +5,33 @@
     job_disturbed           circuits of a running job are no longer those that it arrived with
     cells_not_released      nodes that the machine calls taken are not those of the running jobs
 
-The judge keeps a digest of the circuits of every job when it arrives, and generates them again at every change.
+The judge keeps the circuits of every job as it arrives, and generates them again at every change.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import CircuitPlan, IntArray, Verdict, Violation
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Verdict, Violation, same_columns
 from opticcl.verify import verify
 from opticcl.verify.isolation import verify_together
 
-__all__ = ["JobsJudge", "digests_of_steps"]
-
-COLUMNS = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops", "hop_offsets")
+__all__ = ["JobsJudge"]
 
 MOST_REPORTED = 20
 """Violations that a verdict names [count]."""
 
 
-def digests_of_steps(plan: CircuitPlan) -> tuple[bytes, ...]:
-    """A digest of the circuits of each run of equal steps, generated again."""
-    found = []
-    for steps in plan.schedule.step_classes():
-        digest = hashlib.blake2b(digest_size=16)
-        for circuits in plan.rounds(steps.start):
-            digest.update(np.array([len(circuits), circuits.wavelength_step], np.int64).tobytes())
-            for name in COLUMNS if circuits.waveguide is None else (*COLUMNS, "waveguide"):
-                digest.update(np.ascontiguousarray(getattr(circuits, name), np.int64).tobytes())
-        found.append(digest.digest())
-    return tuple(found)
+def _circuits_of(plan: CircuitPlan) -> list[tuple[Circuits, ...]]:
+    """Rounds of each run of equal steps."""
+    return [plan.rounds(steps.start) for steps in plan.schedule.step_classes()]
+
+
+def _equal(one: tuple[Circuits, ...], other: tuple[Circuits, ...]) -> bool:
+    return len(one) == len(other) and all(map(same_columns, one, other))
 
 
 class JobsJudge:
@@ -50,7 +43,7 @@ class JobsJudge:
     def __init__(self, usable: npt.NDArray[np.bool_]) -> None:
         self._usable = usable.copy()
         self._plans: dict[str, CircuitPlan] = {}
-        self._arrived_with: dict[str, tuple[bytes, ...]] = {}
+        self._arrived_with: dict[str, list[tuple[Circuits, ...]]] = {}
         self._violations: list[Violation] = []
         self._transfers = self._circuits = 0
         self.changes = 0
@@ -89,7 +82,7 @@ class JobsJudge:
         self._transfers += alone.transfers
         self._violations += alone.violations
         self._plans[name] = plan
-        self._arrived_with[name] = digests_of_steps(plan)
+        self._arrived_with[name] = _circuits_of(plan)
         self._judge(held, free)
 
     def leave(self, name: str, held: Mapping[str, IntArray], free: npt.NDArray[np.bool_]) -> None:
@@ -110,8 +103,8 @@ class JobsJudge:
             self._violations += together.violations
             self._circuits += together.circuits
         for name, plan in self._plans.items():
-            before, now = self._arrived_with[name], digests_of_steps(plan)
-            changed = [step for step, (a, b) in enumerate(zip(before, now, strict=True)) if a != b]
+            pairs = zip(self._arrived_with[name], _circuits_of(plan), strict=True)
+            changed = [step for step, (before, now) in enumerate(pairs) if not _equal(before, now)]
             if changed:
                 self.disturbed += len(changed)
                 where = f"{name}, run {changed[0]} of equal steps"
