@@ -1,9 +1,10 @@
 """Best-first search for the fastest algorithm of a collective on a fabric, the same for every verb.
 
 Every candidate has a lower bound on its time. The search refines the candidate with the smallest bound, one run of equal
-steps at a time: first the bound of the run, then, once all runs have bounds, its circuits and exact cost. It ends when the
-candidate with the smallest bound is complete, since no other can be faster. Bounds and costs hold for every message size, so
-they are kept between sizes.
+steps at a time: first the bound of the run, then, once all runs have bounds, its circuits and exact cost. A run without a
+bound counts with the latency of the steps that are known to send something. The search ends when the candidate with
+the smallest bound is complete, since no other can be faster. Bounds and costs hold for every message size, so they are kept
+between sizes.
 
 Source: Hart, Nilsson and Raphael 1968.
 """
