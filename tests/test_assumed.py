@@ -9,7 +9,7 @@ from opticcl.assumptions import KEYS, LATENCY_KEYS, SETS, assumptions, meaning_o
 from opticcl.fabrics import FABRICS, fabric, job
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
-from opticcl.verify._time_rows import path_latency_s
+from opticcl.verify.time._rows import path_latency_s
 from tests.assumed import PAGE, PASSED_COLUMNS, README, ROW, latency_ns, page, readme
 
 PASSED = [

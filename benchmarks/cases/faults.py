@@ -15,7 +15,7 @@ from opticcl.ir import Condition, no_progress
 from opticcl.operations.faults.answers import FaultReport, Healthy, answer, recovery_parameters
 from opticcl.operations.faults.sweep import classes_to_try, sweep
 from opticcl.plans.plan import compile
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 SMALL = (
     "ramp:groups=3,racks=2,wavelengths=3",

@@ -60,7 +60,7 @@ def fibre_ring() -> Run:
 )
 def ramp_all_pairs() -> Run:
     """54 nodes beforehand, whose step is listed."""
-    from opticcl.verify.time import check_programme, rules_of
+    from opticcl.verify.time.programme import check_programme, rules_of
 
     def run(where: str = "ramp") -> None:
         plan = opticcl.compile(where, "all_to_all", "1GB", algorithm="skewed_exchange:steps=1")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from measure import Run, register
 
 import opticcl
-from opticcl.verify.emulated import emulate
+from opticcl.verify.light.emulated import emulate
 
 
 def followed(specification: str, algorithm: str) -> Callable[[], Run]:

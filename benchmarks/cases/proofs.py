@@ -12,7 +12,7 @@ from opticcl.errors import OpticclError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Schedule
 from opticcl.schedule import generate
-from opticcl.verify.data import check_data
+from opticcl.verify.data.contributions import check_data
 
 SYMMETRIC = (  # fabric, algorithm, a name of the case
     ("ideal", "ring", "ring"),

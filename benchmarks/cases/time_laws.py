@@ -15,7 +15,7 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, FabricNumbers, Fault, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify.time import TimeRules, check_programme, rules_of
+from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 SETTING_S = 10e-6
 

@@ -12,7 +12,7 @@ from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.ir import Occupied
 from opticcl.schedule import generate
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 
 def three_jobs(machine, seed, **given):

@@ -22,7 +22,7 @@ from opticcl.plans.light import light_of_plan
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
 from opticcl.simulate.bottleneck import loads
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
 
 MACHINES = (
     "sipac:radix=3,levels=2",

@@ -14,7 +14,7 @@ from opticcl.plans.plan import Plan
 from opticcl.simulate import programme, simulate
 from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 ENGINES = [("closed_form", {}), ("flow", {}), ("flow", {"mode": "asynchronous"}), ("device", {})]
 FIT = [

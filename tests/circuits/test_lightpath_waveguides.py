@@ -17,9 +17,9 @@ from opticcl.formats.plan_file import read_plan_file, write_plan_file
 from opticcl.plans.tables import TableMaker
 from opticcl.simulate import programme
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
-from opticcl.verify.tables import check_tables
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.tables.devices import check_tables
+from opticcl.verify.time.isolation import verify_together
+from opticcl.verify.time.programme import check_programme, rules_of
 
 SMALL = "lightpath:shape=3x4,lasers=4,waveguides=2,switch_unit=waveguide"
 

@@ -16,7 +16,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op
 from opticcl.schedule import generate
 from opticcl.verify import verify
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
 
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
 CONFIGURATIONS = [(3, 3, 6), (5, 3, 10), (8, 8, 16), (16, 4, 32)]  # of the notes

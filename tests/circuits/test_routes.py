@@ -20,10 +20,10 @@ from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers, no_progress
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
-from opticcl.simulate import routes as routes_module
 from opticcl.simulate.bottleneck import loads
-from opticcl.verify import images as images_module
-from opticcl.verify.light import check_light
+from opticcl.simulate.closed_form import routes as routes_module
+from opticcl.verify.light import images as images_module
+from opticcl.verify.light.circuits import check_light
 
 MACHINES = (
     "ideal:nodes=6",

@@ -10,7 +10,7 @@ from tests.matrix import cases, cells, compiled, shared_out
 from opticcl.formats.plan_file import read_plan_file, write_plan_file
 from opticcl.formats.programme_file import plan_digest, read_programme_file, write_programme_file
 from opticcl.simulate import programme
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 FEW_NODES = 5
 SUFFIXES = (".parquet", ".json", ".csv")

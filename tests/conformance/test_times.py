@@ -5,7 +5,7 @@ from tests.matrix import OPTICAL, cases, cells, compiled, shared_out
 
 from opticcl.assumptions import assumptions
 from opticcl.simulate import programme, simulate
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 CIRCUITS = (*OPTICAL, "sip_ring", "terarack_torus")
 ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "packet", "packet:mode=asynchronous", "device")

@@ -16,7 +16,7 @@ from opticcl.optics.values import optics
 from opticcl.plans.limits import limits
 from opticcl.schedule import generate
 from opticcl.schedule.wrht import longest_lightpath
-from opticcl.verify.budget import check_budget
+from opticcl.verify.light.budget import check_budget
 
 OPTICAL = ("lightpath", "ocs", "oddl", "ramp", "sip_ring", "sipac", "terarack", "terarack_torus", "topoopt")
 

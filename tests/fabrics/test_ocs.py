@@ -14,7 +14,7 @@ from opticcl.fabrics.ocs import SHARES
 from opticcl.ir import Circuits, Fabric
 from opticcl.optics.values import optics
 from opticcl.verify import verify
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 LAW = {"assumptions": "published", "compute": "none", "initial": "warm"}
 

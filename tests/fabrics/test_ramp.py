@@ -15,7 +15,7 @@ from opticcl.fabrics.ramp import shape_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Occupied, Op, Schedule, Transfers
 from opticcl.ir.representatives import LightMove
 from opticcl.optics.values import chain_of, optics
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
 
 SUBNETS = ("broadcast", "route_broadcast", "route_switch")
 X, J, L = 4, 3, 8  # of the small fabric below

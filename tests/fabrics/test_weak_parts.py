@@ -13,8 +13,8 @@ from opticcl.ir.occupied import conditions_as_text, parse_conditions
 from opticcl.operations.faults.answers import Healthy, answer, recovery_parameters
 from opticcl.operations.faults.residual import closed_set, residual
 from opticcl.plans.plan import Plan, compile
-from opticcl.verify.cut import check_cut
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.data.cut import check_cut
+from opticcl.verify.time.programme import check_programme, rules_of
 
 PUBLISHED = assumptions("published", compute="none")
 

@@ -19,7 +19,7 @@ from opticcl.formats import format_of, format_to_write
 from opticcl.formats.msccl import read_msccl, write_msccl
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import all_variants, generate
-from opticcl.verify.dependencies import verify_graph
+from opticcl.verify.time.dependencies import verify_graph
 
 FILES = ("ring-allreduce-8.xml", "alltoall-allpairs-8.xml", "allreduce-hierarchical-4.xml")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")

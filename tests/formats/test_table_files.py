@@ -11,7 +11,7 @@ from opticcl.errors import OutputError, ParameterError, PlanFileError, Unsupport
 from opticcl.formats.table_files import read_tables
 from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
-from opticcl.verify.tables import check_tables
+from opticcl.verify.tables.devices import check_tables
 
 FILES = {"settings.parquet", "data.parquet", "devices.json"}
 

@@ -10,7 +10,7 @@ from opticcl.errors import PlanFileError
 from opticcl.formats import format_of
 from opticcl.formats.te_ccl import read_te_ccl
 from opticcl.plans.graph_schedule import plan_of_graph, schedule_of_graph
-from opticcl.verify.dependencies import verify_graph
+from opticcl.verify.time.dependencies import verify_graph
 
 GPUS = (1, 2, 4)  # 0 and 3 are switches
 

@@ -11,7 +11,7 @@ from opticcl.errors import ParameterError
 from opticcl.ir import Op
 from opticcl.ir.tables import DataRows
 from opticcl.plans.tables import TableMaker
-from opticcl.verify.tables import check_tables
+from opticcl.verify.tables.devices import check_tables
 
 SYSTEMS = {
     "ramp": ("ramp:groups=2,racks=2,wavelengths=4", "ramp"),

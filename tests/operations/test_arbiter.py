@@ -20,7 +20,7 @@ from opticcl.fabrics import fabric, job
 from opticcl.operations.arbiter import Arbiter, switch_ports
 from opticcl.operations.placement import find_place
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 MACHINES = (
     "oddl:shape=4x8",

@@ -22,8 +22,8 @@ from opticcl.operations.faults.relabellings import (
 from opticcl.operations.faults.residual import closed_set, residual, residual_bound_s
 from opticcl.operations.faults.sweep import classes_to_try, limits_of, pairs_of_parts, sweep
 from opticcl.plans.plan import compile
-from opticcl.verify.cut import check_cut
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.data.cut import check_cut
+from opticcl.verify.time.programme import check_programme, rules_of
 
 FIVE = [
     "ramp:groups=2,racks=2,wavelengths=2",

@@ -16,7 +16,7 @@ from opticcl.ir import no_progress
 from opticcl.operations.jobs_over_time.arrivals import Arrival, make_arrivals, read_arrivals
 from opticcl.operations.jobs_over_time.simulation import JobsSetup, simulate_jobs
 from opticcl.operations.policies import POLICIES
-from opticcl.verify.jobs import JobsJudge
+from opticcl.verify.time.jobs import JobsJudge
 
 
 def run(machine, arrivals, policy="first", share=0.3):

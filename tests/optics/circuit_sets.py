@@ -14,7 +14,7 @@ from opticcl.ir.netlist import Bundle, Netlist
 from opticcl.ir.programme import DeviceTable
 from opticcl.optics.emulator import Emulator, Listeners
 from opticcl.optics.rounds import lanes_of, needed_settings, round_settings
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
 
 NUM_CHUNKS = 3
 

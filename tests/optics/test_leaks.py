@@ -12,7 +12,7 @@ from opticcl.ir import Circuits, Op, Transfers
 from opticcl.optics.emulator import Emulator
 from opticcl.optics.leaks import isolation_of
 from opticcl.optics.rounds import emulator_of, lanes_of, needed_settings, round_light, round_settings
-from opticcl.verify.emulated import emulate
+from opticcl.verify.light.emulated import emulate
 
 
 def walk(r, period, ring_at, i, line):

@@ -14,7 +14,7 @@ from opticcl.plans.plan import Plan
 from opticcl.plans.planner import plan_collective
 from opticcl.plans.switch_plans import plan_overlapped
 from opticcl.schedule import generate
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 SWOT = SwitchLaw(2, 50e9, 0.2e-3, 0.02e-3)
 

@@ -8,7 +8,7 @@ import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.plans.streams import plan_streamed
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 ASSUMED = assumptions("published", compute="none", rounds="in_line")
 
@@ -55,7 +55,7 @@ def test_too_many_devices_are_not_followed_one_by_one(monkeypatch):
     """The plan with a long run of equal steps, a piece a slot, is found without."""
     text, size, tried = "ramp:groups=3,racks=2,wavelengths=6", 30_000, []
     monkeypatch.setattr("opticcl.plans.streams.LARGE_NODES", 1)
-    monkeypatch.setattr("opticcl.simulate.device.LARGE_RANKS", 1)
+    monkeypatch.setattr("opticcl.simulate.device.engine.LARGE_RANKS", 1)
     every = plan_streamed(text, "broadcast", size, assumptions=ASSUMED)
     monkeypatch.setattr("opticcl.plans.streams._started", lambda plan, assumed: tried.append(plan))
     devices = sum(device.count * device.pool for device in opticcl.fabric(text).devices)

@@ -16,7 +16,7 @@ from opticcl.plans.plan import compile
 from opticcl.schedule import generate
 from opticcl.schedule.ramp_broadcast import relays
 from opticcl.schedule.ramp_maps import geometry
-from opticcl.verify.data import check_data
+from opticcl.verify.data.contributions import check_data
 
 NINE = (
     "all_reduce",

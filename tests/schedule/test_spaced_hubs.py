@@ -12,7 +12,7 @@ from opticcl.collective import Request
 from opticcl.fabrics import fabric
 from opticcl.plans.plan import compile
 from opticcl.schedule.spaced_hubs import hub_depth, hub_links
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 
 @pytest.mark.parametrize("nodes", [2, 7, 13, 24])

@@ -13,7 +13,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
-from opticcl.simulate.closed_form import profile
+from opticcl.simulate.closed_form.engine import profile
 
 NS = 1e-9
 

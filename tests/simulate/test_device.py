@@ -40,7 +40,8 @@ def test_the_bound_is_one_latency_and_the_bytes_of_a_node(collective, share, mon
     assert simulate(plan, 1000, PUBLISHED, engine="device").timeline.lower_bound_s == pytest.approx(least_s, rel=1e-5)
     monkeypatch.setattr(device, "moved_share", lambda collective: 1e9)
     monkeypatch.setattr(
-        "opticcl.simulate.list_times.lower_bound", lambda *given, **more: SimpleNamespace(seconds=1.0, name="all")
+        "opticcl.simulate.device.list_times.lower_bound",
+        lambda *given, **more: SimpleNamespace(seconds=1.0, name="all"),
     )
     with pytest.raises(BoundError, match="by the device engine is below"):
         simulate(plan, 1000, PUBLISHED, engine="device")
@@ -67,8 +68,10 @@ def test_long_runs_are_for_many_chunks_or_many_ranks(chunks, ranks, taken, monke
     asked = []
     monkeypatch.setattr(device, "LARGE_CHUNKS", chunks)
     monkeypatch.setattr(device, "LARGE_RANKS", ranks)
-    monkeypatch.setattr("opticcl.simulate.long_runs.has_long_run", lambda plan: True)
-    monkeypatch.setattr("opticcl.simulate.long_runs.long_run_timeline", lambda *given: asked.append(given) or due)
+    monkeypatch.setattr("opticcl.simulate.device.long_runs.has_long_run", lambda plan: True)
+    monkeypatch.setattr(
+        "opticcl.simulate.device.long_runs.long_run_timeline", lambda *given: asked.append(given) or due
+    )
     assert simulate(plan, 1000, PUBLISHED, engine="device").timeline == due
     assert asked == [(plan, 1000, PUBLISHED)] * taken
 
@@ -82,7 +85,7 @@ def test_the_sooner_of_two_orders_is_taken(least, monkeypatch):
         asked.append(waits.devices)
         return SimpleNamespace(total_s=1.0 + (waits.devices == (least == 1)), programme=lambda *_: waits.devices)
 
-    monkeypatch.setattr("opticcl.simulate.list_schedule.list_schedule", times)
+    monkeypatch.setattr("opticcl.simulate.device.list_schedule.list_schedule", times)
     assert opticcl.simulate.programme(ring_of_four(), 1000, PUBLISHED, engine="device") == (least == 0)
     assert asked == [True, False]
 

@@ -13,7 +13,7 @@ from opticcl.fabrics import fabric
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.programme import DeviceTable
 from opticcl.simulate import programme, simulate
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 SYSTEMS = ("terarack:nodes=8", "oddl:shape=3x3", "lightpath:shape=3x3", "ocs:nodes=8,planes=2")
 ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "device")

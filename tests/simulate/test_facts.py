@@ -20,10 +20,10 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import class_bounds, profile, schedule_facts
-from opticcl.simulate import facts as facts_module
 from opticcl.simulate import parts as parts_module
-from opticcl.simulate.closed_form import costs
-from opticcl.simulate.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step
+from opticcl.simulate.closed_form import facts as facts_module
+from opticcl.simulate.closed_form.engine import costs
+from opticcl.simulate.closed_form.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step
 from opticcl.simulate.latency import path_latency
 
 PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_links]

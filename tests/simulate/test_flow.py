@@ -18,9 +18,9 @@ from opticcl.errors import BoundError, ParameterError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
-from opticcl.simulate import _flow_rounds as rounds_module
-from opticcl.simulate import flow_events as events_module
-from opticcl.simulate._flow_classes import quotient
+from opticcl.simulate.flow import events as events_module
+from opticcl.simulate.flow import rounds as rounds_module
+from opticcl.simulate.flow._classes import quotient
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import latencies
 

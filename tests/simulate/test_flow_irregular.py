@@ -13,7 +13,7 @@ from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.simulate.dependencies import Dependencies, released_together
-from opticcl.simulate.flow_events import FlowColumns, Merging, run_flows
+from opticcl.simulate.flow.events import FlowColumns, Merging, run_flows
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.links import Links
 

@@ -18,7 +18,7 @@ from opticcl.plans.plan import compile
 from opticcl.schedule import generate
 from opticcl.simulate import latency, profile, simulate
 from opticcl.simulate.latency import path_latency
-from opticcl.verify._time_rows import path_latency_s
+from opticcl.verify.time._rows import path_latency_s
 
 COMMON = assumptions("common")
 NS = 1e-9

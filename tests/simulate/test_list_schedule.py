@@ -17,15 +17,15 @@ from opticcl.ir import Op
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.plan import compile
 from opticcl.simulate import guards
+from opticcl.simulate.device.list_schedule import list_schedule
+from opticcl.simulate.device.list_times import asynchronous, by_device
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
-from opticcl.simulate.list_schedule import list_schedule
-from opticcl.simulate.list_times import asynchronous, by_device
 from opticcl.simulate.parts import charged_control_s, transfer_times
 
 
 class Looked:
-    """Times of a small plan by the law of `opticcl.simulate.list_schedule`, from lists of sends, arrivals, uses and sums.
+    """Times of a small plan by the law of list scheduling, from lists of sends, arrivals, uses and sums.
 
     Args:
         plan: schedule, fabric and circuits.

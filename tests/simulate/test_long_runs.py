@@ -20,12 +20,12 @@ from opticcl.ir import Op, Schedule, Timeline, Transfers
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.streams import plan_streamed
 from opticcl.simulate import device, long_runs, simulate
-from opticcl.simulate.long_runs import (
+from opticcl.simulate.device.long_runs import (
     _run,
     has_long_run,
     long_run_timeline,
 )
-from opticcl.verify.time import check_programme
+from opticcl.verify.time.programme import check_programme
 
 ASSUMED = assumptions("published", compute="none", rounds="in_line")
 SHAPES = [(3, 2, 6), (4, 4, 8), (5, 3, 10), (2, 1, 8), (3, 1, 3), (2, 2, 2), (1, 1, 4), (4, 1, 12), (3, 3, 9)]

@@ -15,8 +15,8 @@ from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Schedule, Transfers, concatenate_circuits, no_progress
 from opticcl.simulate import programme, simulate
-from opticcl.verify.light import check_light
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.light.circuits import check_light
+from opticcl.verify.time.programme import check_programme, rules_of
 
 FABRICS = (
     "terarack:nodes=4,wavelengths=4", "terarack:nodes=3,wavelengths=3", "lightpath:shape=2x2,lasers=4,waveguides=2",

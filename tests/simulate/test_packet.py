@@ -21,11 +21,11 @@ from opticcl.errors import BoundError, OpticclError, ParameterError, Unsupported
 from opticcl.fabrics import FABRICS, fabric
 from opticcl.ir import CircuitPlan
 from opticcl.schedule import generate
-from opticcl.simulate import _cell_rounds as rounds_module
-from opticcl.simulate import _flow_rounds as flow_rounds_module
-from opticcl.simulate import cells as cells_module
 from opticcl.simulate import engine_options, link_bytes
+from opticcl.simulate.flow import rounds as flow_rounds_module
 from opticcl.simulate.links import Links
+from opticcl.simulate.packet import _rounds as rounds_module
+from opticcl.simulate.packet import cells as cells_module
 
 LIGHT = assumptions("published", compute="none", control="none")
 TREES = [  # links in one direction only: buffers cannot wait for each other in a circle

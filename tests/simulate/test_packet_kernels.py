@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from opticcl.errors import ParameterError
-from opticcl.simulate.cells import CellFlows, CellLinks, run_cells
 from opticcl.simulate.dependencies import Dependencies, released_together
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.options import PacketOptions
+from opticcl.simulate.packet.cells import CellFlows, CellLinks, run_cells
 
 CELL, TICKS = 64, 1e15
 ANSWERS = ("finished", "released", "caused_by", "passed", "carried", "busy_s", "queue", "dropped")

@@ -11,7 +11,7 @@ import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.simulate import programme, simulate
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 ENGINES = ("closed_form", "flow", "flow:mode=asynchronous", "packet:mode=asynchronous", "device")
 SPECIFICATIONS = [

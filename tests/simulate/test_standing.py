@@ -15,8 +15,8 @@ from opticcl.ir import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.plan import compile
-from opticcl.simulate.closed_form import profile
-from opticcl.simulate.facts import PlanFacts
+from opticcl.simulate.closed_form.engine import profile
+from opticcl.simulate.closed_form.facts import PlanFacts
 from opticcl.simulate.standing import Standing
 
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 4, st.integers(1, 2), st.integers(0, 2)), max_size=6)

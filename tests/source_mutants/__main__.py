@@ -1,7 +1,7 @@
 """`python -m tests.source_mutants verify`: run the mutants of a package, and say which survive.
 
     python -m tests.source_mutants verify circuits --minutes 30     go on for half an hour
-    python -m tests.source_mutants verify/light.py                  one file
+    python -m tests.source_mutants verify/light/circuits.py                  one file
     python -m tests.source_mutants                                  what has been found so far
     python -m tests.source_mutants --record                         write it to results.toml and CONTRIBUTING.md
 
@@ -44,7 +44,7 @@ def explained() -> dict[str, str]:
 def files_of(target: str) -> list[Path]:
     """Source files of a package, or the one file."""
     path = REPOSITORY / "src/opticcl" / target
-    return sorted(path.glob("*.py")) if path.is_dir() else [path]
+    return sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
 def run(targets: list[str], given: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from opticcl.training.in_turn import START, Ready, Turn, fastest_in_turn
 from opticcl.training.iteration import Runtime, simulate_iteration
 from opticcl.training.runtime import TimesInTurn
 from opticcl.training.train import train
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 FIXED = Runtime(fusion="none", order="job")
 

@@ -10,7 +10,7 @@ from opticcl.ir import CircuitPlan, Circuits
 from opticcl.optics.values import optics
 from opticcl.plans.plan import Plan
 from opticcl.schedule import generate
-from opticcl.verify.budget import RULE, check_budget
+from opticcl.verify.light.budget import RULE, check_budget
 
 
 def test_light_that_closes_is_accepted():

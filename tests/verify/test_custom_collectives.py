@@ -6,7 +6,7 @@ import pytest
 from opticcl.collective import custom_collective
 from opticcl.errors import ParameterError
 from opticcl.ir import Op, Schedule, Transfers
-from opticcl.verify.data import check_data
+from opticcl.verify.data.contributions import check_data
 
 
 def judged(before, after, *steps, reduces=False):

@@ -13,8 +13,8 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import generate
-from opticcl.verify.data import check_data
-from opticcl.verify.explain import contributions_of, events_of
+from opticcl.verify.data.contributions import check_data
+from opticcl.verify.data.explain import contributions_of, events_of
 
 
 def schedule_of(num_ranks, num_chunks, *steps):
@@ -264,6 +264,8 @@ def test_what_violations_say():
 
 def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
     """Where counting backwards finds every contribution once."""
-    monkeypatch.setattr("opticcl.verify.explain.contributions_of", lambda events, rank, num_places: np.ones(2, int))
+    monkeypatch.setattr(
+        "opticcl.verify.data.explain.contributions_of", lambda events, rank, num_places: np.ones(2, int)
+    )
     missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
     assert named(schedule_of(2, 1)) == [missing]

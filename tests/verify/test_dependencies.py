@@ -5,7 +5,7 @@ import pytest
 
 from opticcl.ir import Verdict, Violation
 from opticcl.ir.dependency_graph import Buffer, DependencyGraph, Operations
-from opticcl.verify.dependencies import verify_graph
+from opticcl.verify.time.dependencies import verify_graph
 
 DEPTH = "messages that a connection must hold so that nothing deadlocks: {}"
 

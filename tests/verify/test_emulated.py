@@ -14,7 +14,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.netlist import Netlist
 from opticcl.optics.plan_light import PlanLight
 from opticcl.verify import verify
-from opticcl.verify.emulated import emulate
+from opticcl.verify.light.emulated import emulate
 
 
 def plans(name, sizes, collectives):

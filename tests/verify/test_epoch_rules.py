@@ -7,8 +7,8 @@ import pytest
 
 from opticcl.ir import Circuits, Resource, Usage
 from opticcl.ir.epochs import EpochGrants, EpochRequest
-from opticcl.verify import epochs
-from opticcl.verify.epochs import EpochJudge
+from opticcl.verify.time import epochs
+from opticcl.verify.time.epochs import EpochJudge
 
 SENDERS, RECEIVERS = Resource("tx_port", 4, per_wavelength=False), Resource("photodiode", 4)
 

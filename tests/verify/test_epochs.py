@@ -98,7 +98,7 @@ def test_a_wrong_scheduler_is_refused_by_name(mutant, rule):
 def test_a_cell_is_not_sent_before_its_request_is_known(monkeypatch):
     """A scheduler that claims two epochs and uses one."""
     from opticcl.operations.dynamic_traffic import judged
-    from opticcl.verify.epochs import EpochJudge
+    from opticcl.verify.time.epochs import EpochJudge
 
     monkeypatch.setattr(judged, "EpochJudge", lambda machine, lead, *rest: EpochJudge(machine, 2, *rest))
     _, verdict = judged_run(SETUP, scheduler=Eager(MACHINE))
@@ -110,7 +110,7 @@ def test_a_cycle_over_node_numbers_meets_on_star_couplers():
     from opticcl.ir import Op, Transfers
     from opticcl.ir.epochs import EpochGrants
     from opticcl.operations.dynamic_traffic.schedulers import slot_circuits
-    from opticcl.verify.light import check_slot
+    from opticcl.verify.light.circuits import check_slot
 
     n = MACHINE.num_nodes
     src = np.arange(n, dtype=np.int32)

@@ -18,9 +18,9 @@ from opticcl.report import load_pictures
 from opticcl.report.simulation import Simulation
 from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
-from opticcl.simulate.closed_form import profile
+from opticcl.simulate.closed_form.engine import profile
 from opticcl.verify import verify
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
 CLASSES = {(3, 2, 6): 2, (5, 3, 5): 5, (4, 4, 8): 4}

@@ -18,7 +18,7 @@ from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Resource, Schedule, Transfers, Usage
 from opticcl.schedule import generate
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 
 def plan_on(machine: Fabric | str, nodes: list[int], algorithm: str = "ring") -> CircuitPlan:

@@ -8,10 +8,10 @@ import pytest
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric, job
 from opticcl.schedule import generate
-from opticcl.verify import jobs as jobs_module
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
-from opticcl.verify.jobs import JobsJudge
+from opticcl.verify.time import jobs as jobs_module
+from opticcl.verify.time.isolation import verify_together
+from opticcl.verify.time.jobs import JobsJudge
 
 MACHINE = fabric("terarack:nodes=8")
 USABLE = np.arange(8) < 7

@@ -6,7 +6,7 @@ import opticcl
 from opticcl.fabrics import fabric
 from opticcl.verify import judge as judge_module
 from opticcl.verify import verify
-from opticcl.verify.data import check_data
+from opticcl.verify.data.contributions import check_data
 from opticcl.verify.judge import Judge
 
 

@@ -8,9 +8,9 @@ from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
 from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
-from opticcl.verify.data import check_data
-from opticcl.verify.light import check_light as check_light_of
-from opticcl.verify.light import distinct_signals
+from opticcl.verify.data.contributions import check_data
+from opticcl.verify.light.circuits import check_light as check_light_of
+from opticcl.verify.light.circuits import distinct_signals
 
 
 def check_light(plan):

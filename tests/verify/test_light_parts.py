@@ -14,7 +14,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers,
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import skewed_exchange
-from opticcl.verify.light import check_light, check_slot, distinct_signals
+from opticcl.verify.light.circuits import check_light, check_slot, distinct_signals
 from opticcl.verify.sweep import cells_of
 
 RING = "terarack:nodes=6,wavelengths=4"

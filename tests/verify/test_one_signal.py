@@ -16,9 +16,9 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progre
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.operations.dynamic_traffic.schedulers import slot_circuits
-from opticcl.verify.emulated import emulate
-from opticcl.verify.epochs import EpochJudge
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
+from opticcl.verify.light.emulated import emulate
+from opticcl.verify.time.epochs import EpochJudge
 
 RAMP = fabric("ramp:groups=3,racks=3,wavelengths=3")
 RECEIVERS = (10, 13, 16)

@@ -14,8 +14,8 @@ from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir import Op, Schedule
 from opticcl.ir.phases import Phase, PhaseRows, Space, Steps
 from opticcl.schedule import all_variants, generate, reason_declined
-from opticcl.verify.data import check_data
-from opticcl.verify.reference import right
+from opticcl.verify.data.contributions import check_data
+from opticcl.verify.data.reference import right
 
 MACHINES = [
     ("ideal", 8),

@@ -9,7 +9,7 @@ from opticcl.errors import FabricError
 from opticcl.ir import Resource
 from opticcl.ir.fabric import RESOURCE_KINDS
 from opticcl.schedule import generate
-from opticcl.verify.circuit_rows import RULE_OF_KIND
+from opticcl.verify.light.circuit_rows import RULE_OF_KIND
 
 
 def test_the_judge_has_a_rule_for_every_kind():

@@ -9,7 +9,7 @@ from tests.images import not_listed, ramp
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir.programme import ControlTimes, DeviceTable
-from opticcl.verify.time import check_programme, rules_of
+from opticcl.verify.time.programme import check_programme, rules_of
 
 EACH = [
     ((3, 2, 6), "all_to_all", "skewed_exchange:steps=1"),

@@ -10,7 +10,7 @@ import opticcl
 from opticcl.errors import ParameterError
 from opticcl.ir.programme import DeviceTable
 from opticcl.plans.tables import TableMaker
-from opticcl.verify.tables import check_tables
+from opticcl.verify.tables.devices import check_tables
 
 SYSTEMS = {
     "oddl": "oddl:shape=2",

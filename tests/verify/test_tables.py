@@ -13,8 +13,8 @@ from opticcl.optics.emulator import Emulator
 from opticcl.optics.rounds import lanes_of, needed_settings, round_settings
 from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
-from opticcl.verify.budget import check_budget
-from opticcl.verify.tables import DeviceStates, check_tables, match_data
+from opticcl.verify.light.budget import check_budget
+from opticcl.verify.tables.devices import DeviceStates, check_tables, match_data
 
 SYSTEMS = {
     "ramp": ("ramp:groups=2,racks=2,wavelengths=4", "ramp"),

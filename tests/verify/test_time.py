@@ -19,7 +19,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable, StepRuns
 from opticcl.ir.time_verdict import TIME_LAWS
 from opticcl.schedule import generate, reason_declined
-from opticcl.verify.time import TimeRules, check_programme, rules_of
+from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
 PLAIN = TimeRules(compute="none", control="none")

@@ -9,7 +9,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.assumptions import assumptions
 from opticcl.ir import Circuits
 from opticcl.ir.programme import ControlTimes, DeviceTable
-from opticcl.verify.time import TimeRules, check_programme, rules_of
+from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
 CONTROL, SETTING = 2e-6, 10e-6

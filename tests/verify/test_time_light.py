@@ -14,7 +14,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time.programme import TimeRules, check_programme
 
 END, MB = 24.0, 1_000_000
 SHOWN = 8

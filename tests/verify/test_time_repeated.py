@@ -9,7 +9,7 @@ from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 from opticcl.collective import collective
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time.programme import TimeRules, check_programme
 
 STEPS = 64
 SIZE = 64_000

@@ -10,7 +10,7 @@ from opticcl.collective import collective
 from opticcl.errors import ParameterError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time.programme import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
 WARM = replace(PLAIN, initial="warm")

@@ -15,7 +15,7 @@ from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time.programme import TimeRules, check_programme
 
 PLAIN = TimeRules(compute="none", control="none")
 

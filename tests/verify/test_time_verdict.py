@@ -9,7 +9,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.device import Device
 from opticcl.ir.programme import DeviceTable
-from opticcl.verify.time import TimeRules, check_programme
+from opticcl.verify.time.programme import TimeRules, check_programme
 
 MB = 1_000_000
 PLAIN = TimeRules(compute="none", control="none")

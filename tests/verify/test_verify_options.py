@@ -113,7 +113,7 @@ def test_the_second_judge_refuses_in_passing(monkeypatch):
     """A plan that the first one would let pass."""
     from tests.verify.test_one_signal import plan_of
 
-    from opticcl.verify.light import CircuitsReport
+    from opticcl.verify.light.circuits import CircuitsReport
 
     wrong = plan_of([(0, 0), (1, 0)], chunks=(0, 1))
     monkeypatch.setattr("opticcl.verify.check_light", lambda *_, **__: CircuitsReport((), 2, ()))

@@ -170,7 +170,7 @@ def _report(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, aro
     from opticcl.operations.arbiter import switch_ports
     from opticcl.plans.ranks import beside
     from opticcl.report.jobs import JobReport, JobsReport
-    from opticcl.verify.isolation import verify_together
+    from opticcl.verify.time.isolation import verify_together
 
     if not arbiter.jobs:
         return JobsReport(arbiter.machine, arbiter.num_free)
@@ -200,7 +200,7 @@ def _plans(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, arou
     """
     from opticcl.errors import UnsupportedError
     from opticcl.registry import canonical
-    from opticcl.verify.isolation import verify_together
+    from opticcl.verify.time.isolation import verify_together
 
     def planned(algorithm: str) -> list[Plan]:
         plans: list[Plan] = []

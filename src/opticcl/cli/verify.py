@@ -149,7 +149,7 @@ def _verify_graph(request: VerifyRequest, file: Path) -> Result:
         request: of the call.
         file: that holds the graph.
     """
-    from opticcl.verify.dependencies import verify_graph
+    from opticcl.verify.time.dependencies import verify_graph
 
     if request.time is not None:
         raise ParameterError(f"verify: --time: {file} has no circuits; give a plan file, or -f FABRIC")
@@ -173,7 +173,7 @@ def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
         file: of the programme.
     """
     from opticcl.formats.programme_file import read_programme_file
-    from opticcl.verify.time import check_programme, rules_of
+    from opticcl.verify.time.programme import check_programme, rules_of
 
     if request.emulate == "always":
         raise ParameterError("verify: --time verifies times alone; leave --emulate or --time out")
@@ -196,7 +196,7 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
         path: of the directory.
     """
     from opticcl.formats.table_files import read_tables
-    from opticcl.verify.tables import check_tables
+    from opticcl.verify.tables.devices import check_tables
 
     if request.file is not None:
         raise ParameterError("verify: --tables judges tables alone; leave the plan file out")

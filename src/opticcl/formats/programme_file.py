@@ -1,7 +1,7 @@
 """Programme files: the tables of a programme, as Parquet, JSON or a directory of CSV, bound to their plan by a digest.
 
 `docs/time.md` describes the columns. A file is read as far as its header and its number of rows allow it to be right; whether
-its times are possible is for `opticcl.verify.time`.
+its times are possible is for `opticcl.verify.time.programme`.
 """
 
 from __future__ import annotations

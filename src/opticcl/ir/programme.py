@@ -249,7 +249,7 @@ class ControlTimes(_Columns):
 
 @dataclass(frozen=True, slots=True)
 class Programme:
-    """Absolute times of a plan under named assumptions. `opticcl.verify.time.check_programme` verifies it.
+    """Absolute times of a plan under named assumptions. `opticcl.verify.time.programme.check_programme` verifies it.
 
     Args:
         engine: that made it.

@@ -16,7 +16,7 @@ from opticcl.routing.least_overlap import least_overlap
 from opticcl.routing.transfer_rounds import greedy_rounds, optimal_rounds
 from opticcl.studies.lumorph import RADICES, counted_by_circuits, random_overlaps, rounds_needed, rounds_of
 from opticcl.studies.transfers import busiest_sender, random_transfers
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 GRID = (16, 16)
 DRAWS = 3

@@ -13,7 +13,7 @@ from opticcl.papers import Found, claim, found
 from opticcl.papers.oddl import order_of_magnitude
 from opticcl.schedule import generate
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 MB = 10**6
 

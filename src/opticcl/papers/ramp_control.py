@@ -13,7 +13,7 @@ from opticcl.papers import Found, claim, found
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
 from opticcl.verify import verify
-from opticcl.verify.isolation import verify_together
+from opticcl.verify.time.isolation import verify_together
 
 
 @claim("ramp", "RAMP-6-jobs")

@@ -19,8 +19,8 @@ from opticcl.ir import Collective, Fabric, IntArray, Op, Schedule, Transfers, no
 from opticcl.ir.dependency_graph import DependencyGraph
 from opticcl.ir.limits import limit
 from opticcl.plans.plan import Plan
-from opticcl.verify.data import check_data
-from opticcl.verify.dependencies import topological_order, verify_graph
+from opticcl.verify.data.contributions import check_data
+from opticcl.verify.time.dependencies import topological_order, verify_graph
 
 __all__ = ["plan_of_graph", "schedule_of_graph"]
 

@@ -36,7 +36,7 @@ from opticcl.plans.shift_laws import held_shifts, shift_law
 from opticcl.registry import whole_number
 from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
-from opticcl.simulate.closed_form import profile
+from opticcl.simulate.closed_form.engine import profile
 from opticcl.simulate.standing import Standing
 from opticcl.units import Seconds, counted, message_size
 

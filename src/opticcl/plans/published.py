@@ -39,7 +39,7 @@ from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, settings_of
 from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, PlanTask, plan_collective
 from opticcl.schedule import generate, reason_declined
-from opticcl.simulate.closed_form import profile
+from opticcl.simulate.closed_form.engine import profile
 from opticcl.units import format_seconds, toml_number
 
 __all__ = ["StepLinks", "SwitchCase", "as_ocs", "carried", "cases", "links_of", "plan_published", "solved"]

@@ -29,8 +29,8 @@ from opticcl.registry import parse_call, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
-from opticcl.simulate.device import timeline_of_long_run
-from opticcl.simulate.long_runs import FOLLOWED, has_long_run
+from opticcl.simulate.device.engine import timeline_of_long_run
+from opticcl.simulate.device.long_runs import FOLLOWED, has_long_run
 from opticcl.units import format_seconds
 
 __all__ = ["PIECES", "plan_streamed"]

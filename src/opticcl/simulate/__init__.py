@@ -1,4 +1,4 @@
-"""Time of a plan. An engine simulates a circuit plan for a message size and returns a `Timeline`; one file an engine."""
+"""Time of a plan. An engine simulates a circuit plan for a message size and returns a `Timeline`; one folder an engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from opticcl.simulate.bounds import (
     moved_share,
     schedule_facts,
 )
-from opticcl.simulate.closed_form import Cost, Profile, costs, profile
+from opticcl.simulate.closed_form.engine import Cost, Profile, costs, profile
+from opticcl.simulate.closed_form.facts import PlanFacts, ends_of_step
 from opticcl.simulate.engines import (
     ENGINES,
     Engine,
@@ -23,7 +24,6 @@ from opticcl.simulate.engines import (
     register_engine,
     simulate,
 )
-from opticcl.simulate.facts import PlanFacts, ends_of_step
 from opticcl.simulate.links import link_bytes, link_names
 
 __all__ = [

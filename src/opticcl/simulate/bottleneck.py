@@ -23,9 +23,9 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
 from opticcl.ir.representatives import SymmetricRounds
 from opticcl.ir.signals import signals_of
+from opticcl.simulate.closed_form.routes import over_orbits, routes_of_step
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
-from opticcl.simulate.routes import over_orbits, routes_of_step
 from opticcl.simulate.traffic import Traffic
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]

@@ -16,7 +16,7 @@ from opticcl.ir import Collective, Fabric, IntArray, Schedule
 from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.limits import limit
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
-from opticcl.simulate.facts import ScheduleFacts, StepEnds, circuits_at_once
+from opticcl.simulate.closed_form.facts import ScheduleFacts, StepEnds, circuits_at_once
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.simulate.parts import memory_traffic
 from opticcl.units import counted

@@ -1,7 +1,7 @@
 """Packets without barriers: the dependencies of the transfers of a plan, and its critical path, the chain that ends last.
 
 A transfer waits for the chunks that it sends (and for the sums made of them), and a rank has one step's sends in flight at a
-time. Circuits without barriers: `opticcl.simulate.list_schedule`.
+time. Circuits without barriers: `opticcl.simulate.device.list_schedule`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The verifier: it replays a plan and counts, and never calls the code that generated the plan.
 
-Three questions, three files. `data`: does every rank end with every contribution exactly once? `light`: does every
-transfer have a circuit, can the hardware make each circuit, and do the circuits that share a resource and a wavelength stay
-within its capacity? `budget`, where optical values are given: does every circuit have enough power?
+Four questions, four folders. `data`: does every rank end with every contribution exactly once? `light`: does every
+transfer have a circuit, can the hardware make each circuit, do the circuits that share a resource and a wavelength stay
+within its capacity, and, where optical values are given, does every circuit have enough power? `time`: is a programme
+possible? `tables`: do tables of devices set what a plan needs? `sweep` counts for all of them what a unit carries.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback, Verdict, no_progress
-from opticcl.verify.data import check_data
+from opticcl.verify.data.contributions import check_data
 from opticcl.verify.judge import combined_verdict
-from opticcl.verify.light import check_light
+from opticcl.verify.light.circuits import check_light
 
 if TYPE_CHECKING:
     from opticcl.ir.light import Optics
@@ -73,7 +74,7 @@ def verify(
         return verdict
     if light.violations:  # circuits that the hardware cannot make have no path
         return replace(verdict, notes=(*verdict.notes, "power budget: not checked, since circuits are wrong"))
-    from opticcl.verify.budget import check_budget
+    from opticcl.verify.light.budget import check_budget
 
     enough = check_budget(plan, budget, progress=progress)
     return replace(verdict, violations=verdict.violations + enough.violations, notes=verdict.notes + enough.notes)
@@ -90,7 +91,7 @@ def _with_emulation(
         isolation_db: of elements in which light leaks, or None.
         progress: called after every step.
     """
-    from opticcl.verify.emulated import NEEDED, emulate
+    from opticcl.verify.light.emulated import NEEDED, emulate
 
     if any(violation.rule in NEEDED for violation in verdict.violations):
         return replace(verdict, notes=(*verdict.notes, "emulated: no light, since circuits do not exist"))
@@ -107,7 +108,7 @@ def _with_small_emulation(plan: CircuitPlan, verdict: Verdict, progress: Progres
         verdict: of the first judge, who finds no light wrong.
         progress: called after every step.
     """
-    from opticcl.verify.emulated import emulate, few_signals
+    from opticcl.verify.light.emulated import emulate, few_signals
 
     if not few_signals(plan):
         return verdict

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from opticcl.ir import CircuitPlan, Schedule, Verdict, no_progress
-from opticcl.verify.data import DataReport, check_data, never_too_large
-from opticcl.verify.light import CircuitsReport, check_light
+from opticcl.verify.data.contributions import DataReport, check_data, never_too_large
+from opticcl.verify.light.circuits import CircuitsReport, check_light
 
 __all__ = ["Judge", "combined_verdict"]
 

@@ -11,7 +11,7 @@ from opticcl.ir import Circuits, IntArray, ProgressCallback, Transfers, Verdict,
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.operations.dynamic_traffic.schedulers import FreeCells, Scheduler, make_scheduler, slot_circuits
 from opticcl.operations.dynamic_traffic.simulation import TrafficResult, TrafficSetup, simulate_traffic
-from opticcl.verify.epochs import EpochJudge
+from opticcl.verify.time.epochs import EpochJudge
 
 __all__ = ["Reserved", "judged_run"]
 

@@ -50,7 +50,7 @@ from opticcl.plans.search import Search
 from opticcl.registry import canonical, parse_call, write_call
 from opticcl.schedule import ALGORITHMS, NotTried
 from opticcl.schedule.packed_trees import forwarding_variants
-from opticcl.verify.cut import check_cut
+from opticcl.verify.data.cut import check_cut
 from opticcl.verify.judge import Judge
 
 __all__ = [

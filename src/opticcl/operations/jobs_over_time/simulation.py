@@ -34,7 +34,7 @@ from opticcl.operations.jobs_over_time.arrivals import Arrival
 from opticcl.operations.placement import JobPlace
 from opticcl.operations.policies import check_policy, largest_job, place_by
 from opticcl.plans.plan import Plan, compile
-from opticcl.verify.jobs import JobsJudge
+from opticcl.verify.time.jobs import JobsJudge
 
 __all__ = ["JobRun", "JobsRun", "JobsSetup", "MachineState", "simulate_jobs"]
 

@@ -1,0 +1,501 @@
+"""What holds of the runs of a plan under all assumptions, computed once on first need.
+
+A comparison costs the same plans under several sets of assumptions. Loads, messages and changes of circuits do not depend on
+them; the longest latency depends on the law of latency alone. Only numbers are kept, not the circuits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.assumptions import Assumptions
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers
+from opticcl.ir.circuit_plan import listed_plan
+from opticcl.ir.device_settings import DeviceSettings
+from opticcl.ir.phases import Space, Steps
+from opticcl.pairs import PairOrbits
+from opticcl.simulate.closed_form.routes import RoutesOfStep, routes_of_step
+from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
+from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
+from opticcl.simulate.standing import Standing
+
+__all__ = [
+    "BusiestNode",
+    "PlanFacts",
+    "RunFacts",
+    "ScheduleFacts",
+    "StepEnds",
+    "circuits_at_once",
+    "ends_of_step",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BusiestNode:
+    """What the busiest node and the pairs of a run of identical steps need, whatever circuits carry them.
+
+    Args:
+        most: transfers of the node that sends or receives most of them [count].
+        messages: of the node that sends most of them [count].
+        chunks: that the busiest node sends or receives [chunks].
+        link_chunks: chunks times links on their shortest paths; 0 on fabrics without a distance.
+        added: chunks that arrive to be added, on the rank where most of them do [chunks].
+        sums: different chunks among them [chunks].
+        partners: nodes that the node with the most of them sends to or receives from [count].
+        changes: whether some pair did not stand in the run before.
+        hops: links on shortest paths of all transfers; 0 as above [count].
+        pair_hops: the same of different pairs; 0 where some pair has several transfers [count].
+    """
+
+    most: int
+    messages: int
+    chunks: float
+    link_chunks: float
+    added: int = 0
+    sums: int = 0
+    partners: int = 0
+    changes: bool = False
+    hops: int = 0
+    pair_hops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnds:
+    """What senders and receivers of a step have to do on any fabric.
+
+    Args:
+        sent, received: transfers of the rank that sends, and receives, most of them; 0 where there are none [count].
+        chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
+        added, sums: as in `BusiestNode` [chunks].
+        messages: of the rank that sends most of them [count].
+    """
+
+    sent: int
+    received: int
+    chunks_sent: int
+    chunks_received: int
+    added: int
+    sums: int
+    messages: int
+
+
+def ends_of_step(steps: Steps, i: int) -> StepEnds:
+    """Of a step, from what one rank of each orbit sends and receives; all 0 where it has no transfers.
+
+    Args:
+        steps: of a schedule.
+        i: number of the step.
+    """
+    sent, space = steps.representatives(i), steps.space
+    if not len(sent):
+        return StepEnds(0, 0, 0, 0, 0, 0, 0)
+    places = sent.dst if space.places is None else space.places[sent.dst]
+    received = replace(sent, dst=space.ranks(space.without(places, steps.group(i))))
+    (most_sent, chunks_sent), (most_received, chunks_received) = (
+        (int(np.bincount(end).max()), int(np.bincount(end, sent.size_chunks()).max()))
+        for end in (sent.src, received.dst)
+    )
+    adds = sent.op & Op.REDUCE > 0
+    if np.bincount(received.dst[adds]).max(initial=0) > 1:
+        received = steps.representatives(i, received=True)  # which of their chunks are the same
+    messages = _most_messages(sent, most_sent)
+    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
+
+
+def circuits_at_once(fabric: Fabric) -> int:
+    """Partners that a node may have at the same time [count]."""
+    return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
+
+
+@lru_cache(1 << 12)
+def _links_of_images(fabric: Fabric, space: Space, moves: tuple[bool, ...], src: int, dst: int) -> int | None:
+    """Links on the shortest paths between all images of a pair of places; None where links are not passed one by one."""
+    apart = fabric.distance(*space.images(src, dst, moves))
+    return None if apart is None else int(apart.sum())
+
+
+class ScheduleFacts:
+    """Of the runs of a schedule on a fabric, without circuits.
+
+    Args:
+        schedule: of any algorithm.
+        fabric: that it would run on.
+        distances: whether links on shortest paths are counted.
+        ends: `ends_of_step` of the first step of a run, by its index, where they are kept; None: evaluated here.
+    """
+
+    def __init__(
+        self, schedule: Schedule, fabric: Fabric, *, distances: bool, ends: Callable[[int], StepEnds] | None = None
+    ) -> None:
+        self._steps = schedule.steps
+        self._ends = ends or (lambda i: ends_of_step(self._steps, i))
+        self._fabric, self._distances = fabric, distances
+        self._classes = schedule.step_classes()
+        self._splits = any(r.splits for r in fabric.resources)
+        self._standing: PairOrbits | None = None
+        self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
+        self._found: list[BusiestNode | None] = []
+
+    @cached_property
+    def steps_behind(self) -> IntArray:
+        """Steps of each run and all behind it that are known to have transfers, int64 (runs + 1,)."""
+        sends = self._steps.sends[np.array([run.start for run in self._classes], np.int64)]
+        steps = np.array([len(run) for run in self._classes], np.int64) * sends
+        return np.concatenate([np.cumsum(steps[::-1])[::-1], [0]])
+
+    def of_run(self, number: int) -> BusiestNode | None:
+        """Of a run; None if it sends nothing.
+
+        Args: number: of the run.
+        """
+        while len(self._found) <= number:
+            self._found.append(self._of_step(self._classes[len(self._found)].start))
+        if len(self._found) == len(self._classes):
+            self._standing = None
+        return self._found[number]
+
+    def _of_step(self, step: int) -> BusiestNode | None:
+        ends = self._ends(step)
+        if not ends.sent:
+            return None
+        # one signal may reach many, not come from many
+        most, chunks = (
+            (ends.received, ends.chunks_received)
+            if self._splits
+            else (max(ends.sent, ends.received), max(ends.chunks_sent, ends.chunks_received))
+        )
+        far, hops, partners, changes, differ = 0.0, 0, 0, False, False
+        if self._distances or self._fabric.reconfiguration_s:
+            some, moves = self._steps.representatives(step), self._steps.group(step)
+            if self._distances:
+                far, hops = self._links(some, moves)
+            if self._fabric.reconfiguration_s:
+                partners, changes, differ = self._pairs(step, some, moves)
+        return BusiestNode(
+            most,
+            ends.messages,
+            float(chunks),
+            far,
+            ends.added,
+            ends.sums,
+            partners,
+            changes,
+            hops,
+            hops if differ else 0,
+        )
+
+    def _links(self, some: Transfers, moves: tuple[bool, ...]) -> tuple[float, int]:
+        """Links on shortest paths of all transfers, times their chunks, and once each.
+
+        Args:
+            some: transfers of representatives.
+            moves: digits whose translations make all others.
+        """
+        if not any(moves):
+            apart = self._fabric.distance(some.src, some.dst)
+            return (0.0, 0) if apart is None else (float(some.size_chunks() @ apart), int(apart.sum()))
+        space = self._steps.space
+        src, dst = (ends if space.places is None else space.places[ends] for ends in (some.src, some.dst))
+        far, hops = 0, 0
+        for begin, end, chunks in zip(src.tolist(), dst.tolist(), some.size_chunks().tolist(), strict=True):
+            links = _links_of_images(self._fabric, space, moves, begin, end)
+            if links is None:
+                break
+            far, hops = far + chunks * links, hops + links
+        return float(far), hops
+
+    def _pairs(self, step: int, some: Transfers, moves: tuple[bool, ...]) -> tuple[int, bool, bool]:
+        """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
+        step stand then.
+
+        Args:
+            step: its number.
+            some: transfers of representatives.
+            moves: digits whose translations make all others.
+        """
+        steps, fabric = self._steps, self._fabric
+        pairs = PairOrbits.of(steps.space, moves, some)
+        differ = len(pairs) == len(some)
+        pairs = pairs.closed(
+            steps.phases[steps.phase_of(step)[0]].moves or moves
+        )  # boxes that are cut are no other pairs
+        ends = pairs.ends[1:] if self._splits else pairs.ends
+        partners = max(int(np.bincount(end).max()) for end in ends)
+        changes = self._standing is None or not pairs.may_be_within(self._standing)
+        if changes or partners > circuits_at_once(fabric):
+            old = self._standing if self._links_stay else None
+            self._standing = pairs if old is None else pairs.beside(old, fabric.ports_per_node == 1)
+        return partners, changes, differ
+
+
+@dataclass(slots=True)
+class _Changes:
+    """Changes of circuits, run after run.
+
+    Args:
+        standing: circuits that stand after the last of these runs.
+        found: of each run, of its first step and of the next one.
+    """
+
+    standing: Standing
+    found: list[tuple[list[bool | None], list[bool | None]]] = field(default_factory=list)
+
+
+class PlanFacts:
+    """Of the runs of a plan.
+
+    Args:
+        plan: schedule, fabric and circuits.
+        also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
+    """
+
+    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = ()) -> None:
+        self.plan = plan
+        self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
+        self._classes = plan.schedule.step_classes()
+        self._listed = self._listed_plan()
+        self._runs = [RunFacts(self, steps) for steps in self._classes]
+        self._last: _RoundFacts | None = None
+        self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
+        self._changes: dict[DeviceSettings | None, _Changes] = {}
+
+    def of_run(self, number: int) -> RunFacts:
+        """Of a run.
+
+        Args: number: of the run.
+        """
+        return self._runs[number]
+
+    def changes(self, number: int, initial: DeviceSettings | None = None) -> Callable[[bool], list[bool | None]]:
+        """As `Reconfiguration.of_changes` takes it.
+
+        Args:
+            number: of the run.
+            initial: what stands at the start.
+        """
+
+        def changes(again: bool) -> list[bool | None]:
+            known = self._changes.get(initial)
+            if known is None:
+                known = self._changes[initial] = _Changes(Standing(self.plan.fabric, initial))
+            while len(known.found) <= number:
+                known.found.append(self._changes_of(len(known.found), known.standing))
+            if len(known.found) == len(self._runs):
+                known.standing = Standing(self.plan.fabric)  # releases the circuits
+            return known.found[number][again]
+
+        return changes
+
+    def _changes_of(self, number: int, standing: Standing) -> tuple[list[bool | None], list[bool | None]]:
+        run = self._runs[number]
+        first, again = (
+            [standing.changes(circuits) for circuits in run.rounds] if wanted else []
+            for wanted in (True, len(run.steps) > 1)
+        )
+        return first, again
+
+    def _listed_plan(self) -> CircuitPlan:
+        """The plan, or rows of some senders: no sender has more, or is slower, than those whose images all others are.
+
+        Where setting circuits takes time, or packets share links, those of all senders are compared.
+        """
+        fabric = self.plan.fabric
+        compared = fabric.is_packet_switched or fabric.reconfiguration_s or fabric.shortest_control_s
+        return listed_plan(self.plan, all_steps=not compared)
+
+    def transfers(self, step: int) -> Transfers:
+        """Transfers of a step, or of the senders that define it, kept until another one is evaluated."""
+        kept = self._step
+        if kept is None or kept[0] != step:
+            kept = self._step = (step, self._listed.schedule.step(step), None)
+        return kept[1]
+
+    def rounds(self, step: int) -> tuple[Circuits, ...]:
+        """Circuits of each round of a step, kept until another one is evaluated."""
+        kept = self._step
+        if kept is not None and kept[0] == step and kept[2] is not None:
+            return kept[2]
+        transfers, found = self.transfers(step), self._listed.rounds(step)
+        self._step = (step, transfers, found)
+        return found
+
+    def release(self) -> None:
+        """Keep no transfers and no circuits but those that stand.
+
+        It may be called at any time, when an evaluation that was given up is collected.
+        """
+        self._step = self._last = None
+        self._listed = self._listed_plan()
+
+    def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
+        """Of the rounds of a step; the last ones again if they are the same objects."""
+        last = self._last
+        if last is None or not same_circuits(last.rounds, rounds):
+            last = self._last = _RoundFacts(self.plan.fabric, rounds)
+        return last
+
+
+class _RoundFacts:
+    """Of the rounds of one step, which others may share."""
+
+    def __init__(self, fabric: Fabric, rounds: tuple[Circuits, ...]) -> None:
+        self._fabric, self.rounds = fabric, rounds
+        self._amount: IntArray | None = None
+        self._slowest: tuple[float, ...] = ()
+        self._law: PathLatency | None = None
+        self._longest: list[float] = []
+
+    def slowest(self, amount: IntArray) -> tuple[float, ...]:
+        """As in `Cost`, for the amount of each transfer [chunks]."""
+        if self._amount is None or not np.array_equal(self._amount, amount):
+            self._amount = amount
+            self._slowest = tuple(_slowest(self._fabric, amount, circuits.carrying()) for circuits in self.rounds)
+        return self._slowest
+
+    def longest_s(self, law: PathLatency) -> list[float]:
+        """Latency of the longest path of each round [s]."""
+        if law is not self._law:
+            self._law, self._longest = law, [law.longest_s(circuits.carrying()) for circuits in self.rounds]
+        return self._longest
+
+
+class RunFacts:
+    """Of a run of identical steps.
+
+    Args:
+        facts: of the plan.
+        steps: of the run.
+    """
+
+    def __init__(self, facts: PlanFacts, steps: range) -> None:
+        self._facts, self._plan, self.steps = facts, facts.plan, steps
+        self._longest: dict[PathLatency, list[float]] = {}
+        self._summed: dict[str, float] = {}
+
+    @cached_property
+    def routes(self) -> RoutesOfStep | None:
+        """Routes of packets that are too many to list; None where they are not."""
+        return routes_of_step(self._plan, self.steps.start)
+
+    @property
+    def transfers(self) -> Transfers:
+        """Of the first step."""
+        return self._facts.transfers(self.steps.start)
+
+    @property
+    def rounds(self) -> tuple[Circuits, ...]:
+        """Circuits of each round of the first step."""
+        return self._facts.rounds(self.steps.start)
+
+    @cached_property
+    def slowest(self) -> tuple[float, ...]:
+        """As in `Cost`."""
+        if self.routes is not None:
+            return (self.routes.slowest(self._facts.laws),)
+        return self._facts.of_rounds(self.rounds).slowest(self.transfers.size_chunks())
+
+    @cached_property
+    def messages(self) -> list[int]:
+        """Messages of the node that sends most of them in each round [count]."""
+        if self.routes is not None:
+            return [ends_of_step(self._plan.schedule.steps, self.steps.start).messages]
+        transfers = self.transfers
+        return [most_messages(transfers, circuits) for circuits in self.rounds]
+
+    @cached_property
+    def control_s(self) -> list[float]:
+        """Duration of the control exchange of each round [s]."""
+        if self.routes is not None:
+            return [self._plan.fabric.shortest_control_s]
+        transfers = self.transfers
+        return [control_s(self._plan.fabric, transfers, circuits) for circuits in self.rounds]
+
+    def longest_s(self, law: PathLatency) -> list[float]:
+        """Latency of the longest path of each round [s].
+
+        Args: law: of latencies.
+        """
+        if law not in self._longest:
+            if law.constant:
+                self._longest[law] = [law.base_s] * len(self.slowest)
+            elif self.routes is not None:
+                self._longest[law] = [self.routes.longest_s(law, self._facts.laws)]
+            else:
+                self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)
+        return self._longest[law]
+
+    def summed_chunks(self, assumed: Assumptions) -> float:
+        """Memory traffic of the sums of a step, on the rank with the most of it [chunks].
+
+        Args: assumed: time assumptions.
+        """
+        if assumed.compute not in self._summed:
+            step, steps = self.steps.start, self._plan.schedule.steps
+            self._summed[assumed.compute] = summed_chunks(steps.representatives(step, received=True), assumed)
+        return self._summed[assumed.compute]
+
+
+def _most_messages(transfers: Transfers, sent: int | None = None) -> int:
+    """Messages of the rank that sends most of them [count].
+
+    Args:
+        transfers: of the step, one or more.
+        sent: transfers of the rank that sends most of them, where they are counted [count].
+    """
+    first = first_transfers(transfers)
+    if first is None and sent is not None:
+        return sent
+    return int(np.bincount(transfers.src if first is None else transfers.src[first]).max())
+
+
+def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:
+    """What routes carry on each link, float64 (links,) [chunks].
+
+    Args:
+        circuits: the routes.
+        chunks: of each route, float64 (routes,).
+        links: number of them [count].
+    """
+    return np.bincount(circuits.hops, np.repeat(chunks, circuits.num_hops()), links)
+
+
+def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
+    """Largest load of one wavelength [chunks], or on a packet fabric the time of the busiest link [s a byte of chunk].
+
+    Args:
+        fabric: that the circuits are on.
+        amount: of each transfer of the step [chunks].
+        circuits: of the round.
+    """
+    if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
+        carried, row = np.arange(len(amount)), circuits.transfer
+    else:
+        carried, row = np.unique(circuits.transfer, return_inverse=True)
+    if fabric.is_packet_switched:
+        return _busiest_link(fabric, amount[circuits.transfer] / np.bincount(row)[row], circuits)
+    wavelengths = np.bincount(row, fabric.wavelengths_carried(circuits), minlength=len(carried))
+    served = wavelengths > 0
+    return float((amount[carried][served] / wavelengths[served]).max(initial=0))
+
+
+def _busiest_link(fabric: Fabric, chunks: np.ndarray, circuits: Circuits) -> float:
+    """Time of the busiest shared link, where circuit i carries chunks[i] [s a byte of chunk]."""
+    each: list[tuple[Resource, npt.NDArray[Any]]]
+    hops, links = circuits.hops, sum(r.count for r in fabric.resources)
+    if fabric.hops_are_links and (not len(hops) or (hops.min() >= 0 and hops.max() < links)):
+        carried = _loads(circuits, chunks, links)
+        places = np.cumsum([r.count for r in fabric.resources])[:-1]
+        each = [(r, of) for r, of in zip(fabric.resources, np.split(carried, places), strict=True) if r.shared]
+    else:
+        each = [
+            (used.resource, np.bincount(used.index, chunks if used.circuit is None else chunks[used.circuit]))
+            for used in fabric.usage(circuits)
+            if used.resource.shared
+        ]
+    return max((float(of.max(initial=0)) * 8 / r.capacity for r, of in each), default=0.0)

@@ -1,0 +1,197 @@
+"""Loads and latencies of the routes of a step that is too large to list, some routes at a time.
+
+Routes of some senders define those of all (`opticcl.ir.representatives`): the images of a link carry equal shares of what
+listed routes carry on any of them, times the number of images of a route. The longest latency is looked for among all images,
+since latency by a floor plan differs from image to image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import inf
+
+import numpy as np
+
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
+from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.representatives import LightMove, RoutedStep, first_of_orbit
+from opticcl.simulate.closed_form._route_kernels import add_loads, sums_of_paths
+from opticcl.simulate.latency import FloatArray, PathLatency
+
+__all__ = ["RoutesOfStep", "longest_of_images_s", "over_orbits", "routes_of_step"]
+
+
+def over_orbits(carried: FloatArray, images: Sequence[IntArray], products: int) -> FloatArray:
+    """What each part carries, where listed circuits and all their images do; nothing without images, float64 (parts,).
+
+    Args:
+        carried: by listed circuits, (parts,).
+        images: of all parts under each move, -1 for none, int (parts,) each.
+        products: of powers of the moves [count].
+    """
+    first = first_of_orbit(images, len(carried))
+    known = first >= 0
+    total = np.bincount(first[known], carried[known], minlength=len(carried)) * products
+    shares = total / np.maximum(1, np.bincount(first[known], minlength=len(carried)))
+    each: FloatArray = np.append(shares, 0.0)[first]
+    return each
+
+
+class RoutesOfStep:
+    """Of the routes of a step, evaluated once for all that is asked at once.
+
+    Args:
+        plan: with the step.
+        i: its number.
+        routed: its routes.
+    """
+
+    def __init__(self, plan: CircuitPlan, i: int, routed: RoutedStep) -> None:
+        self._plan, self._step, self._routed = plan, i, routed
+        equal = plan.schedule.steps.joins_all(i)
+        self._known = _of_exchange(plan.fabric) if equal else _Known()
+        self._each = int(plan.schedule.steps.sent_by(i, routed.senders[:1]).size_chunks()[0]) if equal else 1
+
+    def link_chunks(self, laws: Sequence[PathLatency] = ()) -> FloatArray:
+        """What each link carries, float64 (links,) [chunks].
+
+        Args: laws: of latencies, which are evaluated along with it.
+        """
+        if self._known.carried is None:
+            self._evaluate(laws)
+        assert self._known.carried is not None
+        return self._known.carried * self._each
+
+    def slowest(self, laws: Sequence[PathLatency] = ()) -> float:
+        """Time of the busiest link [s for each byte of a chunk].
+
+        Args: laws: of latencies, which are evaluated along with it.
+        """
+        resources = self._plan.fabric.resources
+        of_link = np.repeat([r.capacity for r in resources], [r.count for r in resources])
+        return float((self.link_chunks(laws) / of_link).max(initial=0)) * 8
+
+    def longest_s(self, law: PathLatency, also: Sequence[PathLatency] = ()) -> float:
+        """Latency of the longest route [s].
+
+        Args:
+            law: of latencies.
+            also: other laws, which are evaluated along with it.
+        """
+        if law.constant:
+            return law.base_s
+        if law not in self._known.longest_s:
+            self._evaluate([law, *also])
+        return self._known.longest_s[law]
+
+    def _evaluate(self, laws: Sequence[PathLatency]) -> None:
+        """Loads, unless they are known, and latencies by laws."""
+        plan, routed, known = self._plan, self._routed, self._known
+        new = dict.fromkeys((law for law in laws if not law.constant and law not in known.longest_s), -inf)
+        links = sum(resource.count for resource in plan.fabric.resources)
+        carried = np.zeros(links, np.int64) if known.carried is None else None
+        for ends in plan.schedule.steps.ends(self._step, ROUTES_AT_ONCE, routed.senders):
+            circuits, amount = routed.circuits(ends), ends.chunks // self._each
+            if carried is not None:
+                add_loads(circuits.hops, circuits.hop_offsets, amount, carried)
+            for law, longest_s in new.items():
+                new[law] = longest_of_images_s(law, circuits, routed.moves, longest_s)
+        known.longest_s.update(new)
+        if carried is not None:
+            products = plan.fabric.num_nodes // max(1, len(routed.senders))
+            known.carried = over_orbits(carried, [move.hops for move in routed.moves], products)
+
+
+def routes_of_step(plan: CircuitPlan, i: int) -> RoutesOfStep | None:
+    """Of the routes of a step that is too large to list; None where it is not, or circuits are no routes.
+
+    Args:
+        plan: with the step.
+        i: its number.
+    """
+    routed = plan.routed(i)
+    return None if routed is None else RoutesOfStep(plan, i, routed)
+
+
+class _Known:
+    """What is known of the routes of a step.
+
+    Attributes:
+        carried: by each link, float64 (links,) [chunks]; None before it is evaluated.
+        longest_s: latency of the longest route, by the law [s].
+    """
+
+    def __init__(self) -> None:
+        self.carried: FloatArray | None = None
+        self.longest_s: dict[PathLatency, float] = {}
+
+
+@lru_cache(maxsize=4)
+def _of_exchange(fabric: Fabric) -> _Known:
+    """Of an exchange of a chunk between all pairs, which is one step whatever algorithm has it.
+
+    Args: fabric: with the routes.
+    """
+    return _Known()
+
+
+def longest_of_images_s(
+    law: PathLatency, circuits: Circuits, moves: Sequence[LightMove], at_least_s: float = -inf
+) -> float:
+    """Latency of the longest path among circuits and all their images [s].
+
+    A bound of a path is the sum of the largest latencies that its hops have after any move. Moves are tried one after the
+    other, and a path is given up as soon as the bound under those that are left is no more than the longest found.
+
+    Args:
+        law: of the latency of hops.
+        circuits: some.
+        moves: of the machine; they commute.
+        at_least_s: the result is no less [s].
+    """
+    seconds = law.of_hops(np.arange(law.num_hops))
+    if seconds is None or not len(circuits):
+        return max(at_least_s, law.base_s)
+    tables = [seconds]  # the largest latency of a hop after the last moves, the fewest first
+    for number in range(len(moves)):
+        first = first_of_orbit([move.hops for move in moves[: number + 1]], len(seconds))
+        largest = np.full(len(seconds), -inf)
+        np.maximum.at(largest, first, seconds)
+        tables.append(largest[first])
+    paths = circuits.hops, circuits.hop_offsets
+    found, every, still = at_least_s - law.base_s, np.arange(len(circuits)), np.arange(len(seconds))
+    if moves:
+        first = sums_of_paths(*paths, every, tables[-1]).argmax()
+        found = _longest(paths, every[first : first + 1], moves, tables, still, found)
+    return law.base_s + _longest(paths, every, moves, tables, still, found)
+
+
+def _longest(
+    paths: tuple[IntArray, IntArray],
+    rows: IntArray,
+    moves: Sequence[LightMove],
+    tables: Sequence[FloatArray],
+    image: IntArray,
+    found: float,
+) -> float:
+    """The longest of some paths and of their images under moves, or what is found where it is no less.
+
+    Args:
+        paths: hops of all paths, and where each path begins.
+        rows: numbers of the paths.
+        moves: that are not tried yet.
+        tables: largest value of each hop after any product of the first moves, by their number.
+        image: of each hop, by the powers of moves that are tried.
+        found: so far.
+    """
+    sums = sums_of_paths(*paths, rows, tables[len(moves)][image])
+    if not moves:
+        return max(found, float(sums.max(initial=-inf)))
+    rows, start = rows[sums > found], image
+    while len(rows):
+        found = _longest(paths, rows, moves[:-1], tables, image, found)
+        image = moves[-1].hops[image]
+        if np.array_equal(image, start):
+            break
+    return found

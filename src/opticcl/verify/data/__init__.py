@@ -1,0 +1,1 @@
+"""Data: does every rank end with every contribution exactly once?"""

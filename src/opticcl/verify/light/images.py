@@ -1,0 +1,342 @@
+"""Light of steps that are not listed: circuits of some senders, and moves of the machine that make those of all others of them.
+
+The moves must be translations of the phase that the step belongs to: then they map its transfers onto themselves. They commute,
+and take the senders to every node once; so every circuit of a round is the image of a listed one under exactly one product h of
+their powers. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u| products, so its load is the sum
+of this number over the listed uses in its orbit: exact, for all units. The fabric gives the images of units; those of listed
+circuits are compared with what their images occupy. A hop or a unit may be without an image under a move; a listed circuit that
+uses one which some product has no image of is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import chain, combinations
+from math import lcm, prod
+
+import numpy as np
+
+from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concatenate_circuits
+from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.phases import Steps
+from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds, first_of_orbit
+from opticcl.verify.light.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
+from opticcl.verify.sweep import Cells, cells_of
+
+__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations", "routed_violations"]
+
+
+def light_violations(
+    fabric: Fabric, step: StepImages, rounds: SymmetricRounds, number: int
+) -> tuple[list[Violation], int]:
+    """Violations of the circuits of a step that is not listed, and their number.
+
+    Args:
+        fabric: the machine, which must map its resources itself (`Fabric.resource_images`).
+        step: its transfers.
+        rounds: its circuits.
+        number: of the step.
+    """
+    images = images_of_machine(fabric, step.steps, number, rounds)
+    if isinstance(images, Violation):
+        return [replace(images, step=number)], 0
+    transfers = step.sent_by(rounds.senders)
+    found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
+    count = fabric.num_nodes // len(rounds.senders)
+    loads = _loads(fabric, rounds.moves)
+    idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
+    if any(map(len, idle)):
+        return [_wrong("circuits", "transfers that they carry", "idle ones")], 0
+    num_hops = min((len(move.hops) for move in rounds.moves), default=0)
+    wide = all(np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)) for move in rounds.moves)
+    for at, circuits in enumerate(rounds.rounds):
+        broken = list(_impossible(fabric, circuits, num_hops, wide=wide))
+        for usage in fabric.usage(circuits) if not broken else ():
+            cells = cells_of(usage, circuits, fabric.num_wavelengths)
+            broken += loads[usage.resource].over(cells, RULE_OF_KIND[usage.resource.kind])
+        found += [replace(violation, round=at) for violation in broken]
+    if not found:
+        found = list(_other_units(fabric, rounds.moves, concatenate_circuits(rounds.rounds), images))
+    found = [replace(violation, step=number) for violation in found]
+    return found, count * sum(map(len, rounds.rounds))
+
+
+def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: int) -> tuple[list[Violation], int]:
+    """Violations of the routes of a step of packets that is too large to list, those of each rule as one, and their number.
+
+    Args:
+        fabric: the machine, whose links are shared, so that routes need no counting.
+        steps: of the schedule.
+        routed: its routes.
+        number: of the step.
+    """
+    images: list[tuple[IntArray, ...]] | Violation = []
+    if routed.moves or not np.array_equal(routed.senders, np.arange(steps.space.num_ranks)):
+        images = images_of_machine(fabric, steps, number, routed)
+    if isinstance(images, Violation):
+        return [replace(images, step=number)], 0
+    found: dict[str, Violation] = {}
+    counted, links = 0, sum(resource.count for resource in fabric.resources)
+    for ends in steps.ends(number, ROUTES_AT_ONCE, routed.senders):
+        circuits = routed.circuits(ends)
+        counted += len(circuits)
+        wrong = list(transfers_without_circuit(fabric, ends, (circuits,), number))
+        wrong += [replace(violation, round=0) for violation in _impossible(fabric, circuits, links, wide=True)]
+        if not wrong:
+            wrong = list(_other_units(fabric, routed.moves, circuits, images))
+        for violation in wrong:
+            before = found.get(violation.rule)
+            count = violation.count + (before.count if before else 0)
+            found[violation.rule] = replace(before or violation, step=number, count=count)
+    return list(found.values()), counted * fabric.num_nodes // max(1, len(routed.senders))
+
+
+def images_of_machine(
+    fabric: Fabric, steps: Steps, number: int, rounds: SymmetricRounds | RoutedStep
+) -> list[tuple[IntArray, ...]] | Violation:
+    """Images of the units of all resources under each move of light, or why the rounds define no circuits.
+
+    Args:
+        fabric: the machine.
+        steps: of the schedule.
+        number: of the step.
+        rounds: with moves of light.
+    """
+    n = fabric.num_machine_nodes
+    if fabric.node_of_rank is not None or n != steps.space.num_ranks:
+        return _wrong("light moves", "ranks that are the nodes of the machine", "a job on part of it")
+    if not counts_by_orbits(fabric) and not all(resource.shared for resource in fabric.resources):
+        return _wrong(
+            "light moves", "resources whose circuits are counted", "others, which are counted from lists alone"
+        )
+    moved = _moved_machine(fabric, rounds.moves)
+    if isinstance(moved, Violation):
+        return moved
+    found, orders = moved
+    for at, move in enumerate(rounds.moves):
+        if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
+            return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
+    if len(rounds.senders) and not 0 <= rounds.senders.min() <= rounds.senders.max() < n:
+        return _wrong("senders", f"ranks 0..{n - 1}", f"{rounds.senders.min()} to {rounds.senders.max()}")
+    joined = first_of_orbit([move.nodes for move in rounds.moves], n)
+    senders, each = np.unique(joined[rounds.senders], return_counts=True)
+    if (each != 1).any() or not np.array_equal(senders, np.unique(joined)):
+        return _wrong("senders", "one of each set of nodes that the moves join", "others")
+    if prod(orders) * len(senders) != n:
+        found_text = f"{prod(orders)} for {n // len(senders)} nodes"
+        return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
+    return found
+
+
+def counts_by_orbits(fabric: Fabric) -> bool:
+    """Whether each resource is for a number of circuits at a time, whatever it was set to before."""
+    plain = not any(r.shared or r.once_per_job or r.one_setting for r in fabric.resources)
+    return plain and not any(r.in_wavelengths for r in fabric.resources)
+
+
+@lru_cache(4)
+def _moved_machine(
+    fabric: Fabric, moves: tuple[LightMove, ...]
+) -> tuple[list[tuple[IntArray, ...]], list[int]] | Violation:
+    """Images of the units of all resources under each move, and turns after which a move is none; or why they are no moves.
+
+    Args:
+        fabric: the machine.
+        moves: of its nodes, ports, wavelengths and hops; those of the last steps are kept, as most steps have the same.
+    """
+    sizes = (fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths)
+    found, orders = [], []
+    for at, move in enumerate(moves):
+        for column, due in zip((move.nodes, move.ports, move.wavelengths), sizes, strict=True):
+            if not _is_once_each(column, due) or column.min(initial=0) < 0:
+                return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
+        if not _is_once_each(move.hops, len(move.hops)):
+            return _wrong(f"light move {at}", "each hop at most once", "another table")
+        images = fabric.resource_images(move)
+        if images is None:
+            return _wrong(f"light move {at}", "a machine that is what it was", "another one")
+        if not all(_is_once_each(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
+            return _wrong(f"light move {at}", "each unit of a resource at most once", "some twice")
+        found.append(images)
+        orders.append(lcm(*(_order(column) for column in move.columns)))
+    with_none = [[np.append(column, -1) for column in move.columns] for move in moves]
+    for one, other in combinations(with_none, 2):
+        for a, b in zip(one, other, strict=True):
+            if len(a) != len(b) or (a[b] != b[a]).any():
+                return _wrong("light moves", "permutations that commute", "they do not")
+    return found, orders
+
+
+def _other_units(
+    fabric: Fabric, moves: tuple[LightMove, ...], listed: Circuits, images: list[tuple[IntArray, ...]]
+) -> Iterator[Violation]:
+    """Moves under which listed circuits occupy other units than the fabric says, or cannot be made.
+
+    Args:
+        fabric: the machine.
+        moves: of light.
+        listed: circuits that exist.
+        images: of the units of all resources under each move.
+    """
+    before = [usage.index for usage in fabric.usage(listed)] if moves else []
+    for at, (move, of) in enumerate(zip(moves, images, strict=True)):
+        moved = move.of(listed)
+        faults = [fault for fault in fabric.faults(moved) if len(fault.circuits)]
+        if faults:
+            yield _wrong(f"light move {at}", faults[0].expected, faults[0].rule)
+        for image, index, usage in zip(of, before, fabric.usage(moved), strict=True):
+            other = np.flatnonzero(image[index] != usage.index)
+            if len(other):
+                kind, row = usage.resource.kind, other[0]
+                yield _wrong(f"light move {at}", f"{kind} {image[index[row]]}", f"{kind} {usage.index[row]}")
+
+
+def _is_translation(steps: Steps, number: int, nodes: IntArray) -> bool:
+    """Whether a permutation of nodes is a translation of digits that the phase of a step moves.
+
+    Args:
+        steps: of the schedule.
+        number: of the step.
+        nodes: image of each node, int64 (nodes,).
+    """
+    by, moves = steps.space.translation(nodes), np.array(steps.phases[steps.phase_of(number)[0]].moves, bool)
+    return by is not None and len(moves) > 0 and not by[~moves].any()
+
+
+def _wrong(where: str, expected: str, found: str) -> Violation:
+    return Violation("moves_wrong", -1, -1, where, expected, found)
+
+
+def _is_once_each(column: IntArray, count: int) -> bool:
+    """Whether a table has each of its elements at most once, and -1 for others."""
+    inside = len(column) == count and (not count or (column.min() >= -1 and column.max() < count))
+    return bool(inside and (np.bincount(column + 1, minlength=count + 1)[1:] <= 1).all())
+
+
+def _order(images: IntArray) -> int:
+    """Turns after which each element that always has an image is where it was [count]."""
+    first = first_of_orbit([images], len(images))
+    turns = np.bincount(first[first >= 0])
+    return lcm(*np.unique(turns[turns > 0]).tolist())
+
+
+def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int, *, wide: bool) -> Iterator[Violation]:
+    """Circuits that do not exist, or that the hardware cannot make; their images are as impossible.
+
+    Args:
+        fabric: the machine.
+        circuits: listed, of a round.
+        num_hops: numbers that a path may have, which the moves take to others [count].
+        wide: whether the moves keep wavelengths, so that a circuit may have several.
+    """
+    outside = out_of_range(fabric, circuits)
+    if outside:
+        yield outside
+        return
+    far = np.flatnonzero((circuits.hops < 0) | (circuits.hops >= num_hops))
+    if len(far):
+        yield Violation(
+            "path_broken", -1, -1, "a path", f"hops 0..{num_hops - 1}", str(circuits.hops[far[0]]), len(far)
+        )
+        return
+    several = np.flatnonzero(circuits.wavelength_n != 1)
+    if len(several) and not wide:
+        text = f"{circuits.wavelength_n[several[0]]}"
+        yield Violation("wavelength_unknown", -1, -1, f"circuit {several[0]}", "one wavelength", text, len(several))
+        return
+    for fault in chain(fabric.faults(circuits), part_faults(fabric, circuits)):
+        if len(fault.circuits):
+            row = int(fault.circuits[0])
+            where = f"{circuits.src[row]} -> {circuits.dst[row]}"
+            yield Violation(fault.rule, -1, -1, where, fault.expected, "another setting", len(fault.circuits))
+
+
+@lru_cache(4)
+def _loads(fabric: Fabric, moves: tuple[LightMove, ...]) -> dict[Resource, Loads]:
+    """Units of all resources by orbits of moves that `_moved_machine` accepts.
+
+    Args:
+        fabric: the machine.
+        moves: of light.
+    """
+    moved = _moved_machine(fabric, moves)
+    assert not isinstance(moved, Violation)
+    images, orders = moved
+    return {
+        resource: Loads(resource, images_of, moves, fabric, prod(orders))
+        for resource, *images_of in zip(fabric.resources, *images, strict=True)
+    }
+
+
+class Loads:
+    """Units of a resource, and of its wavelengths, by orbits.
+
+    Args:
+        resource: that circuits occupy.
+        images: of its units under each move, int64 (count,) each.
+        moves: of light.
+        fabric: the machine.
+        products: of powers of the moves [count].
+    """
+
+    def __init__(
+        self,
+        resource: Resource,
+        images: list[IntArray],
+        moves: tuple[LightMove, ...],
+        fabric: Fabric,
+        products: int,
+    ) -> None:
+        self.depth = fabric.num_wavelengths if resource.per_wavelength else 1
+        self.per_wavelength, self.products, self._capacity = resource.per_wavelength, products, resource.capacity
+        light = np.arange(self.depth)
+        self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
+        apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
+        tables = [
+            image if apart == 1 else np.where(image < 0, -1, image * self.depth + move.wavelengths[:, None]).T.ravel()
+            for image, move in zip(images, moves, strict=True)
+        ]
+        self._first = first_of_orbit(tables, resource.count * apart).astype(np.int32)
+        self._size = np.bincount(self._first + 1, minlength=1 + resource.count * apart)[1:].astype(np.int32)
+        self._size = np.append(self._size, np.int32(0))  # of cells without images
+
+    def orbits(self, index: IntArray, wavelength: IntArray) -> IntArray:
+        """First cell of the orbit of each unit on its wavelength; negative where some product has no image, int64 (n,).
+
+        Args:
+            index: units.
+            wavelength: of each.
+        """
+        if not self.per_wavelength:
+            return self._first[index].astype(np.int64)
+        if self._keep_light:
+            return self._first[index].astype(np.int64) * self.depth + wavelength
+        return self._first[index * self.depth + wavelength].astype(np.int64)
+
+    def sizes(self, orbits: IntArray) -> IntArray:
+        """Cells of orbits, int32 (n,).
+
+        Args: orbits: as of `orbits`.
+        """
+        return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
+
+    def over(self, cells: Cells, rule: str) -> Iterator[Violation]:
+        """Cells that more circuits of a round occupy than they may, or that some image of a listed one does not have.
+
+        Args:
+            cells: that the listed circuits occupy.
+            rule: that is broken then.
+        """
+        orbits = self.orbits(*np.divmod(cells.cell, self.depth))
+        if len(lost := np.flatnonzero(orbits < 0)):
+            yield _wrong(cells.name(int(cells.cell[lost[0]])), "an image under all products of the moves", "none")
+            return
+        orbit, uses = np.unique(orbits, return_counts=True)
+        load = uses * self.products // self.sizes(orbit)
+        over = np.flatnonzero(load > self._capacity)
+        if len(over):
+            count = int(self.sizes(orbit[over]).sum())
+            where = cells.name(int(orbit[over[0]]))
+            yield Violation(rule, -1, -1, where, f"at most {self._capacity:g} circuit(s)", f"{load[over[0]]}", count)
