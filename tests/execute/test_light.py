@@ -89,7 +89,7 @@ def altered(plan, random):
         (netlist.groups[g], n, i, v)
         for table in tables
         for g, n, i, v in zip(
-            table.group.tolist(), table.number.tolist(), table.index.tolist(), table.value.tolist(), strict=True
+            table.kind.tolist(), table.device.tolist(), table.index.tolist(), table.setting.tolist(), strict=True
         )
         if netlist.groups[g].kind in ("emitter", "laser", "gate", "ringbank", "wss", "filter", "mzi", "select")
     ]

@@ -9,7 +9,8 @@ from tests.altered import altered
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import BoundError, ParameterError, UnsupportedError
-from opticcl.simulate import device, simulate
+from opticcl.simulate import simulate
+from opticcl.simulate.device import engine as device
 
 PUBLISHED = assumptions("published")
 

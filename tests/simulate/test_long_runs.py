@@ -19,7 +19,9 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import Op, Schedule, Timeline, Transfers
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.streams import plan_streamed
-from opticcl.simulate import device, long_runs, simulate
+from opticcl.simulate import simulate
+from opticcl.simulate.device import engine as device
+from opticcl.simulate.device import long_runs
 from opticcl.simulate.device.long_runs import (
     _run,
     has_long_run,

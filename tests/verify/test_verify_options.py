@@ -9,7 +9,8 @@ from opticcl.ir import CircuitPlan, Circuits
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
 from opticcl.schedule import generate
-from opticcl.verify import emulated, verify
+from opticcl.verify import verify
+from opticcl.verify.light import emulated
 
 
 def ring(specification):
