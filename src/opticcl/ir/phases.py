@@ -446,14 +446,14 @@ class Steps:
     def ends(self, i: int, most: int, ranks: IntArray) -> Iterator[TransferEnds]:
         """Ends of the transfers of step i that some ranks send, some at a time, in another order than that of the step.
 
-        Where all ranks do the same, those of one rank say which: no transfer is listed.
+        Where all ranks do the same and there are more, those of one rank say which: no transfer is listed.
 
         Args:
             i: number of the step.
             most: transfers at a time, or those of one rank, or of one distance, where these are more [count].
             ranks: senders.
         """
-        if all(self.group(i)):
+        if all(self.group(i)) and len(ranks) * self.num_transfers(i) > most * self.space.num_ranks:
             first = self.representatives(i)
             ahead = (first.dst if self.space.places is None else self.space.places[first.dst]).tolist()
             places, chunks = ranks if self.space.places is None else self.space.places[ranks], first.size_chunks()
