@@ -22,6 +22,8 @@ from opticcl.circuits._order import farthest_first
 from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
 from opticcl.errors import TooLargeError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.phases import TransferEnds
 from opticcl.routing.assign import edge_colouring, first_fit
 from opticcl.units import format_bytes
 
@@ -34,9 +36,10 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     Raises: UnsupportedError: a step uses too many fibre segments.
     """
+    ranks = np.arange(schedule.steps.space.num_ranks)
     for steps in schedule.step_classes():
-        transfers = schedule.step(steps.start)
-        segments = int(_distance(fabric, transfers, _direction(fabric, transfers)).sum())
+        ends = schedule.steps.ends(steps.start, ROUTES_AT_ONCE, ranks)
+        segments = sum(int(_distance(fabric, some, _direction(fabric, some)).sum()) for some in ends)
         if segments > MAX_SEGMENTS:
             raise TooLargeError(
                 f"{schedule.name} on sip_ring: step {steps.start} uses {segments:,} fibre segments, "
@@ -91,7 +94,7 @@ def _kept(rounds: list[Circuits], nodes: int) -> tuple[Circuits, ...]:
     return tuple(found)
 
 
-def _direction(fabric: Fabric, transfers: Transfers) -> IntArray:
+def _direction(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArray:
     """Port of each transfer: 0 clockwise, 1 counter-clockwise."""
     n = fabric.num_machine_nodes
     if fabric.ports_per_node == 1:
@@ -100,7 +103,7 @@ def _direction(fabric: Fabric, transfers: Transfers) -> IntArray:
     return np.where(twice == n, transfers.src % 2 == 1, twice > n).astype(np.int64)
 
 
-def _distance(fabric: Fabric, transfers: Transfers, direction: IntArray) -> IntArray:
+def _distance(fabric: Fabric, transfers: Transfers | TransferEnds, direction: IntArray) -> IntArray:
     """Segments of each transfer in its direction, int64 (n,)."""
     ahead = transfers.dst.astype(np.int64) - transfers.src
     return np.asarray(np.where(direction == 0, ahead, -ahead) % fabric.num_machine_nodes)

@@ -24,18 +24,17 @@ def add_loads(hops, offsets, amount, carried):  # type: ignore[no-untyped-def]
 
 
 @njit(writes=())
-def sums_of_paths(hops, offsets, rows, of_link):  # type: ignore[no-untyped-def]
-    """Sum over the links of some routes, in their order, float64 (rows,).
+def sums_of_paths(hops, offsets, of_link):  # type: ignore[no-untyped-def]
+    """Sum over the links of each route, in their order, float64 (routes,).
 
     Args:
         hops, offsets: as of `add_loads`.
-        rows: numbers of routes, int64 (rows,).
         of_link: value of each link, float64.
     """
-    found = np.empty(len(rows))
-    for at in range(len(rows)):
+    found = np.empty(len(offsets) - 1)
+    for at in range(len(found)):
         total = 0.0
-        for place in range(offsets[rows[at]], offsets[rows[at] + 1]):
+        for place in range(offsets[at], offsets[at + 1]):
             total += of_link[hops[place]]
         found[at] = total
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
@@ -159,39 +160,53 @@ def longest_of_images_s(
         largest = np.full(len(seconds), -inf)
         np.maximum.at(largest, first, seconds)
         tables.append(largest[first])
-    paths = circuits.hops, circuits.hop_offsets
-    found, every, still = at_least_s - law.base_s, np.arange(len(circuits)), np.arange(len(seconds))
+    paths, found = _Paths(circuits.hops, circuits.hop_offsets), at_least_s - law.base_s
     if moves:
-        first = sums_of_paths(*paths, every, tables[-1]).argmax()
-        found = _longest(paths, every[first : first + 1], moves, tables, still, found)
-    return law.base_s + _longest(paths, every, moves, tables, still, found)
+        highest = paths.sums(tables[-1]).argmax()
+        found = _longest(paths.take(np.array([highest])), moves, tables, found)
+    return law.base_s + _longest(paths, moves, tables, found)
 
 
-def _longest(
-    paths: tuple[IntArray, IntArray],
-    rows: IntArray,
-    moves: Sequence[LightMove],
-    tables: Sequence[FloatArray],
-    image: IntArray,
-    found: float,
-) -> float:
+class _Paths(NamedTuple):
+    """Paths, end to end.
+
+    Args:
+        hops: of all paths, int (hops,).
+        offsets: where each path begins, int64 (paths + 1,).
+    """
+
+    hops: IntArray
+    offsets: IntArray
+
+    def sums(self, table: FloatArray) -> FloatArray:
+        """Sum of a value of each hop along each path, float64 (paths,)."""
+        return sums_of_paths(self.hops, self.offsets, table)
+
+    def take(self, rows: IntArray) -> _Paths:
+        """The given paths."""
+        lengths = np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return _Paths(
+            self.hops[np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])], offsets
+        )
+
+
+def _longest(paths: _Paths, moves: Sequence[LightMove], tables: Sequence[FloatArray], found: float) -> float:
     """The longest of some paths and of their images under moves, or what is found where it is no less.
 
     Args:
-        paths: hops of all paths, and where each path begins.
-        rows: numbers of the paths.
+        paths: as far as they are moved.
         moves: that are not tried yet.
         tables: largest value of each hop after any product of the first moves, by their number.
-        image: of each hop, by the powers of moves that are tried.
         found: so far.
     """
-    sums = sums_of_paths(*paths, rows, tables[len(moves)][image])
+    sums = paths.sums(tables[len(moves)])
     if not moves:
         return max(found, float(sums.max(initial=-inf)))
-    rows, start = rows[sums > found], image
-    while len(rows):
-        found = _longest(paths, rows, moves[:-1], tables, image, found)
-        image = moves[-1].hops[image]
-        if np.array_equal(image, start):
+    start = image = paths.take(np.flatnonzero(sums > found))
+    while len(start.hops):
+        found = _longest(image, moves[:-1], tables, found)
+        image = image._replace(hops=moves[-1].hops[image.hops].astype(image.hops.dtype, copy=False))
+        if np.array_equal(image.hops, start.hops):
             break
     return found
