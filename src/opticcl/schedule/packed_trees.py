@@ -146,7 +146,7 @@ def packed_trees(
         rows = np.concatenate([stages[stage] for stage in busy], axis=1)
         piece = np.repeat([(i - stage) // period for stage in busy], [stages[stage].shape[1] for stage in busy])
         src, dst, tree, op, parts = rows
-        order = np.lexsort((tree, dst, src))
+        order = np.argsort((src * n + dst) * len(owner) + tree, kind="stable")
         columns = (src, dst, tree * pipeline + piece, np.ones_like(src), op, parts if name == "all_to_all" else None)
         return Transfers.of(*(None if column is None else column[order] for column in columns))
 
