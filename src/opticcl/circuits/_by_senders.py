@@ -63,8 +63,7 @@ class BySenders(Represented):
 
     def of_step(self, step: int) -> tuple[tuple[LightMove, ...], IntArray]:
         """Moves of the machine that take a step to itself, and one sender of each set of those that they join."""
-        number, _ = self._steps.phase_of(step)
-        moved = self._steps.phases[number].moves if self._whole and self._steps.whole_boxes(step) else ()
+        moved = self._steps.group(step) if self._whole else ()
         if self._moved is not None and any(moved):
             moved = tuple((np.array(moved) & self._moved(step)).tolist())
         key = None if self._moved is None and any(moved) and self._steps.joins_all(step) else moved

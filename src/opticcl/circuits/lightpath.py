@@ -47,7 +47,6 @@ from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.limits import limit
-from opticcl.ir.phase_rows import PhaseRows
 from opticcl.routing.dimension_order import dimension_order as row_column_routes
 from opticcl.routing.end_to_end import end_to_end
 from opticcl.routing.grid import Grid
@@ -260,15 +259,8 @@ def _refuse_too_many_hops(fabric: Fabric, schedule: Schedule) -> None:
     n, length = fabric.num_machine_nodes, sum(fabric.machine_as(Lightpath).shape) // 3
     if n * (n - 1) * length <= MOST_HOPS:  # all pairs could
         return
-    steps, large = schedule.steps, set()
-    for number, phase in enumerate(steps.phases):
-        if isinstance(phase.rows, PhaseRows) and steps.whole_boxes(steps.starts[number]):
-            most = len(phase.rows) * steps.images(phase)
-        else:
-            most = steps.transfers_of(number)
-        large |= {number} if most * length > MOST_HOPS else set()
-    for first in (each.start for each in schedule.step_classes()) if large else ():
-        transfers = steps.num_transfers(first) if steps.phase_of(first)[0] in large else 0
+    for steps in schedule.step_classes():
+        transfers = schedule.steps.num_transfers(steps.start)
         if transfers * length > MOST_HOPS:
             raise TooLargeError(
                 f"{schedule.name} on lightpath: {transfers:,} transfers cross about {transfers * length:,} edges, which take "

@@ -352,26 +352,6 @@ class Steps:
                 total += images // whole * int((count[wraps] - 1).sum()) if phase.moves[d] else 0
         return total
 
-    def identical_ranks(self, i: int) -> bool:
-        """Whether every rank sends and receives in step i what rank 0 does.
-
-        Args: i: number of the step.
-        """
-        phase = self.phases[self.phase_of(i)[0]]
-        return all(phase.moves or (False,)) and self.whole_boxes(i)
-
-    def whole_boxes(self, i: int) -> bool:
-        """Whether every image of a row is one transfer in step i: no box is cut at the last value of a digit.
-
-        Args: i: number of the step.
-        """
-        rows = self.phases[self.phase_of(i)[0]].rows
-        if not isinstance(rows, PhaseRows):
-            return False
-        cut = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices))
-        within = np.array([[d in one.digits for d in range(len(self.space.radices))] for one in self.parts])
-        return not (cut & within[rows.part]).any()
-
     def joins_all(self, i: int) -> bool:
         """Whether every rank sends one transfer to every other in step i, of equal sizes and operations.
 
@@ -380,7 +360,7 @@ class Steps:
         Args: i: number of the step.
         """
         n = self.space.num_ranks
-        if n == 1 or self.num_transfers(i) != n * (n - 1) or not self.identical_ranks(i):
+        if n == 1 or self.num_transfers(i) != n * (n - 1) or not all(self.group(i)):
             return False
         first = self.sent_by(i, np.zeros(1, np.int64))
         equal = (first.size_chunks() == first.size_chunks()[0]).all() and (first.op == first.op[0]).all()

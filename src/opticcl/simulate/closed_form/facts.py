@@ -222,9 +222,7 @@ class ScheduleFacts:
         steps, fabric = self._steps, self._fabric
         pairs = PairOrbits.of(steps.space, moves, some)
         differ = len(pairs) == len(some)
-        pairs = pairs.closed(
-            steps.phases[steps.phase_of(step)[0]].moves or moves
-        )  # boxes that are cut are no other pairs
+        pairs = pairs.closed(steps.moves(step))  # boxes that are cut are no other pairs
         ends = pairs.ends[1:] if self._splits else pairs.ends
         partners = max(int(np.bincount(end).max()) for end in ends)
         changes = self._standing is None or not pairs.may_be_within(self._standing)
