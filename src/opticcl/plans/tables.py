@@ -185,11 +185,7 @@ class TableMaker:
         Returns: rows of settings and of data.
         Raises: OutputError: not writable, or not empty; ParameterError: as `settings`.
         """
-        nic = (
-            self.nic_table
-            if isinstance(self.fabric.machine, Ramp) and self.fabric.slot_s and self.part.devices is None
-            else None
-        )
+        nic = None if self._ramp is None or self.part.devices is not None else self.nic_table
         return write_tables(path, self.header(), self.netlist, self.settings(progress), self.data(progress), nic)
 
     @property
@@ -228,9 +224,8 @@ class TableMaker:
                     rows, later_s = self.programme.rows_of_round(step, number)
                     start_s = times.start_s[rows]
                     left_s = times.end_s[rows] - latency_s
-                    left_s = np.where(
-                        np.isnan(left_s), start_s, left_s
-                    )  # an idle circuit, which has no end, leaves at once
+                    # an idle circuit, which has no end, leaves at once
+                    left_s = np.where(np.isnan(left_s), start_s, left_s)
                     place = steps.start, number
                     found.append(_Round(circuits, transfers, step, place, start_s, left_s, latency_s, start_s, start_s))
                 sent_s, summed_s = self._of_ranks(transfers, found)

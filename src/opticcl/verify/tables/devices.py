@@ -129,8 +129,8 @@ class DeviceStates:
         rows = tables.settings
         refuse_unknown_settings(netlist, rows)
         self.netlist, self.rows = netlist, rows
-        kinds = {device.kind: device for device in tables.fabric.devices}
-        takes = [getattr(kinds.get(g.device or g.name), "setting_time_s", 0.0) for g in netlist.groups]
+        times = {device.kind: device.setting_time_s for device in tables.fabric.devices}
+        takes = [times.get(group.device or group.name, 0.0) for group in netlist.groups]
         self.once = np.array([group.once_per_job for group in netlist.groups])[rows.kind]
         stands = self.once | ((rows.begin_s <= 0) & tables.warm)
         self.done_s = np.where(stands, rows.begin_s, rows.begin_s + np.array(takes)[rows.kind])

@@ -45,9 +45,8 @@ def control_late(
         needed_s = fabric.control_s(*_ranks(fabric, one)) if len(start_s) else 0.0
         if not needed_s:
             continue
-        agreed_s = needed_s + np.maximum(
-            ready_s[one.circuits], 0.0
-        )  # earliest end of an exchange after the data is ready
+        # the earliest end of an exchange after the data is ready
+        agreed_s = needed_s + np.maximum(ready_s[one.circuits], 0.0)
         missing = agreed_s - start_s
         row = row_of.get((one.step.step, one.stored.number))
         if row is None:

@@ -131,9 +131,8 @@ def _replay(rows: TimeRows, low: int, width: int, timing: DataTiming) -> None:
             )  # fmt: skip
             shown, ready_s = step, of_transfer
             if len(unrolled) < stored.repeats and len(unrolled) // 2 <= turn < stored.repeats - len(unrolled) // 2:
-                shown = (
-                    stored.step + len(unrolled) // 2 - 1
-                )  # the last one before them stands for all that are not unrolled
+                # the last one before them stands for all that are not unrolled
+                shown = stored.step + len(unrolled) // 2 - 1
                 ready_s = of_transfer - (step - shown) * stored.period_s
             before = timing.ready_s.get(shown)
             timing.ready_s[shown] = ready_s if before is None else np.maximum(before, ready_s)

@@ -223,9 +223,8 @@ def find_settings(
             float64 (circuits,) [s].
     """
     carries = rows.carries[uses.circuit]
-    order = np.lexsort(
-        (-uses.end_s, carries, uses.start_s, uses.group)
-    )  # of equal starts what stands idle, then the longest
+    # of equal starts what stands idle, then the longest
+    order = np.lexsort((-uses.end_s, carries, uses.start_s, uses.group))
     group, circuit = uses.group[order], uses.circuit[order]
     kind = numbering.kind_of_group(group)
     pool = numbering.pools[kind]
@@ -291,9 +290,8 @@ def _assign_members(  # type: ignore[no-untyped-def]
             used += k == changes_at[use] or member[k] != member[k - 1]
         size = min(pool[use], used + fresh)  # of members without changes, one for each use suffices
         free_at, begun = np.full((2, size), -np.inf)  # end and start of the last use
-        taken_in = np.full(
-            size, -1, np.int64
-        )  # its round: circuits of one round that start together take different members
+        # its round: circuits of one round that start together take different members
+        taken_in = np.full(size, -1, np.int64)
         used_by = np.full(size, -1, np.int64)  # last change that a use has taken, or -1
         current = np.full(size, -1, np.int64)  # last change that is done, or -1
         upcoming = np.full(size, -1, np.int64)  # next change, or -1

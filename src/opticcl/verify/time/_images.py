@@ -1,6 +1,6 @@
 """Times of steps that are not listed: circuits of some senders have times, and their images have the same ones.
 
-The laws are those of listed circuits, but for data and sums (`_time_data`) and for devices: images of circuits that meet one
+The laws are those of listed circuits, but for data and sums (`_data`) and for devices: images of circuits that meet one
 unit of a resource are counted by the orbit of that unit; devices change within the guards of slots, and are parts of units that
 serve one circuit at a time.
 """
