@@ -116,6 +116,24 @@ def test_every_parameter_of_the_partition_is_an_option(answer):
     assert answer(*words, *small, "--no-fit")[1] == 0
 
 
+def test_a_target_loss_is_answered_with_a_model_and_its_time(answer, opticcl):
+    """The first row of RAMP's table 9: model, degrees, batch and steps in the first lines, and the same as JSON."""
+    words = ("train", "-m", "transformer", "--target-loss", "2.5", "--max-devices", "100", *TWO)
+    found, code = answer(*words)
+    target, rows = found["target"], found["rows"]
+    assert (code, target["layers"], target["hidden"], target["parameters"]) == (0, 36, 1152, 573_848_064)
+    assert (target["tensor"], target["data"], target["batch"], target["steps"]) == (1, 16, 2480, 64892)
+    assert found["job"]["num_ranks"] == target["devices"] == 16
+    assert found["job"]["samples"] == 2480
+    assert target["fastest"] == rows[0]["fabric"]
+    assert target["training_s"] == rows[0]["training_s"] == pytest.approx(64892 * rows[0]["iteration_s"])
+    first, second, third = opticcl(*words).stdout.splitlines()[:3]
+    assert first.endswith("transformer of 36 layers, width 1,152, 573,848,064 parameters")
+    assert second == "tensor 1 x data 16 = 16 devices, batch 2,480 of a critical 2,488, 64,892 steps"
+    assert third.startswith("training ")
+    assert third.endswith(f"on {target['fastest']}, the fastest")
+
+
 def test_nothing_is_half_written(opticcl, tmp_path):
     """A folder that is not there."""
     done = opticcl(

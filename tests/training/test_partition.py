@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.errors import OpticclError, ParameterError, WorkloadError
-from opticcl.papers.ramp_models import CROSS_ENTROPIES, DLRM_DEVICES, ramp_table9, ramp_table10
-from opticcl.papers.ramp_scaling_laws import critical_batch_tokens, loss_of, parameters_for, steps_to
+from opticcl.papers.ramp_models import DLRM_DEVICES, ramp_table9, ramp_table10
 from opticcl.training.model import Layer, Model
 from opticcl.training.models import model
 from opticcl.training.partition import partition
@@ -20,6 +19,7 @@ from opticcl.training.partition.resolve import PartitionOptions, resolve
 from opticcl.training.partition.shares import held, stage_layers
 from opticcl.training.partition.tables import table_share
 from opticcl.training.partition.tasks import WAIT
+from opticcl.training.target import CROSS_ENTROPIES
 
 SMALL = "transformer:layers=4,hidden=48,heads=12,sequence=8,vocabulary=50"
 EXPERTS = "moe:layers=4,hidden=16,heads=4,experts=12,sequence=8,vocabulary=0"
@@ -422,39 +422,14 @@ def test_a_model_of_the_users_own(tmp_path):
     assert [task.collective for task in alone.tasks if task.communicates] == ["all_to_all"] * 2
 
 
-# --- SiPAC's groups ---------------------------------------------------------------------------------------------------
-
-
-# --- scaling laws, RAMP's tables --------------------------------------------------------------------------------------
-
-
-@given(parameters=st.floats(1e6, 1e15))
-def test_loss_and_parameters_are_inverse(parameters):
-    """And more of one is less of the other."""
-    loss = loss_of(parameters)
-    assert parameters_for(loss) == pytest.approx(parameters, rel=1e-9)
-    assert loss_of(2 * parameters) < loss
-    assert critical_batch_tokens(loss_of(2 * parameters)) > critical_batch_tokens(loss)
-
-
-def test_at_the_critical_batch_twice_the_least_steps_are_needed():
-    """Kaplan et al. 2020, equation 5.4."""
-    batch = critical_batch_tokens(2.0)
-    assert steps_to(2.0, batch) == pytest.approx(2 * steps_to(2.0, 1e30))
-
-
-@pytest.mark.parametrize("call", [lambda: loss_of(0), lambda: parameters_for(-1), lambda: steps_to(2, 0)])
-def test_laws_refuse_what_they_do_not_cover(call):
-    """Nothing, or less."""
-    with pytest.raises(ParameterError, match="is not above 0"):
-        call()
+# --- RAMP's tables ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cross_entropy", CROSS_ENTROPIES)
 def test_messages_of_table_9_by_formula(cross_entropy):
     """DP: 2 bytes of (12 h^2 + 7 h) / MP + 6 h a layer; MP: sequences of a copy x 1024 h x 2 bytes (checked notes, 2.5)."""
     row = ramp_table9(cross_entropy)
-    blocks = [layer for layer in row.model.layers if layer.kind == "attention"]
+    blocks = [layer for layer in row.target.model.layers if layer.kind == "attention"]
     h, layers = blocks[0].tensors[0], len(blocks)
     tensor = len(row.job.groups["tensor"].ranks) if "tensor" in row.job.groups else 1
     data = row.job.num_ranks // tensor

@@ -523,15 +523,18 @@ def _parse_node_rate(text: str | None) -> float | None:
     return rate
 
 
-def check_nodes(nodes: int | None) -> None:
+def check_nodes(nodes: int | None, option: str = "--nodes") -> None:
     """Refuse a number of nodes before a fabric is built.
 
+    Args:
+        nodes: to be checked [count].
+        option: that gives them.
     Raises: ParameterError: less than one, or more than `MOST_NODES`.
     """
     if nodes is not None and nodes < 1:
-        raise ParameterError(f"--nodes: {nodes} nodes; there is at least 1")
+        raise ParameterError(f"{option}: {nodes} nodes; there is at least 1")
     if nodes is not None and nodes > MOST_NODES:
-        raise ParameterError(f"--nodes: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
+        raise ParameterError(f"{option}: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
 
 
 def parse_nodes(text: str, option: str = "--job") -> list[int]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opticcl.ir.task_graph import TaskGraph
     from opticcl.report.training_faults import TrainingFaults
     from opticcl.training.iteration import Runtime
+    from opticcl.training.target import Target
     from opticcl.training.train import TrainingResult
 
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
-    OPTIONS = """model workload nodes fabrics node_rate equal algorithm optics ignore_light * clock recorded_on groups
-        straggler together samples epochs steps engine assumptions assume faults spares trace out jobs json"""
+    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock
+        recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares trace out jobs
+        json"""
 
     model: str | None = option(
         "--model",
@@ -36,6 +38,14 @@ class TrainRequest(PlanRequest):
         metavar="<model>",
         default=None,
         help="A model, name:key=value,..., or a .toml file; see opticcl list.",
+    )
+    target_loss: float | None = option(
+        "--target-loss",
+        default=None,
+        help="Cross-entropy that a transformer is to reach, such as 2.0: chooses size, degrees, batch and steps.",
+    )
+    max_devices: int | None = option(
+        "--max-devices", default=None, help="Devices that --target-loss may use; default: 65,536."
     )
     algorithm: str = shared_option(
         PlanRequest,
@@ -129,8 +139,9 @@ def run(request: TrainRequest) -> Result:
     from opticcl.report.training_pictures import timeline_figure, timeline_label
     from opticcl.training.train import train
 
-    devices = _num_devices(request)
-    job, runtime = _job(request, devices), request.runtime()
+    target = _target(request)
+    devices = _num_devices(request) if target is None else None
+    job, runtime = _job(request, devices) if target is None else [target.job()], request.runtime()
     built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
     machines = [machine for _, machine in built]
     processes = request.num_processes(machines)
@@ -149,14 +160,14 @@ def run(request: TrainRequest) -> Result:
         ignore_light=request.ignore_light,
         samples=request.samples,
         epochs=request.epochs,
-        steps=request.steps,
+        steps=request.steps if target is None else target.steps,
         recorded_on=request.recorded_on,
         compute_scale=request.compute_scale,
         together=request.together,
         jobs=processes,
         progress=request.progress,
     )
-    found = replace(found, left_out=(*found.left_out, *excluded))
+    found = replace(found, left_out=(*found.left_out, *excluded), target=target)
     faults = replay and replay(found, assumed, request.progress)
     if request.trace is not None:
         from opticcl.report.training_trace import write_training_trace
@@ -194,6 +205,35 @@ def _replay_of_faults(
     spares = max(1, least // 25) if request.spares is None else request.spares
     check_spares(spares, least)
     return partial(training_faults, read_fault_trace(request.faults), spares)
+
+
+def _target(request: TrainRequest) -> Target | None:
+    """The model and its division that `--target-loss` chooses; None without it.
+
+    Raises: ParameterError: an option of what it chooses; UnknownNameError: no such device.
+    """
+    from opticcl.training.partition import partition
+    from opticcl.training.target import MAX_DEVICES, train_to
+
+    if request.target_loss is None:
+        if request.max_devices is not None:
+            raise ParameterError("--max-devices: a bound of --target-loss; give --target-loss 2.0 too, or --nodes")
+        return None
+    if request.model != "transformer":
+        given = "no model" if request.model is None else repr(request.model)
+        raise ParameterError(
+            f"--target-loss: chooses the size of a transformer, not of {given}; give -m transformer alone"
+        )
+    options = request.generated_of(train_to)
+    others = map(flag_of, request.generated_of(partition).keys() - options.keys())
+    if other := request.first_given("workload", "clock", "nodes", "samples", "epochs", "steps") or min(
+        others, default=""
+    ):
+        raise ParameterError(
+            f"{other}: --target-loss chooses model, degrees, batch and steps; leave it out, or bound --max-devices"
+        )
+    check_nodes(request.max_devices, "--max-devices")
+    return train_to(request.target_loss, request.max_devices or MAX_DEVICES, **options)
 
 
 def _num_devices(request: TrainRequest) -> int | None:

@@ -18,9 +18,10 @@ from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
 from opticcl.papers import Found, claim, found, printed_claims
 from opticcl.papers._inverse import argument_of
 from opticcl.papers.ramp_estimator import estimate, fastest, setting
-from opticcl.papers.ramp_models import CROSS_ENTROPIES, ramp_table9, ramp_table10
+from opticcl.papers.ramp_models import ramp_table9, ramp_table10
 from opticcl.training.device import device, efficiency_of
 from opticcl.training.iteration import Runtime, simulate_iteration
+from opticcl.training.target import CROSS_ENTROPIES
 
 _ONE_AT_A_TIME = Runtime(overlap=False)
 P = setting("p")

@@ -8,19 +8,17 @@ from functools import cache
 from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 from opticcl.ir.task_graph import TaskGraph
-from opticcl.papers.ramp_scaling_laws import critical_batch_tokens, loss_of, steps_to
 from opticcl.training.model import Model
 from opticcl.training.models import model
 from opticcl.training.partition import partition
-from opticcl.training.partition.layout import Layout
-from opticcl.training.partition.shares import held
 from opticcl.training.partition.tables import table_share
+from opticcl.training.scaling_laws import loss_of
+from opticcl.training.target import CROSS_ENTROPIES, Target, device_parameters, train_to
 
-__all__ = ["CROSS_ENTROPIES", "DLRM_DEVICES", "DlrmRow", "MegatronRow", "ramp_table9", "ramp_table10"]
+__all__ = ["DLRM_DEVICES", "DlrmRow", "MegatronRow", "ramp_table9", "ramp_table10"]
 
-_MEGATRON = read_toml("opticcl.training.models", "megatron.toml")
+_PRINTED = read_toml("opticcl.papers", "claims/ramp_training_tables.toml")
 _DLRM = read_toml("opticcl.papers", "dlrm_ramp.toml")
-CROSS_ENTROPIES: tuple[float, ...] = tuple(row[0] for row in _MEGATRON["rows"])
 DLRM_DEVICES: tuple[int, ...] = tuple(_DLRM["devices"])
 
 
@@ -29,23 +27,19 @@ class MegatronRow:
     """A row of RAMP's table 9, computed.
 
     Args:
-        cross_entropy: target [nats a token].
-        model: blocks without embedding, as RAMP counts.
-        job: an iteration on data x tensor devices.
+        target: model, degrees and batch, as the loss and 65,536 devices give them.
+        job: an iteration with the batch that the table prints.
         loss: that its parameters reach by the scaling law [nats a token].
-        critical_batch: by the scaling law [sequences].
-        steps: to the loss with the batch of the row [count].
+        steps: to the loss with the printed batch [count].
         parameters_per_device: [count].
         gradient_bytes: of a device: what a data-parallel all_reduce sums, all tensors together [bytes].
         activation_bytes: of one tensor-parallel all_reduce; 0 where there is none [bytes].
-        local_batch: of each copy of the model [sequences].
+        local_batch: of each copy of the model, printed [sequences].
     """
 
-    cross_entropy: float
-    model: Model
+    target: Target
     job: TaskGraph
     loss: float
-    critical_batch: float
     steps: float
     parameters_per_device: int
     gradient_bytes: int
@@ -57,7 +51,8 @@ class MegatronRow:
 def ramp_table9(cross_entropy: float) -> MegatronRow:
     """The transformer that RAMP trains to a cross-entropy, divided as Megatron does.
 
-    Shape, batch and degrees are those of the table, since the text gives no rule for them; all else is computed.
+    Width and layers are those of the table, since the text gives no rule for them, and so is the batch of the job, which is the
+    computed one in all rows but one; all else is computed.
 
     Args:
         cross_entropy: of a row: 2.5 2.4 2.2 2 1.8 1.7 1.5 1.3 1.2 1.
@@ -67,35 +62,20 @@ def ramp_table9(cross_entropy: float) -> MegatronRow:
     if cross_entropy not in CROSS_ENTROPIES:
         known = " ".join(f"{value:g}" for value in CROSS_ENTROPIES)
         raise ParameterError(f"RAMP table 9: no row with cross_entropy={cross_entropy}; it has {known}")
-    values = next(row for row in _MEGATRON["rows"] if row[0] == cross_entropy)
-    row = dict(zip(_MEGATRON["columns"], values, strict=True))
-    sequence = _MEGATRON["sequence"]
-    shape = {key: row[key] for key in ("layers", "hidden", "heads")}
-    made = model("transformer", **shape, sequence=sequence, vocabulary=0)
-    job = partition(
-        made,
-        row["data"] * row["tensor"],
-        batch=row["batch"],
-        data=row["data"],
-        tensor=row["tensor"],
-        device="a100",
-        activations="offloaded",
-    )
-    loss = loss_of(made.parameters)
+    target = train_to(cross_entropy)
+    batch = _PRINTED[f"RAMP-T9-batch-{float(cross_entropy)}"]["published"]
+    job = target.job(batch)
     sums = {task.size_bytes for task in job.tasks if task.group == "tensor"}
-    layout = Layout(data=row["data"], tensor=row["tensor"])
-    parameters = sum(sum(held(layer, layout)) for layer in made.layers)
+    parameters = device_parameters(target.model, target.tensor)
     return MegatronRow(
-        cross_entropy,
-        made,
+        target,
         job,
-        loss,
-        critical_batch_tokens(loss) / sequence,
-        steps_to(loss, row["batch"] * sequence),
+        loss_of(target.model.parameters),
+        target.steps_with(batch),
         parameters,
-        parameters * made.bytes_per_parameter,
+        parameters * target.model.bytes_per_parameter,
         sums.pop() if sums else 0,
-        row["batch"] // row["data"],
+        batch // target.data,
     )
 
 

@@ -6,14 +6,9 @@ from collections.abc import Callable
 
 from opticcl.files import read_toml
 from opticcl.papers import Found, claim, found
-from opticcl.papers.ramp_models import (
-    CROSS_ENTROPIES,
-    DLRM_DEVICES,
-    MegatronRow,
-    ramp_table9,
-    ramp_table10,
-)
-from opticcl.papers.ramp_scaling_laws import EXCESS_LOSS, parameters_for
+from opticcl.papers.ramp_models import DLRM_DEVICES, MegatronRow, ramp_table9, ramp_table10
+from opticcl.training.scaling_laws import EXCESS_LOSS, parameters_for
+from opticcl.training.target import CROSS_ENTROPIES
 
 _PRINTED = read_toml("opticcl.papers", "claims/ramp_training_tables.toml")
 
@@ -24,12 +19,12 @@ def _rows(*cross_entropies: float) -> list[MegatronRow]:
 
 @claim("ramp", "RAMP-T9-params")
 def parameters() -> list[float]:
-    return [row.model.parameters for row in _rows(*CROSS_ENTROPIES)]
+    return [row.target.model.parameters for row in _rows(*CROSS_ENTROPIES)]
 
 
 @claim("ramp", "RAMP-T9-566T")
 def largest() -> float:
-    return float(f"{max(row.model.parameters for row in _rows(*CROSS_ENTROPIES)):.3g}")
+    return float(f"{max(row.target.model.parameters for row in _rows(*CROSS_ENTROPIES)):.3g}")
 
 
 @claim("ramp", "RAMP-T9-heads")
@@ -81,7 +76,7 @@ _ALONE: dict[str, Callable[[MegatronRow], float]] = {
     "ppgpu": lambda row: row.parameters_per_device,
     "dpmsg": lambda row: row.gradient_bytes,
     "mpmsg": lambda row: row.activation_bytes,
-    "batch": lambda row: round(row.critical_batch),
+    "batch": lambda row: row.target.batch,
     "steps": lambda row: row.steps,
 }
 
@@ -89,10 +84,16 @@ _ALONE: dict[str, Callable[[MegatronRow], float]] = {
 def _facts(what: str, id: str, row: MegatronRow) -> dict[str, float]:
     """What the reason of a row that stands alone names."""
     if what == "kaplanN":
-        factors = [parameters_for(row.cross_entropy) / row.model.parameters for row in _rows(*CROSS_ENTROPIES)]
+        factors = [
+            parameters_for(row.target.cross_entropy) / row.target.model.parameters for row in _rows(*CROSS_ENTROPIES)
+        ]
         return {"least": min(factors), "most": max(factors)}
     if what == "mpmsg":
         return {"sequences": _PRINTED[id]["published"] / (row.activation_bytes / row.local_batch)}
+    if what == "batch":
+        made, copies = row.target, 2 * row.target.data
+        each = int(made.critical_batch) // copies
+        return {"loss": made.loss, "sequences": made.local_batch, "copies": copies, "each": each}
     return {"steps": {"excess": 100 * EXCESS_LOSS}, "ppgpu": {"billions": row.parameters_per_device / 1e9}}.get(
         what, {}
     )

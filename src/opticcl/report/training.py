@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opticcl.training.iteration import Iteration
     from opticcl.training.train import TrainingResult, TrainingRow
 
-__all__ = ["headline", "row_names", "runtime_words", "slowness", "training_blocks", "training_columns"]
+__all__ = ["headline", "job_lines", "row_names", "runtime_words", "slowness", "training_blocks", "training_columns"]
 
 
 BOUNDS: dict[Bound, list[str]] = {
@@ -42,7 +42,23 @@ def training_blocks(training: TrainingResult, remarks: Sequence[str]) -> list[An
     said = [f"{row.machine.name}: {one}" for row in rows for one in row.remarks]
     said += [f"{row.machine.name}: {spread}" for row in rows if (spread := spread_of_steps(row))]
     below = [*said, *together_lines(training), *remarks, *recording_lines(training), *map(str, training.left_out)]
-    return [*training.job.notes, training_table(training), *below]
+    return [*job_lines(training), training_table(training), *below]
+
+
+def job_lines(training: TrainingResult) -> list[str]:
+    """What a target loss chose, and notes on the job."""
+    made, rows = training.target, training.rows
+    if made is None:
+        return list(training.job.notes)
+    first = row_names(training)[0]
+    return [
+        f"target loss {made.cross_entropy:g}, {made.loss:.4g} by the scaling law: transformer of {made.layers} layers, "
+        f"width {made.hidden:,}, {made.model.parameters:,} parameters",
+        f"tensor {made.tensor:,} x data {made.data:,} = {counted(made.num_devices, 'device')}, batch {made.batch:,} of a "
+        f"critical {made.critical_batch:,.0f}, {counted(made.steps, 'step')}",
+        f"training {_duration(training.training_s(rows[0]))} on {first}, the fastest",
+        *training.job.notes,
+    ]
 
 
 def training_table(training: TrainingResult) -> FittedTable:
@@ -230,14 +246,14 @@ def _algorithms(row: TrainingRow) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    """A duration, in hours or days if long.
+    """A duration, in hours, days or years if long.
 
-    >>> _duration(90.0), _duration(5400.0), _duration(2e6), _duration(None)
-    ('90 s', '1.5 h', '23.15 d', '')
+    >>> _duration(90.0), _duration(5400.0), _duration(2e6), _duration(1e9), _duration(None)
+    ('90 s', '1.5 h', '23.15 d', '31.69 years', '')
     """
     if seconds is None:
         return ""
-    for unit, name in ((86400.0, "d"), (3600.0, "h")):
+    for unit, name in ((365.25 * 86400.0, "years"), (86400.0, "d"), (3600.0, "h")):
         if seconds >= unit:
             return f"{seconds / unit:.4g} {name}"
     return format_seconds(seconds)

@@ -12,7 +12,7 @@ from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import ratio, specification
-from opticcl.report.training import headline, row_names, runtime_words, slowness, training_columns
+from opticcl.report.training import headline, job_lines, row_names, runtime_words, slowness, training_columns
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_seconds
@@ -47,7 +47,7 @@ def training_page_text(training: TrainingResult, notes: Iterable[str] = ()) -> s
         ("assumptions", "Assumptions", _assumptions(training)),
     ]
     title = f"{training.job.name} on {counted(training.job.num_ranks, 'device')}"
-    return _html.page(title, _lead(training), (*training.job.notes, *notes), sections)
+    return _html.page(title, _lead(training), (*job_lines(training), *notes), sections)
 
 
 def _lead(training: TrainingResult) -> str:

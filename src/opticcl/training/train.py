@@ -25,6 +25,7 @@ from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simu
 from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
 from opticcl.training.runtime import num_streams
+from opticcl.training.target import Target
 from opticcl.training.together import Together, plan_together, why_not
 from opticcl.units import counted, format_seconds, in_columns
 
@@ -170,6 +171,7 @@ class TrainingResult:
         iterations: of the whole training; 0 if unknown [count].
         recorded_on: the job on a model of the network on which it was recorded; None if that is not given.
         compute_scale: speed of the devices of the rows relative to those of the job.
+        target: what a target loss chose; None if the job was given.
     """
 
     job: TaskGraph
@@ -182,6 +184,7 @@ class TrainingResult:
     iterations: int = 0
     recorded_on: TrainingRow | None = None
     compute_scale: float = 1.0
+    target: Target | None = None
 
     def __repr__(self) -> str:
         first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
@@ -209,6 +212,9 @@ class TrainingResult:
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
         found = {"job": about, "rows": rows, "left_out": [one.record() for one in self.left_out]}
+        if self.target is not None:
+            fastest = {"fastest": self.rows[0].machine.name, "training_s": self.training_s(self.rows[0])}
+            found = {"target": self.target.record() | fastest, **found}
         return found | ({"recorded": self._recorded()} if self.job.recorded else {})
 
     def _recorded(self) -> dict[str, Any]:

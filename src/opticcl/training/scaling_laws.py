@@ -11,7 +11,7 @@ from opticcl.files import read_toml
 
 __all__ = ["critical_batch_tokens", "loss_of", "parameters_for", "steps_to"]
 
-_LAW = read_toml("opticcl.papers", "ramp_scaling_laws.toml")
+_LAW = read_toml("opticcl.training", "scaling_laws.toml")
 EXCESS_LOSS: float = _LAW["excess_loss"]["value"]
 
 
@@ -52,7 +52,7 @@ def steps_to(cross_entropy: float, batch_tokens: float) -> float:
         cross_entropy: limit of the parameters, as in `loss_of` [nats per token].
         batch_tokens: of a step [tokens].
     Raises: ParameterError: one of them is not above 0.
-    Reading: RAMP does not say how near to the limit it trains; 5 % of the loss gives its steps within 2.2 % in eight of
+    Reading: RAMP does not say how near to the limit it trains; 5 % of the loss gives its steps within 1.1 % in eight of
         ten rows.
     """
     _positive("batch_tokens", batch_tokens)
