@@ -13,8 +13,7 @@ from opticcl.collective import COLLECTIVES, ROOTED, Request
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import CircuitPlan
-from opticcl.registry import convert_arguments, parse_call
-from opticcl.schedule import ALGORITHMS, generate
+from opticcl.schedule import ALGORITHMS, AlgorithmCall, generate
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 25, 27, 30, 32, 54, 64)
 FEWER_SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17, 27, 32)
@@ -63,12 +62,10 @@ def shared_out(pairs: Iterable[tuple[str, str]]) -> list[Any]:
 
 def accepted(fabric: str, algorithm: str, *collectives: str) -> Iterator[tuple[int, Request]]:
     """The cases of a fabric that an algorithm accepts, of all collectives or of some; no step is generated."""
-    name, written = parse_call(algorithm)
-    maker = ALGORITHMS.get(name)
-    parameters = convert_arguments(maker.generate, written, name, positional=2)
+    call = AlgorithmCall.of(algorithm)
     for size, request in cases(fabric, *collectives):
         machine = at_scale(fabric, size)
-        if not isinstance(machine, str) and maker.accepts(request, machine, **parameters) is None:
+        if not isinstance(machine, str) and call.reason_declined(request, machine) is None:
             yield size, request
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from tests.engines import closed_form
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.collective import Request
-from opticcl.fabrics import fabric
+from opticcl.fabrics import fabric, job
+from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import CircuitPlan, Op
 from opticcl.schedule import generate
 from opticcl.verify import verify
@@ -257,6 +259,41 @@ def test_transceivers_by_the_equations(shape: tuple[int, int, int], variant: str
             ports.setdefault((src, dst), []).append(port)
         due = {pair: groups_due(shape, variant, subnet == "route_switch", phase, *pair) for pair in ports}
         assert ports == due
+
+
+@pytest.mark.parametrize(
+    ("shape", "parent", "variant"),
+    [
+        ((4, 2, 8), (8, 4, 16), "field"), ((3, 2, 3), (5, 3, 10), "modular"), ((2, 2, 8), (4, 4, 8), "modular"),
+        ((5, 3, 10), (5, 4, 15), "field"), ((1, 1, 5), (4, 2, 8), "modular"),
+    ],
+)  # fmt: skip
+def test_a_part_has_its_own_parameters(
+    shape: tuple[int, int, int], parent: tuple[int, int, int], variant: str
+) -> None:
+    """Steps, sizes and transceivers of the equations with the part's numbers; of x' groups each has floor(x / x') planes."""
+    random = Random(f"{shape} {parent}")
+    x, racks, devices = shape
+    groups, of_group, places = (random.sample(range(side), many) for side, many in zip(parent, shape, strict=True))
+    nodes = [(g * parent[1] + j) * parent[2] + place for g in groups for j in of_group for place in places]
+    where = job(Ramp(groups=parent[0], racks=parent[1], wavelengths=parent[2]), nodes)
+    made = lower(where, generate(f"ramp:variant={variant}", "reduce_scatter", where))
+    active = [k + 1 for k, d in enumerate((x, x, racks, devices // x)) if d > 1]
+    assert made.schedule.num_steps == len(active)
+    planes, left = parent[0] // x, x * racks * devices
+    for i, phase in enumerate(active):
+        left //= (x, x, racks, devices // x)[phase - 1]
+        assert (made.schedule.step(i).chunk_n == left).all()
+        if variant == "modular" and phase == 4 and devices // x > x:
+            continue
+        (circuits,) = made.rounds(i)
+        ports: dict[tuple[int, int], list[int]] = {}
+        ends = where.ranks_at(circuits.src).tolist(), where.ranks_at(circuits.dst).tolist()
+        for src, dst, port in zip(*ends, circuits.port.tolist(), strict=True):
+            ports.setdefault((src, dst), []).append(port)
+        due = {pair: groups_due(shape, variant, False, phase, *pair) for pair in ports}
+        assert ports == {pair: [g * planes + k for g in groups for k in range(planes)] for pair, groups in due.items()}
+    verify(made).raise_if_bad()
 
 
 def test_light_that_meets_goes_by_first_fit() -> None:

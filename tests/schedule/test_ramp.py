@@ -203,8 +203,8 @@ def test_broadcast_with_few_relays() -> None:
     assert (star.step(2).src == 3).all()
 
 
-def test_needs_a_whole_ramp() -> None:
-    """Its maps are those of the machine."""
+def test_needs_a_part_with_parameters() -> None:
+    """Its maps are those of the groups, racks and places that cross in the nodes of a job."""
     part = job(ramp(3, 3, 6), range(10))
-    with pytest.raises(UnsupportedError, match="a whole ramp"):
+    with pytest.raises(UnsupportedError, match=r"its 10 nodes are no part of the ramp .* the first 6 of them are one"):
         generate("ramp", "all_reduce", part)

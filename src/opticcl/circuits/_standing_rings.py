@@ -44,6 +44,10 @@ class Family(NamedTuple):
     colour: IntArray
     width: int
 
+    def on(self, fabric: Fabric) -> Family:
+        """The same between the nodes of a job, whose ranks the ends are."""
+        return self._replace(src=fabric.machine_nodes(self.src), dst=fabric.machine_nodes(self.dst))
+
 
 def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     """Sets of circuits that stand at once: all levels, or one level.

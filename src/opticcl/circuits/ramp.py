@@ -25,7 +25,7 @@ cannot be had without crossbars. variant=published keeps equation 2 in all steps
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,8 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
         return rounds
     repaired = around(fabric, rounds, widens=True)
     planes = _planes_that_work(fabric)
-    if not _has_labels(fabric, schedule) or not 0 < len(planes) < fabric.machine_as(Ramp).groups:
+    part = fabric.equivalent is not fabric.machine  # whose planes are others
+    if part or not _has_labels(fabric, schedule) or not 0 < len(planes) < fabric.machine_as(Ramp).groups:
         return repaired
     dealt = _skewed(fabric, schedule, planes)
     return lambda step, transfers: min((repaired(step, transfers), dealt(step, transfers)), key=len)
@@ -69,26 +70,27 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
-    machine = fabric.machine_as(Ramp)
+    machine, own = fabric.machine_as(Ramp), fabric.equivalent
     if _has_labels(fabric, schedule):
-        return _skewed(fabric, schedule, np.arange(machine.groups))
-    if schedule.name != "ramp" or fabric.node_of_rank is not None or machine.signals_meet:
+        return _skewed(fabric, schedule, None)
+    if schedule.name != "ramp" or not isinstance(own, Ramp) or machine.signals_meet:
         circuits = machine.transceivers_per_group
         decline_too_many(fabric, schedule, FIRST_FIT_BYTES + CIRCUIT_BYTES * circuits)
         return farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
     asked = schedule.collective
     if asked.name == "broadcast" and schedule.parameters.get("stages", STAGES) is not None:
-        tree = relays(fabric, asked.root)
-        return lambda step, transfers: _split_light(fabric, tree, transfers)
-    maps = geometry(fabric, schedule.parameters.get("variant", "auto"))
+        tree = relays(own, asked.root)
+        return lambda step, transfers: _split_light(fabric, own, tree, transfers)
+    maps = geometry(own, schedule.parameters.get("variant", "auto"))
     order = phases(maps, asked.name)  # whole messages take the first half of them
-    crossbars = fabric.machine_as(Ramp).subnet == "route_switch"
+    crossbars = machine.subnet == "route_switch"
 
     def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         if order[step] == 4 and maps.variant == "modular" and maps.radices[3] > maps.groups:
             return _first_fit(fabric, transfers)  # more peers in a pair of groups than transceivers
-        groups = _transceiver_groups(maps, crossbars, order[step], transfers.src, transfers.dst)
-        return (_circuits(fabric, transfers, np.arange(len(transfers)), groups),)
+        ends = fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst)
+        groups = _transceiver_groups(maps, crossbars, order[step], *ends)
+        return (_circuits(fabric, own, transfers, np.arange(len(transfers)), groups),)
 
     return transcode
 
@@ -143,11 +145,18 @@ def _inverse_tilts(maps: Geometry) -> IntArray:
     return np.array([pow(1 + d, -1, maps.groups) for d in range(maps.radices[3])], np.int32)
 
 
-def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Circuits, ...]:
-    """The broadcast: each sender shares its transceiver groups among what it lights, in several rounds if that is more."""
-    machine = fabric.machine_as(Ramp)
-    x, racks, devices = machine.groups, machine.racks, machine.wavelengths
-    device = transfers.dst % devices
+def _split_light(fabric: Fabric, own: Ramp, tree: Relays, transfers: Transfers) -> tuple[Circuits, ...]:
+    """The broadcast: each sender shares its transceiver groups among what it lights, in several rounds if that is more.
+
+    Args:
+        fabric: a RAMP, or a job on it.
+        own: RAMP of the ranks alone.
+        tree: that the data go along.
+        transfers: of the step.
+    """
+    x, racks, devices = own.groups, own.racks, own.wavelengths
+    receiver = fabric.ranks_at(transfers.dst)
+    device = receiver % devices
     straight = device == tree.root % devices
     turn_of = np.zeros(devices, np.int32)
     turn_of[tree.device] = tree.turn
@@ -157,13 +166,13 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
         (np.flatnonzero(~straight), int(tree.turn.max(initial=0)) + 1),
     ):
         shares, share = turns, turn_of[device[rows]]
-        if machine.subnet == "route_switch":  # a crossbar leads to one rack
-            shares, share = turns * racks, share * racks + transfers.dst[rows] // devices % racks
+        if own.subnet == "route_switch":  # a crossbar leads to one rack
+            shares, share = turns * racks, share * racks + receiver[rows] // devices % racks
         groups = share[:, None] % x * np.int32(max(1, x // shares)) + _side_by_side(max(1, x // shares))
         for number in range(-(-shares // x)):
             now = share // x == number
             if now.any():
-                rounds.setdefault(number, []).append(_circuits(fabric, transfers, rows[now], groups[now]))
+                rounds.setdefault(number, []).append(_circuits(fabric, own, transfers, rows[now], groups[now]))
     return tuple(concatenate_circuits(rounds[number]) for number in sorted(rounds))
 
 
@@ -172,8 +181,10 @@ def _split_light(fabric: Fabric, tree: Relays, transfers: Transfers) -> tuple[Ci
 
 def _has_labels(fabric: Fabric, schedule: Schedule) -> bool:
     """Whether the transfers of a schedule have labels, and the fabric planes of their own for them."""
-    machine = fabric.machine_as(Ramp)
-    return schedule.name == "skewed_exchange" and machine.subnet == "broadcast" and not machine.signals_meet
+    own = fabric.equivalent
+    if schedule.name != "skewed_exchange" or not isinstance(own, Ramp):
+        return False
+    return own.subnet == "broadcast" and not own.signals_meet
 
 
 def _planes_that_work(fabric: Fabric) -> IntArray:
@@ -189,18 +200,19 @@ def _planes_that_work(fabric: Fabric) -> IntArray:
     return np.array([plane for plane in range(machine.groups) if plane not in hurt], np.int64)
 
 
-def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray) -> _Skewed:
+def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray | None) -> _Skewed:
     """Rounds of as many labels as there are planes (`opticcl.schedule.skewed_exchange`).
 
     Args:
-        fabric: a RAMP.
+        fabric: a RAMP, or a job on it.
         schedule: skewed_exchange.
-        planes: that are used, ascending.
+        planes: that are used, ascending; None: all.
     """
-    asked = Request(schedule.collective.name, schedule.collective.root)
-    exchange = exchange_of(asked, fabric, **schedule.parameters)
-    exchange = exchange._replace(phases=exchange.steps_on(fabric))
-    return _Skewed(fabric, schedule.steps, exchange, planes, MOST_LISTED)
+    asked, own = Request(schedule.collective.name, schedule.collective.root), fabric.equivalent
+    assert isinstance(own, Ramp)  # else there is no such schedule
+    exchange = exchange_of(asked, own, **schedule.parameters)
+    exchange = exchange._replace(phases=exchange.steps_on(own))
+    return _Skewed(fabric, own, schedule.steps, exchange, np.arange(own.groups) if planes is None else planes, MOST_LISTED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,7 +220,8 @@ class _Skewed(Represented):
     """Labels, each on a plane of its own: transfers of a label do not meet on any, so N labels take ceil(N / planes) rounds.
 
     Args:
-        fabric: a RAMP.
+        fabric: a RAMP, or a job on it.
+        own: RAMP of the ranks alone.
         steps: of the schedule.
         exchange: with the peers of each step.
         planes: that are used, ascending.
@@ -216,6 +229,7 @@ class _Skewed(Represented):
     """
 
     fabric: Fabric
+    own: Ramp
     steps: Steps
     exchange: SkewedExchange
     planes: IntArray
@@ -223,11 +237,12 @@ class _Skewed(Represented):
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """Circuits of each round."""
-        phase, x = self.exchange.phases[step], self.fabric.machine_as(Ramp).groups
+        phase, x = self.exchange.phases[step], self.own.groups
+        ranks = replace(transfers, src=self.fabric.ranks_at(transfers.src), dst=self.fabric.ranks_at(transfers.dst))
         if phase == "D":  # one peer in each other class, on all planes
-            number, plane = self._classes_ahead(transfers), self.planes[None, :]
+            number, plane = self._classes_ahead(ranks), self.planes[None, :]
         else:
-            number, one = self._labels(phase, transfers)
+            number, one = self._labels(phase, ranks)
             if len(self.planes) < x:
                 number, nth = np.divmod(number * x + one, len(self.planes))
                 one = self.planes[nth]
@@ -237,19 +252,18 @@ class _Skewed(Represented):
         order = np.argsort(short, kind="stable")
         every = np.broadcast_to(plane, (len(transfers), plane.shape[1]))
         rounds = (rows for rows in np.split(order, ends[:-1]) if len(rows))
-        return tuple(_circuits(self.fabric, transfers, rows, every[rows].astype(np.int32)) for rows in rounds)
+        return tuple(_circuits(self.fabric, self.own, transfers, rows, every[rows].astype(np.int32)) for rows in rounds)
 
     def represents(self, step: int) -> bool:
         """Whether there are too many circuits to list, and those of some senders define all: each label has a plane of its
         own, and all parts work."""
-        each = self.fabric.machine_as(Ramp).groups if self.exchange.phases[step] == "D" else 1  # circuits of a transfer
+        each = self.own.groups if self.exchange.phases[step] == "D" else 1  # circuits of a transfer
         return self._senders_define_all and self.steps.num_transfers(step) * each > self.most_listed
 
     @property
     def _senders_define_all(self) -> bool:
         """Whether each label has a plane of its own, and all parts work."""
-        machine = self.fabric.machine_as(Ramp)
-        identical = len(self.planes) == machine.groups and machine.transceivers_per_group == 1
+        identical = len(self.planes) == self.own.groups and self.own.transceivers_per_group == 1
         whole = identical and not self.fabric.conditions and self.fabric.node_of_rank is None
         return whole and self.exchange.phases != "R"
 
@@ -257,7 +271,7 @@ class _Skewed(Represented):
         """Those of group 0 whose places the moves do not join."""
         if not self._senders_define_all:
             return None
-        machine = self.fabric.machine_as(Ramp)
+        machine = self.own
         along, many = self._places_joined(step)
         firsts = (np.arange(machine.wavelengths // many)[:, None] * many + np.arange(along)).ravel()
         found: IntArray = (np.arange(machine.racks)[:, None] * machine.wavelengths + firsts).ravel()
@@ -265,7 +279,7 @@ class _Skewed(Represented):
 
     def _places_joined(self, step: int) -> tuple[int, int]:
         """By how many places a move goes on, and among how many."""
-        machine, phase = self.fabric.machine_as(Ramp), self.exchange.phases[step]
+        machine, phase = self.own, self.exchange.phases[step]
         along = machine.groups if phase == "B" else 1
         classes = self.exchange.classes if phase in "CD" else 1
         return along, machine.wavelengths // classes
@@ -280,13 +294,13 @@ class _Skewed(Represented):
         senders = self.senders(step)
         if senders is None:
             return None
-        machine = self.fabric.machine_as(Ramp)
+        machine = self.own
         x, racks, places = machine.groups, machine.racks, machine.wavelengths
         phase, shape, (along, many) = self.exchange.phases[step], (x, racks, places), self._places_joined(step)
         nodes, ports = np.arange(machine.num_nodes).reshape(shape), np.arange(x)
         turns = [np.roll(np.arange(x), -1)]
         if phase in "CD":
-            turns = list(group_turns(x, class_arithmetic(self.fabric, self.exchange.classes)))
+            turns = list(group_turns(x, class_arithmetic(self.own, self.exchange.classes)))
         moves = [
             LightMove(nodes[turn].ravel(), (ports + 2 * (phase == "B")) % x, np.arange(places), turn) for turn in turns
         ]
@@ -302,7 +316,7 @@ class _Skewed(Represented):
             phase: A, B, C, M, N or R.
             transfers: of the step.
         """
-        machine = self.fabric.machine_as(Ramp)
+        machine = self.own
         x, racks, places, block = machine.groups, machine.racks, machine.wavelengths, self.exchange.block
         src, dst = transfers.src, transfers.dst
         l_src, l_dst, j_src = src % places, dst % places, src // places % racks
@@ -313,7 +327,7 @@ class _Skewed(Represented):
             relayed = transfers.chunk_lo >= self.exchange.direct * machine.num_nodes  # N has none, A has no others
             return np.where(relayed, within, every + block * (phase == "M")), (ahead - j_src) % x
         if phase == "C":
-            many, field = places // self.exchange.classes, class_arithmetic(self.fabric, self.exchange.classes)
+            many, field = places // self.exchange.classes, class_arithmetic(self.own, self.exchange.classes)
             number = racks_ahead % racks * many + (l_dst - l_src) % many
             return number, field.sub(field.sub(g_dst, g_src), j_src)
         if phase == "B":
@@ -323,7 +337,7 @@ class _Skewed(Represented):
 
     def _classes_ahead(self, transfers: Transfers) -> IntArray:
         """Classes from the sender's to the receiver's, 1 to q - 1, int (transfers,)."""
-        places, classes = self.fabric.machine_as(Ramp).wavelengths, self.exchange.classes
+        places, classes = self.own.wavelengths, self.exchange.classes
         many = places // classes
         return (transfers.dst % places // many - transfers.src % places // many) % classes
 
@@ -331,10 +345,17 @@ class _Skewed(Represented):
 # --- from transceiver groups to circuits, and other schedules --------------------------------------------
 
 
-def _circuits(fabric: Fabric, transfers: Transfers, rows: IntArray, groups: IntArray) -> Circuits:
-    """Circuits of some rows of the transfers: one for each of their transceiver groups (len(rows), n) and its transceivers."""
-    machine = fabric.machine_as(Ramp)
-    b = machine.transceivers_per_group
+def _circuits(fabric: Fabric, own: Ramp, transfers: Transfers, rows: IntArray, groups: IntArray) -> Circuits:
+    """Circuits of some rows of the transfers: one for each of their transceiver groups and its transceivers.
+
+    Args:
+        fabric: a RAMP, or a job on it.
+        own: RAMP whose transceiver groups are numbered.
+        transfers: of the step.
+        rows: that have circuits, int (n,).
+        groups: transceiver groups of each, int32 (n, groups a peer).
+    """
+    machine, b = fabric.machine_as(Ramp), own.transceivers_per_group
     port = (groups[:, :, None] * b + np.arange(b, dtype=np.int32)).reshape(len(rows), -1)
     row = np.repeat(rows.astype(np.int32), port.shape[1])
     src, dst = transfers.src[row], transfers.dst[row]
@@ -363,4 +384,4 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     width = width_that_fits(occupied, kinds, x)
     first, number = first_fit(occupied, offsets, kinds, x, width)
     rounds = (np.flatnonzero(number == r) for r in range(int(number.max(initial=-1)) + 1))
-    return tuple(_circuits(fabric, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds)
+    return tuple(_circuits(fabric, machine, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds)

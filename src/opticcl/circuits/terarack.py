@@ -61,11 +61,11 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
-    if schedule.name == "wrht" and fabric.node_of_rank is None:
+    if schedule.name == "wrht":
         return _wrht(fabric, schedule)
-    if schedule.name == "wavelength_exchange" and fabric.node_of_rank is None:
+    if schedule.name == "wavelength_exchange":
         return _laps(fabric)
-    if schedule.name in CLOSED_FORMS and fabric.node_of_rank is None:
+    if schedule.name in CLOSED_FORMS:
         return _standing(fabric, schedule)
     ranks = np.arange(schedule.steps.space.num_ranks)
     for steps in schedule.step_classes():
@@ -93,8 +93,16 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
         path = _walk(fabric, pairs, family.direction)
         return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
-    sets = CLOSED_FORMS[schedule.name](fabric, schedule)
-    return recalled(standing(fabric.num_nodes, [all_of(families, light) for families in sets]))
+    sets = CLOSED_FORMS[schedule.name](_ring_of(fabric), schedule)
+    every = [all_of([family.on(fabric) for family in families], light) for families in sets]
+    return recalled(standing(fabric.num_machine_nodes, every))
+
+
+def _ring_of(fabric: Fabric) -> Fabric:
+    """The ring, or the torus, of the ranks alone, whose segments are those of the machine from one of its nodes to the next."""
+    ring = fabric.equivalent
+    assert ring is not None  # else there is no such schedule
+    return ring
 
 
 def _stripes(fabric: Fabric) -> bool:
@@ -106,10 +114,11 @@ def _stripes(fabric: Fabric) -> bool:
 def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Each step in one round, on no more wavelengths than it needs."""
     wanted = Request(schedule.collective.name, schedule.collective.root)
-    plan = tree(fabric, wanted, **schedule.parameters)
+    plan = tree(_ring_of(fabric), wanted, **schedule.parameters)
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        direction, wavelength = _in_tree(fabric, plan, step, transfers)
+        ends = fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst)
+        direction, wavelength = _in_tree(fabric, plan, step, *ends)
         width = channels(fabric) // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
         path = _walk(fabric, transfers, direction)
         return (_circuits(fabric, transfers, direction, wavelength * width, width, path),)
@@ -117,11 +126,18 @@ def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     return colour
 
 
-def _in_tree(fabric: Fabric, plan: Tree, step: int, transfers: Transfers) -> tuple[IntArray, IntArray]:
-    """Direction and wavelength of each transfer of a step."""
+def _in_tree(fabric: Fabric, plan: Tree, step: int, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+    """Direction and wavelength of each transfer of a step.
+
+    Args:
+        fabric: rings, or lines.
+        plan: the tree.
+        step: its number.
+        src, dst: ranks.
+    """
     stage, number, level = plan.steps[step]
     line = plan.lines[number]
-    src, dst = line.member(level, transfers.src), line.member(level, transfers.dst)
+    src, dst = line.member(level, src), line.member(level, dst)
     if stage == WrhtPhase.EXCHANGE and wraps(fabric):
         direction, wavelength = lap_of(len(line.levels[level]), src, dst)
     elif stage == WrhtPhase.EXCHANGE:
@@ -158,7 +174,7 @@ def _laps(fabric: Fabric) -> Rounds:
     width = w // min(w, exchange_wavelengths(n)) if _stripes(fabric) else 1
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        direction, lap = lap_of(n, transfers.src, transfers.dst)
+        direction, lap = lap_of(n, fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst))
         path = _walk(fabric, transfers, direction)
         return (_circuits(fabric, transfers, direction, lap % w * width, width, path),)
 

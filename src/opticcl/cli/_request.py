@@ -258,7 +258,7 @@ class PlanRequest(VerbRequest):
         "--job",
         metavar="<nodes>",
         default=None,
-        help="Nodes of the job in the order of their ranks, such as 0-7,16,18; default: all nodes.",
+        help="Nodes of the job in the order of their ranks, such as 0-7,16,18 or 0-56:8; default: all nodes.",
     )
     workload: tuple[str, ...] = option(
         "--workload",
@@ -538,23 +538,23 @@ def check_nodes(nodes: int | None, option: str = "--nodes") -> None:
 
 
 def parse_nodes(text: str, option: str = "--job") -> list[int]:
-    """Node numbers of "0-3,8,12", in that order.
+    """Node numbers of "0-3,8,12" or "0-56:8", in that order.
 
-    >>> parse_nodes("0-3,8")
-    [0, 1, 2, 3, 8]
+    >>> parse_nodes("0-3,8,9-13:2")
+    [0, 1, 2, 3, 8, 9, 11, 13]
 
     Raises: ParameterError: a part that is neither a number nor a range.
     """
     found: list[int] = []
     for part in text.split(","):
-        low, dash, high = (piece.strip() for piece in part.partition("-"))
-        if not re.fullmatch("[0-9]{1,18}", low) or (
-            dash and not (re.fullmatch("[0-9]{1,18}", high) and int(low) <= int(high))
-        ):
-            raise ParameterError(f"{option}: {part!r} is neither a node nor a range; write 0-7,16,18")
-        if dash and int(high) - int(low) > MOST_NODES:
+        piece = re.fullmatch(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18})(?:\s*:\s*([0-9]{1,18}))?)?\s*", part)
+        low, high, step = (int(number) if number else None for number in piece.groups()) if piece else (None,) * 3
+        if low is None or (high is not None and high < low) or step == 0:
+            raise ParameterError(f"{option}: {part!r} is neither a node nor a range; write 0-7,16,18 or 0-56:8")
+        nodes = range(low, (low if high is None else high) + 1, step or 1)
+        if len(nodes) > MOST_NODES:
             raise ParameterError(f"{option}: {part!r} is more than {MOST_NODES:,} nodes")
-        found += range(int(low), int(high) + 1) if dash else [int(low)]
+        found += nodes
     return found
 
 

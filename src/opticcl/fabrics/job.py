@@ -13,6 +13,7 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.ir import Circuits, Condition, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.occupied import failed_parts
+from opticcl.ir.sub_grid import sub_grid
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
 
@@ -91,11 +92,17 @@ class Job(Fabric):
 
     @cached_property
     def numbers(self) -> FabricNumbers:
-        """Of the machine, with the nodes of the job in a single line."""
-        count = len(self.nodes)
+        """Of the machine, with the part of its grid that the job's nodes are; a single line if they are none."""
+        count, values = len(self.nodes), sub_grid(self.whole.dimensions, self.nodes)
+        sides = tuple(len(some) for some in values or () if len(some) > 1) or (count,)
         return replace(
-            self.whole.numbers, num_nodes=count, dimensions=(count,), nodes_per_group=0, double_ring_bits_per_s=0.0
+            self.whole.numbers, num_nodes=count, dimensions=sides, nodes_per_group=0, double_ring_bits_per_s=0.0
         )
+
+    @cached_property
+    def equivalent(self) -> Fabric | None:
+        """What the machine says that the job's nodes are like."""
+        return self.whole.sub_machine(self.nodes)
 
     @property
     def resources(self) -> tuple[Resource, ...]:

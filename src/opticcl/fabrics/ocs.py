@@ -23,7 +23,7 @@ Reading: links that stay keep their light while other ports of their switch chan
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -102,6 +102,13 @@ class Ocs(Fabric):
     def node_rate_bits_per_s(self) -> float:
         """Of all ports of a node [bit/s]."""
         return self.planes * self.rate
+
+    def sub_machine(self, nodes: IntArray) -> Ocs:
+        """Switches with the ports of the nodes alone.
+
+        Args: nodes: as of `Fabric.sub_machine`.
+        """
+        return replace(self, nodes=len(nodes))
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

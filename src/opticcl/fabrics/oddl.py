@@ -30,7 +30,7 @@ lose what a switch of 8 ports loses; section 3.C gives no figure for 8 x 16.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -65,6 +65,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.sub_grid import sub_grid
 from opticcl.optics.chain import ROUNDING_DB, amplifier_places
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.values import chain_of
@@ -287,6 +288,16 @@ class Oddl(FailingFabric):
             dimensions=self.shape,
             nodes_per_group=prod(self.shape[1:]),
         )
+
+    def sub_machine(self, nodes: IntArray) -> Oddl | None:
+        """An ODDL of the coordinates that cross in the nodes, whose lines have a switch each.
+
+        Args: nodes: as of `Fabric.sub_machine`.
+        """
+        values = sub_grid(self.shape, nodes)
+        if values is None:
+            return None
+        return replace(self, shape=tuple(map(len, values)), wavelengths=self.num_wavelengths, failed=None)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

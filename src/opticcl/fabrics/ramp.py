@@ -44,7 +44,7 @@ amplifier; where its gain equals its loss it is only a gate. Couplers lose by sp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import Any, Literal
@@ -79,6 +79,7 @@ from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.representatives import LightMove
+from opticcl.ir.sub_grid import sub_grid
 from opticcl.optics.clos import clos_stages
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
@@ -239,6 +240,24 @@ class Ramp(FailingFabric):
             latency_s=self.propagation + self.io,
             shortest_control_s=self.synchronisation * (1 - self.control_hidden),
             nodes_per_group=self.racks * self.wavelengths,
+        )
+
+    def sub_machine(self, nodes: IntArray) -> Ramp | None:
+        """A RAMP with the groups, racks and places that cross in the nodes, if equation 2 has such parameters.
+
+        A pair of groups has x planes of subnets: of x' groups each is given floor(x / x') of them.
+
+        Args: nodes: as of `Fabric.sub_machine`.
+        Source: RAMP section 6.3. Reading: "equivalent RAMP architecture parameters" are the numbers of used groups, racks and
+            places, in the order of the job's ranks.
+        """
+        values = sub_grid((self.groups, self.racks, self.wavelengths), nodes)
+        groups, racks, places = map(len, values or ((), (), ()))
+        if not groups or racks > groups or places % groups:
+            return None
+        transceivers = self.transceivers_per_group * (self.groups // groups)
+        return replace(
+            self, groups=groups, racks=racks, wavelengths=places, transceivers_per_group=transceivers, failed=None
         )
 
     @property

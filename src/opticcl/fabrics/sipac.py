@@ -41,7 +41,7 @@ light passes two rings fewer, so up to 2 (r - 2), on average r - 2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm, prod
 from typing import Any, Literal
@@ -75,6 +75,7 @@ from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LARGEST_COUNT, Counts, Element, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.representatives import LightMove
+from opticcl.ir.sub_grid import sub_grid
 from opticcl.optics.limits import largest_that_closes
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds, Shape
@@ -208,6 +209,19 @@ class Sipac(FailingFabric):
         if self.radices is not None:
             return checked_radices("sipac", self.radices)
         return _equal_radices(self.radix, self.levels)
+
+    def sub_machine(self, nodes: IntArray) -> Sipac | None:
+        """A SiPAC with the levels in which the nodes differ, and as many ports of their switches as they have values.
+
+        Args: nodes: as of `Fabric.sub_machine`.
+        """
+        values = sub_grid(self.sides[::-1], nodes)
+        radices = tuple(len(some) for some in values[::-1] if len(some) > 1) if values else ()
+        if not radices:
+            return None
+        rate, equal = self.node_rate * len(radices) / len(self.sides), len(set(radices)) == 1
+        shape = {"radix": radices[0], "levels": len(radices), "radices": None} if equal else {"radices": radices}
+        return replace(self, **shape, node_rate=rate, wavelengths=self.num_wavelengths, failed=None)
 
     @cached_property
     def groups_of_levels(self) -> tuple[int, ...]:

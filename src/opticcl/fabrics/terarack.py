@@ -17,7 +17,7 @@ and filters of its own: port 2 r + direction belongs to ring r.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import floor
 from types import MappingProxyType
@@ -131,6 +131,14 @@ class Terarack(FailingFabric):
             latency_s=self.oeo,
             double_ring_bits_per_s=self.rings * self.wavelengths * self.wavelength_rate,
         )
+
+    def sub_machine(self, nodes: IntArray) -> Terarack | None:
+        """A ring of the nodes alone, in the order of the ring: light passes by those between.
+
+        Args: nodes: as of `Fabric.sub_machine`, from any of them on.
+        """
+        turns = np.count_nonzero(np.diff(nodes, append=nodes[:1]) < 0)
+        return replace(self, nodes=len(nodes), failed=None) if turns <= 1 else None
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

@@ -18,7 +18,7 @@ such segments.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LightPath, Limit, Optics
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.sub_grid import sub_grid
 from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
@@ -116,6 +117,17 @@ class TerarackTorus(Fabric):
             latency_s=self.oeo,
             dimensions=self.shape,
         )
+
+    def sub_machine(self, nodes: IntArray) -> TerarackTorus | None:
+        """A torus of the rows and columns that cross in the nodes, in the order of their rings.
+
+        Args: nodes: as of `Fabric.sub_machine`.
+        """
+        values = sub_grid(self.shape, nodes)
+        if values is None or any(np.count_nonzero(np.diff(some, append=some[:1]) < 0) > 1 for some in values):
+            return None
+        rows, columns = map(len, values)
+        return replace(self, shape=(rows, columns))
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

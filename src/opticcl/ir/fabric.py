@@ -421,6 +421,22 @@ class Fabric(ABC):
             raise UnsupportedError(f"{self.name}: not a {system.registered_name or system.__name__}")
         return self.machine
 
+    def sub_machine(self, nodes: IntArray) -> Fabric | None:
+        """A whole machine that some nodes are like, on which the system's own algorithms make schedules for a job of them.
+
+        Its node i is the i-th of them, and what it can send at once the machine can send between them; light, rates and times
+        remain those of the machine. None where they form no such part, as on every fabric without algorithms of its own.
+
+        Args:
+            nodes: of the machine in the order of the job's ranks, int (n,).
+        """
+        return None
+
+    @property
+    def equivalent(self) -> Fabric | None:
+        """The fabric itself, or the whole machine that a job's nodes are like; see `sub_machine`."""
+        return self
+
     @property
     def node_of_rank(self) -> IntArray | None:
         """Node of each rank, int32 (num_nodes,), or None where they are the same."""

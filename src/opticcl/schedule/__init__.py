@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, OpticclError, ParameterError, TooLargeError, UnsupportedError
 from opticcl.ir import Fabric, Schedule, Transfers
@@ -29,10 +31,10 @@ __all__ = [
     "all_variants",
     "generate",
     "left_out",
-    "needs_whole",
     "reason_declined",
     "register_algorithm",
     "search_space",
+    "variants_of",
 ]
 
 
@@ -81,12 +83,33 @@ class AlgorithmMaker(NamedTuple):
         accepts: the same arguments -> None, or the reason why not.
         variants: (collective, fabric) -> parameters to try in a search for the fastest plan, and what it leaves out.
         limits: (fabric, limits of the machine) -> what a light budget means for this algorithm.
+        systems: fabrics whose own algorithm it is, empty if it is for any; for a job on one of them its functions are given the
+            whole machine that its nodes are like.
     """
 
     generate: Callable[..., Schedule]
     accepts: Callable[..., str | None]
     variants: Variants = _default_variant
     limits: Limits = _no_limits
+    systems: tuple[str, ...] = ()
+
+    def seen(self, fabric: Fabric) -> Fabric | str:
+        """What its functions see of a fabric, or the reason why it has nothing for them."""
+        if not self.systems:
+            return fabric
+        if fabric.name not in self.systems:
+            name = self.systems[0]
+            return f"it needs {'an' if name[0] in 'aeiou' else 'a'} {name} fabric"
+        return fabric.equivalent or _no_part(fabric)
+
+
+def _no_part(fabric: Fabric) -> str:
+    """Why a system's own algorithm has nothing to run on, with some of the job's nodes on which it would."""
+    machine, nodes = fabric.machine, fabric.machine_nodes(np.arange(fabric.num_nodes))
+    lengths = (*range(len(nodes) - 1, max(1, len(nodes) - 64), -1), *(len(nodes) >> k for k in range(1, 32)))
+    first = next((count for count in lengths if count > 1 and machine.sub_machine(nodes[:count]) is not None), 0)
+    such = f"; the first {first:,} of them are one" if first else ""
+    return f"its {fabric.num_nodes:,} nodes are no part of the {fabric.name} on which it runs{such}; try ring, tree or lumorph"
 
 
 ALGORITHMS: Registry[AlgorithmMaker] = Registry("algorithm", __name__)
@@ -99,6 +122,7 @@ def register_algorithm(
     accepts: Callable[..., str | None],
     variants: Variants = _default_variant,
     limits: Limits = _no_limits,
+    systems: tuple[str, ...] = (),
 ) -> Callable[[Maker], Maker]:
     """Decorator that registers a generating function; see `AlgorithmMaker`.
 
@@ -106,11 +130,12 @@ def register_algorithm(
         name: name of the algorithm.
         accepts: (collective, fabric, **parameters) -> None, or the reason why not.
         variants: (collective, fabric) -> parameters to try in a search for the fastest plan.
+        limits, systems: as of `AlgorithmMaker`.
     Raises: ParameterError: `accepts` or `variants` do not accept the parameters of `generate`.
     """
 
     def add(function: Maker) -> Maker:
-        maker = AlgorithmMaker(function, accepts, variants, limits)
+        maker = AlgorithmMaker(function, accepts, variants, limits, systems)
         _check_signatures(name, maker)
         ALGORITHMS.register(name)(maker)
         return function
@@ -144,26 +169,31 @@ def search_space(collective: Request, fabric: Fabric) -> tuple[list[str], list[s
     """
     tried, skipped = list[str](), list[str]()
     for name in ALGORITHMS.names():
-        try:
-            for one in ALGORITHMS.get(name).variants(collective, fabric):
-                if isinstance(one, NotTried):
-                    skipped.append(f"{name}{' with ' * bool(one.what)}{one.what}: {one.reason}")
-                else:
-                    tried.append(write_call(name, one))
-        except OpticclError:
-            raise
-        except Exception as error:
-            raise _failed(name, "variants", error) from error
+        for one in variants_of(name, collective, fabric):
+            if isinstance(one, NotTried):
+                skipped.append(f"{name}{' with ' * bool(one.what)}{one.what}: {one.reason}")
+            else:
+                tried.append(write_call(name, one))
     return tried, skipped
 
 
-def needs_whole(fabric: Fabric, name: str) -> str | None:
-    """Why an algorithm for a whole system cannot run on this fabric, or None if it can."""
-    if fabric.name != name:
-        return f"it needs {'an' if name[0] in 'aeiou' else 'a'} {name} fabric"
-    if fabric.node_of_rank is not None:
-        return f"it runs on a whole {name}, not on part of one; try ring, tree or lumorph"
-    return None
+def variants_of(name: str, collective: Request, fabric: Fabric) -> list[dict[str, Any] | NotTried]:
+    """Parameters of one algorithm to try in a search, and what it leaves out; none where it has nothing to run on.
+
+    Args:
+        name: of the algorithm.
+        collective: requested.
+        fabric: where it would run.
+    Raises: UnknownNameError; AlgorithmError: `variants` of the algorithm raised an exception.
+    """
+    maker = ALGORITHMS.get(name)
+    where = maker.seen(fabric)
+    try:
+        return [] if isinstance(where, str) else list(maker.variants(collective, where))
+    except OpticclError:
+        raise
+    except Exception as error:
+        raise _failed(name, "variants", error) from error
 
 
 class AlgorithmCall(NamedTuple):
@@ -197,8 +227,11 @@ class AlgorithmCall(NamedTuple):
             fabric: where it would run.
         Raises: AlgorithmError: `accepts` raised an exception.
         """
+        where = self.maker.seen(fabric)
+        if isinstance(where, str):
+            return where
         try:
-            return self.maker.accepts(collective, fabric, **self.arguments)
+            return self.maker.accepts(collective, where, **self.arguments)
         except OpticclError:
             raise
         except Exception as error:
@@ -235,7 +268,7 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
         kind = TooLargeError if isinstance(reason, SizeLimit) else UnsupportedError
         raise kind(f"{call.name} cannot do {wanted.name} on {fabric.name}: {reason}")
     try:
-        made = call.maker.generate(wanted, fabric, **call.arguments)
+        made = call.maker.generate(wanted, call.maker.seen(fabric), **call.arguments)
     except OpticclError:
         raise
     except Exception as error:

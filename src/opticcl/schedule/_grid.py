@@ -34,9 +34,8 @@ class SizeLimit(str):
 
 
 def grid_of(fabric: Fabric) -> tuple[int, ...]:
-    """Sides of the grid of a machine's nodes; a single line if it has none, or for a job on part of it."""
-    whole = fabric.node_of_rank is None and prod(fabric.dimensions) == fabric.num_nodes
-    return fabric.dimensions if whole else (fabric.num_nodes,)
+    """Sides of the grid of a machine's nodes, or of the part of it that a job has; a single line if there is none."""
+    return fabric.dimensions if prod(fabric.dimensions) == fabric.num_nodes else (fabric.num_nodes,)
 
 
 def long_sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, ...]:

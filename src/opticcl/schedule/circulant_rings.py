@@ -40,7 +40,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps, join
-from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
@@ -65,8 +65,6 @@ def accepts(
         stands: whether all levels stand at once.
         direct: levels of one step, the first ones [count].
     """
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
@@ -85,7 +83,7 @@ def accepts(
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a TeraRack: up to three levels, of which none has another with as few settings, steps and bytes on the wire."""
-    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES or collective.name == "barrier":
+    if collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
     most, most_tried = fabric.lasers_per_port, MOST_TRIED_MOVES if moves else MOST_TRIED
@@ -133,7 +131,7 @@ def _spaced(items: list[Any], most: int) -> list[Any]:
     return [items[round(at * (len(items) - 1) / (most - 1))] for at in range(most)]
 
 
-@register_algorithm("circulant_rings", accepts, variants)
+@register_algorithm("circulant_rings", accepts, variants, systems=("terarack",))
 def circulant_rings(
     collective: Request, fabric: Fabric, *, radices: Shape | None = None, stands: bool = True, direct: int = 0
 ) -> Schedule:

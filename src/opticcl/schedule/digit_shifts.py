@@ -30,7 +30,7 @@ from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._walk import levels, walk
 from opticcl.units import Shape
@@ -119,8 +119,6 @@ def accepts(
         cuts: as of `digit_shifts`.
         shifts: as of `digit_shifts`.
     """
-    if reason := needs_whole(fabric, "ocs"):
-        return reason
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     n = fabric.num_nodes
@@ -164,7 +162,7 @@ def _variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     return [{}] if len(primes) < 2 else [{}, {"radices": (n,)}]
 
 
-@register_algorithm("digit_shifts", accepts, _variants)
+@register_algorithm("digit_shifts", accepts, _variants, systems=("ocs",))
 def digit_shifts(
     collective: Request,
     fabric: Fabric,

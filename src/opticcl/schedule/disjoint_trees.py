@@ -178,8 +178,8 @@ def spanning_trees(sides: tuple[int, ...], root: int = 0) -> tuple[IntArray, Int
 
 def _sides(fabric: Fabric) -> tuple[int, ...]:
     """Of the machine's grid; of a SiPAC its radices, level 0 last."""
-    whole = fabric.node_of_rank is None
-    return fabric.machine.sides[::-1] if whole and isinstance(fabric.machine, Sipac) else grid_of(fabric)
+    machine = fabric.equivalent
+    return machine.sides[::-1] if isinstance(machine, Sipac) else grid_of(fabric)
 
 
 def _num_trees(sides: tuple[int, ...]) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.limits import limit
-from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 from opticcl.units import Shape
@@ -50,8 +50,6 @@ def accepts(
         pipeline: pieces of a chain's share [count].
         halves: whether half of the message goes each way round to all nodes.
     """
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in ("broadcast", "reduce"):
         return "it does broadcast, reduce"
     n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
@@ -71,7 +69,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
 
     Also one long chain each way in up to 4,096 pieces.
     """
-    if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
+    if collective.name not in ("broadcast", "reduce"):
         return []
     n = fabric.num_nodes
     firsts = [b for b in range(2, n // 2 + 1) if n % b == 0]
@@ -96,7 +94,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
     return found + [{"radices": (n,), "pipeline": pieces, "halves": True} for pieces in sorted(many)]
 
 
-@register_algorithm("hub_chains", accepts, variants)
+@register_algorithm("hub_chains", accepts, variants, systems=("terarack",))
 def hub_chains(
     collective: Request,
     fabric: Fabric,

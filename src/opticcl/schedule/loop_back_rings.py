@@ -28,7 +28,7 @@ from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, Op, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import MessagePart, Phase, PhaseRows, Space, Steps, join, part
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
@@ -45,8 +45,6 @@ def accepts(collective: Request, fabric: Fabric, rings: int | None = None) -> st
     """
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
-    if reason := needs_whole(fabric, "sipac"):
-        return reason
     machine = fabric.machine_as(Sipac)
     levels, radix = len(machine.sides), machine.sides[0]
     if machine.channels != "ring":
@@ -68,7 +66,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     return [{"rings": count} for count in range(1, machine.ports_per_node + 1)]
 
 
-@register_algorithm("loop_back_rings", accepts, variants)
+@register_algorithm("loop_back_rings", accepts, variants, systems=("sipac",))
 def loop_back_rings(collective: Request, fabric: Fabric, *, rings: int | None = None) -> Schedule:
     """All-gather or reduce-scatter in r - 1 steps a level with rings and one a level without, all_reduce in twice as many.
 

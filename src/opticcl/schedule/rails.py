@@ -32,7 +32,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
 from opticcl.schedule.standing_tree import StandingTree, tree_of
@@ -124,8 +124,6 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, groups: tuple[i
         radix: number of rails [count].
         groups: nodes of a group, by level.
     """
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     if fabric.num_nodes > MOST_NODES:
@@ -136,7 +134,7 @@ def accepts(collective: Request, fabric: Fabric, radix: int = 2, groups: tuple[i
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: those that are fastest of all rails, and of rings of several strides, for some message."""
-    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES:
+    if collective.name not in COLLECTIVES:
         return []
     if fabric.num_nodes > MOST_NODES:
         return [{}]  # declined, with the reason
@@ -203,7 +201,7 @@ def _grammar(num_nodes: int, wavelengths: int) -> Iterator[tuple[int, tuple[int,
             yield from ((radix, (m, other)) for other in range(3, 2 * (most - m // 2) + 2, 2))
 
 
-@register_algorithm("rails", accepts, variants)
+@register_algorithm("rails", accepts, variants, systems=("terarack",))
 def rails(collective: Request, fabric: Fabric, *, radix: int = 2, groups: Shape = (3,)) -> Schedule:
     """Short rings, trees and rings on rails: floor(b / 2) + L + floor(R / 2) steps, twice as many for all_reduce.
 

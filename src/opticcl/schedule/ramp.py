@@ -27,7 +27,7 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Phase, Space, Steps
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._walk import Visit, walk
 from opticcl.schedule.ramp_broadcast import STAGES, pipelined_broadcast
 from opticcl.schedule.ramp_maps import Geometry, Variant, active_steps, geometry, has_field
@@ -72,8 +72,6 @@ def accepts(
         fabric: where it would run.
         variant, whole, stages: as the algorithm takes them.
     """
-    if reason := needs_whole(fabric, "ramp"):
-        return reason
     if collective.name not in (*_SPREAD, *_COLLECT):
         return f"it has no {collective.name}"
     if whole and collective.name not in ("all_reduce", "barrier"):
@@ -97,7 +95,7 @@ def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
     return ({}, {"whole": True}) if collective.name == "all_reduce" else ({},)
 
 
-@register_algorithm("ramp", accepts, _variants)
+@register_algorithm("ramp", accepts, _variants, systems=("ramp",))
 def ramp(
     collective: Request, fabric: Fabric, *, variant: Variant = "auto", whole: bool = False, stages: int | None = STAGES
 ) -> Schedule:

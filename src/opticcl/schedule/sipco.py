@@ -55,7 +55,7 @@ from opticcl.collective import Request
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, Op, Schedule, Transfers
 from opticcl.ir.phases import Space
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._sipco_send import send_recv
 from opticcl.schedule._walk import Visit, visits, walk
 
@@ -100,8 +100,6 @@ def accepts(collective: Request, fabric: Fabric, k: int | None = None) -> str | 
         fabric: where it would run.
         k: digits by which each group is scattered [count].
     """
-    if reason := needs_whole(fabric, "sipac"):
-        return reason
     return reason_unfit(collective, fabric.machine_as(Sipac).sides, k)
 
 
@@ -129,7 +127,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     return [{"k": k} for k in range(machine.ports_per_node + 1)]
 
 
-@register_algorithm("sipco", accepts, variants)
+@register_algorithm("sipco", accepts, variants, systems=("sipac",))
 def sipco(collective: Request, fabric: Fabric, *, k: int | None = None) -> Schedule:
     """SiPCO in L + k steps, or in L where half of them is enough.
 

@@ -47,7 +47,7 @@ from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import MOST_LISTED, limit
 from opticcl.ir.phases import Space
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._walk import Visit, walk
 from opticcl.schedule.galois_field import Arithmetic, galois_field, integers_modulo, is_field_order
@@ -168,8 +168,6 @@ def accepts(
         parts: of each block of an all_to_all [count].
         direct: of these parts [count].
     """
-    if reason := needs_whole(fabric, "ramp"):
-        return reason
     if collective.name not in _STEPS:
         return "it does " + ", ".join(_STEPS)
     known = _STEPS[collective.name]
@@ -245,7 +243,7 @@ def _has_symmetric_light(fabric: Fabric) -> bool:
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     """Every number of steps with every block, and some classes, unless a step has too many transfers to list, or to define by
     symmetries."""
-    if needs_whole(fabric, "ramp") or collective.name not in _STEPS or collective.name == "barrier":
+    if collective.name not in _STEPS or collective.name == "barrier":
         return []
     if collective.name == "broadcast":
         return [{}]
@@ -264,7 +262,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     ]
 
 
-@register_algorithm("skewed_exchange", accepts, variants)
+@register_algorithm("skewed_exchange", accepts, variants, systems=("ramp",))
 def skewed_exchange(
     collective: Request,
     fabric: Fabric,

@@ -30,7 +30,7 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.limits import limit
-from opticcl.schedule import NotTried, left_out, needs_whole, register_algorithm
+from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._pipeline import MOST_PIECES, along_trees
 
@@ -59,8 +59,6 @@ def accepts(
         pipeline: pieces of a chain's share [count].
         halves: whether half of the message goes each way round to all nodes.
     """
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in ("broadcast", "reduce"):
         return "it does broadcast, reduce"
     if not 1 <= levels <= fabric.lasers_per_port:
@@ -74,7 +72,7 @@ def accepts(
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
     """On a TeraRack: two to five levels in halves and three to nine both ways, in up to 512 pieces, of two levels
     in up to 2,048."""
-    if needs_whole(fabric, "terarack") or collective.name not in ("broadcast", "reduce"):
+    if collective.name not in ("broadcast", "reduce"):
         return []
     n, found = fabric.num_nodes, list[dict[str, object] | NotTried]()
     for halves, levels in [*((True, one) for one in HALVES), *((False, one) for one in BOTH_WAYS)]:
@@ -89,7 +87,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
     return found
 
 
-@register_algorithm("spaced_hubs", accepts, variants)
+@register_algorithm("spaced_hubs", accepts, variants, systems=("terarack",))
 def spaced_hubs(
     collective: Request, fabric: Fabric, *, levels: int = 3, pipeline: int = 1, halves: bool = False
 ) -> Schedule:

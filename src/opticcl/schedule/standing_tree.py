@@ -34,7 +34,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
@@ -64,8 +64,6 @@ def accepts(
         cut: whether the exchange cuts the message.
         pipeline: pieces of the message [count].
     """
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     rooted = collective.name in ROOTED
@@ -95,7 +93,7 @@ def accepts(
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
     """On a TeraRack: of trees with up to three collecting levels those on which some message is fastest."""
-    if needs_whole(fabric, "terarack") or collective.name not in COLLECTIVES[:-1] or fabric.num_nodes < 3:
+    if collective.name not in COLLECTIVES[:-1] or fabric.num_nodes < 3:
         return []
     pieces = PIECES if collective.name in ROOTED else (1,)
     return [
@@ -178,7 +176,7 @@ def groups_of(fabric: Fabric, groups: tuple[int, ...] | None, collective: Reques
     return front[0][0] if front else ()
 
 
-@register_algorithm("standing_tree", accepts, variants)
+@register_algorithm("standing_tree", accepts, variants, systems=("terarack",))
 def standing_tree(
     collective: Request, fabric: Fabric, *, groups: Shape | None = None, cut: bool = False, pipeline: int = 1
 ) -> Schedule:

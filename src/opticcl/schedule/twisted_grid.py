@@ -39,7 +39,7 @@ from opticcl.fabrics.oddl import Oddl
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit, long_sides, reason_not_linked
 from opticcl.schedule._pipeline import Pipeline
 
@@ -86,8 +86,6 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 1) -> str | Non
         fabric: where it would run.
         pipeline: pieces of the message [count].
     """
-    if reason := needs_whole(fabric, "oddl"):
-        return reason
     if collective.name not in UP + DOWN:
         return "it does " + ", ".join(dict.fromkeys(UP + DOWN))
     if len(long_sides(fabric, None)) < 2:
@@ -109,7 +107,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     return [{}] if collective.name in BLOCKS_UP + BLOCKS_DOWN else [{"pipeline": pieces} for pieces in PIECES]
 
 
-@register_algorithm("twisted_grid", accepts, variants)
+@register_algorithm("twisted_grid", accepts, variants, systems=("oddl",))
 def twisted_grid(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
     """Trees on rings of random orders: D + s - 1 steps up, or down, or both.
 

@@ -26,7 +26,7 @@ from opticcl.fabrics.terarack import Terarack
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 
 __all__ = ["CLOCKWISE", "COUNTER_CLOCKWISE", "arcs", "channels", "exchange_wavelengths", "lap_of"]
 
@@ -120,8 +120,6 @@ def _first_lap(num_nodes: int, pair: IntArray, direction: IntArray | int) -> Int
 
 def accepts(collective: Request, fabric: Fabric) -> str | None:
     """None, or the reason why not."""
-    if reason := needs_whole(fabric, "terarack"):
-        return reason
     if collective.name not in HALVES:
         return f"it does {', '.join(HALVES)}"
     steps = num_exchange_steps(fabric)
@@ -142,7 +140,7 @@ def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
         yield {}
 
 
-@register_algorithm("wavelength_exchange", accepts, _variants)
+@register_algorithm("wavelength_exchange", accepts, _variants, systems=("terarack",))
 def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
     """Each block directly to its receiver: all_to_all, reduce_scatter, all_gather; all_reduce is the last two together.
 

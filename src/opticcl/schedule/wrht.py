@@ -47,7 +47,7 @@ from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.light import Limit, count_in_words
 from opticcl.ir.limits import limit
-from opticcl.schedule import needs_whole, register_algorithm
+from opticcl.schedule import register_algorithm
 from opticcl.schedule.wavelength_exchange import CLOCKWISE, channels, exchange_wavelengths, lap_of
 
 __all__ = [
@@ -235,8 +235,6 @@ def accepts(
         fabric: where it would run.
         group_size, variant: as the algorithm takes them.
     """
-    if reason := needs_whole(fabric, "terarack_torus" if isinstance(fabric.machine, TerarackTorus) else "terarack"):
-        return reason
     if collective.name not in _WORK:
         return f"it does {', '.join(_WORK)}"
     if collective.name in ROOTED and not wraps(fabric):
@@ -320,7 +318,7 @@ def _limits(fabric: Fabric, of_machine: tuple[Limit, ...]) -> tuple[Limit, ...]:
     )
 
 
-@register_algorithm("wrht", accepts, _variants, _limits)
+@register_algorithm("wrht", accepts, _variants, _limits, systems=("terarack", "terarack_torus"))
 def wrht(
     collective: Request, fabric: Fabric, *, group_size: int | None = None, variant: Variant = "optimal"
 ) -> Schedule:

@@ -48,7 +48,7 @@ from opticcl.plans.plan import Plan, compile
 from opticcl.plans.ranks import Variation, beside
 from opticcl.plans.search import Search
 from opticcl.registry import canonical, parse_call, write_call
-from opticcl.schedule import ALGORITHMS, NotTried
+from opticcl.schedule import NotTried, variants_of
 from opticcl.schedule.packed_trees import forwarding_variants
 from opticcl.verify.data.cut import check_cut
 from opticcl.verify.judge import Judge
@@ -314,7 +314,7 @@ class Healthy:
         names = [name for name in self.best_algorithms if below_s == inf or name != self.plan.algorithm]
         best = dict.fromkeys(parse_call(name)[0] for name in self.best_algorithms)
         for name in () if self._named else (*best, *MADE_FOR_DAMAGE):  # other parameters may suit the damage
-            made = (one for one in ALGORITHMS.get(name).variants(self.wanted, where) if not isinstance(one, NotTried))
+            made = (one for one in variants_of(name, self.wanted, where) if not isinstance(one, NotTried))
             names += [called for given in made if (called := write_call(name, given)) not in self.best_algorithms]
         return self._fastest(self._on(where, names), inf if self.streamed else below_s)
 
