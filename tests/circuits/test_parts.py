@@ -212,3 +212,24 @@ def test_mutants_are_refused(name):
             assert not verify(bad).ok, (name, many, algorithm)
             refused += 1
     assert refused
+
+
+@pytest.mark.parametrize(
+    ("part", "nodes", "whole", "algorithm"),
+    [
+        ("sipac:radix=8,levels=3,node_rate=3.072Tb/s", range(64), "sipac:radix=8,levels=2,node_rate=2.048Tb/s", "auto"),
+        (
+            "ramp:groups=4,racks=4,wavelengths=8",
+            [g * 32 + j * 8 + place for g in range(4) for j in (1, 3) for place in (0, 2, 5, 7)],
+            "ramp:groups=4,racks=2,wavelengths=4",
+            "ramp",
+        ),
+    ],
+)
+def test_time_is_that_of_a_machine_with_the_same_links(part, nodes, whole, algorithm):
+    """100 MB, within 2 %: light passes more parts of the larger machine."""
+    times = [
+        opticcl.compile(where, "all_reduce", "100MB", algorithm=algorithm).simulate().total_s
+        for where in (job(fabric(part), nodes), fabric(whole))
+    ]
+    assert times[0] <= 1.02 * times[1]

@@ -268,9 +268,7 @@ def test_transceivers_by_the_equations(shape: tuple[int, int, int], variant: str
         ((5, 3, 10), (5, 4, 15), "field"), ((1, 1, 5), (4, 2, 8), "modular"),
     ],
 )  # fmt: skip
-def test_a_part_has_its_own_parameters(
-    shape: tuple[int, int, int], parent: tuple[int, int, int], variant: str
-) -> None:
+def test_a_part_has_its_own_parameters(shape: tuple[int, int, int], parent: tuple[int, int, int], variant: str) -> None:
     """Steps, sizes and transceivers of the equations with the part's numbers; of x' groups each has floor(x / x') planes."""
     random = Random(f"{shape} {parent}")
     x, racks, devices = shape

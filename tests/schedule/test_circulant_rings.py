@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.schedule.oracle import check
 
-from opticcl.fabrics import fabric
+from opticcl.errors import UnsupportedError
+from opticcl.fabrics import fabric, job
 from opticcl.plans.plan import compile
 from opticcl.schedule.circulant_rings import Levels, shared_wavelengths
 
@@ -99,3 +100,40 @@ def test_direct_levels(radices, direct, collective):
         wire_s = 0.0 if collective == "barrier" else 8 * size / where.rate_bits_per_s
         due = settings * 25e-6 + twice * (steps * 1e-6 + carried * wire_s)
         assert plan.simulate(**PLAIN).total_s == pytest.approx(due, rel=1e-9)
+
+
+@pytest.mark.parametrize("number", [4, 5, 8, 13])
+@pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter", "all_gather", "barrier"])
+def test_a_folded_ring_passes_one_node_at_most(number, collective):
+    """Right at every rank, with half of the wavelengths for each way; never from the last node on to the first."""
+    where = fabric("terarack", nodes=number)
+    check("circulant_rings:folded=true", collective, where)
+    plan = compile(where, collective, "1MB", algorithm="circulant_rings:folded=true").circuits
+    for step in range(plan.schedule.num_steps):
+        (circuits,) = plan.rounds(step)
+        assert circuits.num_hops().max() <= 2
+        assert set(circuits.wavelength_n.tolist()) == {where.lasers_per_port // 2}
+        assert (np.abs(circuits.dst - circuits.src) <= 2).all()
+
+
+@pytest.mark.parametrize(
+    ("machine", "parameters"),
+    [("terarack:nodes=3", ""), ("terarack:nodes=8,wavelengths=1", ""), ("terarack:nodes=8", ",radices=2x4")],
+)
+def test_no_folded_ring(machine, parameters):
+    """Too few nodes or wavelengths, or several levels."""
+    with pytest.raises(UnsupportedError, match="a folded ring has one level"):
+        compile(fabric(machine), "all_reduce", "1MB", algorithm=f"circulant_rings:folded=true{parameters}")
+
+
+def test_a_job_on_neighbours_takes_a_folded_ring():
+    """From its last node to its first light would pass most interfaces of the ring: 1,146 dB short."""
+    where = job(fabric("terarack", nodes=512), range(64))
+    closes = compile(where, "all_reduce", "100MB")
+    assert closes.algorithm == "circulant_rings:folded=True"
+    assert closes.verify(budget="typical").ok
+    assert closes.simulate().total_s < 1e-3
+    apart = compile(job(fabric("terarack", nodes=512), range(0, 512, 8)), "all_reduce", "100MB")
+    alone = compile(fabric("terarack", nodes=64), "all_reduce", "100MB")
+    assert apart.verify(budget="typical").ok
+    assert apart.simulate().total_s < 1.05 * alone.simulate().total_s

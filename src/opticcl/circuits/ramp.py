@@ -212,7 +212,9 @@ def _skewed(fabric: Fabric, schedule: Schedule, planes: IntArray | None) -> _Ske
     assert isinstance(own, Ramp)  # else there is no such schedule
     exchange = exchange_of(asked, own, **schedule.parameters)
     exchange = exchange._replace(phases=exchange.steps_on(own))
-    return _Skewed(fabric, own, schedule.steps, exchange, np.arange(own.groups) if planes is None else planes, MOST_LISTED)
+    return _Skewed(
+        fabric, own, schedule.steps, exchange, np.arange(own.groups) if planes is None else planes, MOST_LISTED
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,4 +386,6 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     width = width_that_fits(occupied, kinds, x)
     first, number = first_fit(occupied, offsets, kinds, x, width)
     rounds = (np.flatnonzero(number == r) for r in range(int(number.max(initial=-1)) + 1))
-    return tuple(_circuits(fabric, machine, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds)
+    return tuple(
+        _circuits(fabric, machine, transfers, rows, first[rows, None] + _side_by_side(width)) for rows in rounds
+    )

@@ -21,6 +21,10 @@ for an even one: the laps of `wavelength_exchange` among b nodes, repeated round
 places away, one on each side; nodes on even lanes, p mod (s b / 2), send to the one ahead and nodes on odd lanes to the one
 behind, so that the circuits of a lane meet end to end.
 
+A folded ring goes out along every second node and back along the others, 0, 2, 4, ..., 5, 3, 1, so that no circuit passes more
+than one of the nodes. Each of its two ways has half of the wavelengths. A job on neighbours of a long ring of
+fibres has light that closes by it, where from its last node to its first there are many interfaces.
+
 Chunks are numbered by the digits d_0, d_1, ... of their node, the first most significant, so what a node passes on is a range.
 
 Source: circulant graphs for reduce-scatter on switches, Träff 2023; Johnsson and Ho 1989 for all ports at once. Balanced digits
@@ -45,7 +49,7 @@ from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
-__all__ = ["Levels", "circulant_rings", "factorisations", "shared_wavelengths"]
+__all__ = ["Levels", "circulant_rings", "factorisations", "folded_ring", "shared_wavelengths"]
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 MOST_VARIANTS = 40  # of a search
@@ -54,7 +58,12 @@ MOST_TRIED_MOVES = limit("circulant_rings.MOST_TRIED_MOVES")
 
 
 def accepts(
-    collective: Request, fabric: Fabric, radices: tuple[int, ...] | None = None, stands: bool = True, direct: int = 0
+    collective: Request,
+    fabric: Fabric,
+    radices: tuple[int, ...] | None = None,
+    stands: bool = True,
+    direct: int = 0,
+    folded: bool = False,
 ) -> str | None:
     """None, or the reason why not.
 
@@ -64,9 +73,13 @@ def accepts(
         radices: of the levels, the shortest stride first.
         stands: whether all levels stand at once.
         direct: levels of one step, the first ones [count].
+        folded: whether the ring is folded.
     """
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
+    one_level = len(radices or (1,)) == 1 and not direct
+    if folded and not (one_level and collective.name != "all_to_all" and _folds(fabric)):
+        return "a folded ring has one level of 4 nodes and 2 wavelengths or more, and no all_to_all; try folded=false"
     n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
     if prod(chosen) != n or (min(chosen) < 2 and n > 1):
         return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
@@ -81,8 +94,14 @@ def accepts(
     return None
 
 
+def _folds(fabric: Fabric) -> bool:
+    """Whether a ring has nodes to go back along, and a wavelength for each of its ways."""
+    return fabric.num_nodes > 3 and fabric.lasers_per_port > 1
+
+
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
-    """On a TeraRack: up to three levels, of which none has another with as few settings, steps and bytes on the wire."""
+    """On a TeraRack: up to three levels, of which none has another with as few settings, steps and bytes on the wire; a folded
+    ring, whose light passes the fewest interfaces."""
     if collective.name not in COLLECTIVES or collective.name == "barrier":
         return []
     n, moves = fabric.num_nodes, collective.name == "all_to_all"
@@ -109,6 +128,8 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
         {"radices": radices, "stands": stands, **({"direct": direct} if direct else {})}
         for _, radices, direct, stands in _spaced(sorted(front), MOST_VARIANTS)
     ]
+    if _folds(fabric) and not moves:
+        found.append({"folded": True})
     if len(front) > MOST_VARIANTS:
         why = f"a search evaluates {MOST_VARIANTS} of {len(front)} that may be the fastest, evenly spaced"
         found.append(NotTried("other radices", why))
@@ -133,7 +154,13 @@ def _spaced(items: list[Any], most: int) -> list[Any]:
 
 @register_algorithm("circulant_rings", accepts, variants, systems=("terarack",))
 def circulant_rings(
-    collective: Request, fabric: Fabric, *, radices: Shape | None = None, stands: bool = True, direct: int = 0
+    collective: Request,
+    fabric: Fabric,
+    *,
+    radices: Shape | None = None,
+    stands: bool = True,
+    direct: int = 0,
+    folded: bool = False,
 ) -> Schedule:
     """Rings of several strides: floor(b / 2) steps a level, or one if it is direct; twice as many for all_reduce.
 
@@ -143,6 +170,7 @@ def circulant_rings(
         radices: b of each level, the shortest stride first; their product is the number of nodes; None: one level.
         stands: whether the circuits of all levels stand at once, and share the wavelengths; else one after the other.
         direct: levels of one step, the first ones [count].
+        folded: whether the ring of the one level is folded, so that each circuit passes one node at most.
     """
     levels = Levels(radices or (fabric.num_nodes,), direct)
     moves, phases = collective.name == "all_to_all", list[Phase]()
@@ -154,9 +182,20 @@ def circulant_rings(
         cut = len(out) if collective.name == "all_reduce" else None
     else:
         cut = None
-    steps = Steps(levels.space, [levels.part], phases)
+    space = Space(levels.space.radices, folded_ring(fabric.num_nodes)) if folded else levels.space
+    steps = Steps(space, [levels.part], phases)
     chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=levels.owners(moves, steps))
     return Schedule.of("circulant_rings", chunks, steps, stands=stands, cut=cut)
+
+
+def folded_ring(num_nodes: int) -> IntArray:
+    """Nodes in the order of a folded ring, int32 (num_nodes,).
+
+    >>> folded_ring(7).tolist()
+    [0, 2, 4, 6, 5, 3, 1]
+    """
+    out = np.arange(0, num_nodes, 2, dtype=np.int32)
+    return np.concatenate([out, np.arange(1, num_nodes, 2, dtype=np.int32)[::-1]])
 
 
 def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[int, ...]:
