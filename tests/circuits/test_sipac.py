@@ -93,7 +93,9 @@ def test_part_of_a_machine() -> None:
     where = job(fabric("sipac", radices=(4, 3)), [11, 3, 7])  # one switch of level 1
     verdict = verify(lower(where, generate("ring", "all_reduce", where)))
     assert verdict.ok, str(verdict)
-    assert "part of one" in str(reason_declined("sipco", "all_reduce", where))
+    assert reason_declined("sipco", "all_reduce", where) is None
+    apart = job(fabric("sipac", radices=(4, 3)), [0, 1, 4])
+    assert "no part of the sipac" in str(reason_declined("sipco", "all_reduce", apart))
 
 
 def _pairwise(where: Fabric) -> Schedule:

@@ -330,7 +330,7 @@ def trained() -> Iterator[Command]:
     model = "-m transformer:layers=4,hidden=512,heads=8"
     yield one("train/tensor", f"train {model} -n 16 --tensor 4 --groups machine {few} --jobs 1")
     yield one("train/tensor-scaled", f"train {model} -n 16 --tensor 4 --groups scaled {few} --jobs 1")
-    yield one("train/pipeline", f"train {model} -n 16 --pipeline 4 --micro-batches 8 {few} --jobs 1")
+    yield one("train/pipeline", f"train {model} --groups scaled -n 16 --pipeline 4 --micro-batches 8 {few} --jobs 1")
     yield one("train/zero", f"train {model} -n 16 --zero 3 --device a100 --precision bf16 {few} --jobs 1")
     yield one("train/together", f"train {model} -n 16 --tensor 4 --groups machine -f ocs --together --jobs 1")
     yield one("train/straggler", f"train -m resnet50 -n 16 --no-overlap --straggler 3=1.2 {few} --jobs 1")
@@ -339,7 +339,7 @@ def trained() -> Iterator[Command]:
     yield one("train/own-model", f"train -m model.toml -n 16 {few} --jobs 1", inputs="model.toml")
     yield one("train/sizes", f"train -w sizes.toml -n 16 {few} --jobs 1", inputs="sizes.toml")
     yield one("train/layers", f"train -w layers.txt -n 16 --clock 1GHz {few} --jobs 1", inputs="layers.txt")
-    yield one("train/comms", f"train -w comms.log -n 8 {few} --jobs 1", inputs="comms.log")
+    yield one("train/comms", f"train -w comms.log --groups scaled -n 8 {few} --jobs 1", inputs="comms.log")
     yield one("train/faults", "train -m resnet50 -n 16 -f oddl:shape=4x4 --faults faults.json --spares 1 --jobs 1",
               inputs="faults.json")  # fmt: skip
 

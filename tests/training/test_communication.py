@@ -1,5 +1,6 @@
 """Times of messages from compiled and judged plans."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,14 +116,15 @@ def test_a_group_keeps_what_is_special_about_the_machine():
 
 
 def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
-    """Time and plan are those of a job on these nodes."""
+    """One plan of all columns at once, which share nothing: the time is that of a job on the nodes of one."""
     machine = fabric("torus", shape=(4, 4))
     group = ProcessGroup("column", range(1, 16, 4), 4)
     times = CommunicationTimes(machine, groups="machine")
     due = opticcl.compile(job(machine, group.ranks), "all_reduce", 10**6).simulate().total_s
     assert times("all_reduce", group, 10**6) == pytest.approx(due)
     (used,) = times.used()
-    assert used.plan.fabric.node_of_rank.tolist() == [1, 5, 9, 13]
+    assert used.plan.fabric.node_of_rank.reshape(4, 4).tolist() == np.arange(16).reshape(4, 4).T.tolist()
+    assert used.record()["ranks"] == used.record()["groups"] == 4
     with pytest.raises(FabricError, match="has rank 16, but the machine has 16 nodes"):
         times("all_reduce", ProcessGroup("part", (0, 16)), 1)
 

@@ -94,7 +94,8 @@ def test_groups_of_a_divided_model():
     for groups in ("scaled", "machine"):
         found = train(job, machines(16), groups=groups, assumptions="published")
         assert len(found.rows) + len(found.left_out) == len(NAMES)
-        assert {used.plan.fabric.num_nodes for used in found.rows[0].plans} == {4}
+        assert {used.plan.schedule.collective.num_ranks for used in found.rows[0].plans} == {4}
+        assert {used.plan.fabric.num_members for used in found.rows[0].plans} == {4 if groups == "machine" else 1}
         assert all(row.verified for row in found.rows)
 
 

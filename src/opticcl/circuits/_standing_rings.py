@@ -1,8 +1,7 @@
 """Light of schedules for a ring whose circuits stand: a place among the wavelengths for every pair, known in closed form.
 
     circulant_rings   stride s, node p, k wavelengths: p mod s of the s k of its level; on a direct level the lap of an exchange
-                      of b nodes, repeated round the ring, and lanes of circuits that meet end to end for the opposite nodes;
-                      half of all wavelengths for each way of a folded ring
+                      of b nodes, repeated round the ring, and lanes of circuits that meet end to end for the opposite nodes
     hub_chains        the wavelengths of its level: chains of a level do not meet; so for spaced_hubs
     rails             as these: k wavelengths for the short rings, k floor(m / 2) on each level for each rail, k for its ring
     standing_tree     the number of members between, among the k floor(m / 2) of its level; the exchange as in WRHT
@@ -19,7 +18,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
-from opticcl.schedule.circulant_rings import Levels, folded_ring
+from opticcl.schedule.circulant_rings import Levels
 from opticcl.schedule.hub_chains import chains
 from opticcl.schedule.rails import rails_of
 from opticcl.schedule.spaced_hubs import hub_links
@@ -45,9 +44,18 @@ class Family(NamedTuple):
     colour: IntArray
     width: int
 
-    def on(self, fabric: Fabric) -> Family:
-        """The same between the nodes of a job, whose ranks the ends are."""
-        return self._replace(src=fabric.machine_nodes(self.src), dst=fabric.machine_nodes(self.dst))
+    def on(self, fabric: Fabric, first: IntArray) -> Family:
+        """The same between the nodes of every group of a job, whose ranks the ends are.
+
+        Args:
+            fabric: with the job.
+            first: first wavelength of each group, int (groups,).
+        """
+        many = len(first)
+        rank = np.arange(many)[:, None] * (fabric.num_nodes // many)
+        src, dst = (fabric.machine_nodes((rank + end).ravel()) for end in (self.src, self.dst))
+        colour = (first[:, None] + self.colour).ravel()
+        return Family(src, dst, np.tile(self.direction, many), colour, self.width)
 
 
 def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
@@ -58,8 +66,6 @@ def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
         schedule: of `circulant_rings`.
     """
     n, asked = fabric.num_nodes, schedule.parameters
-    if asked["folded"]:
-        return [_folded(n, fabric.lasers_per_port // 2)]
     levels, node = Levels(asked["radices"] or (n,), asked["direct"]), np.arange(n)
     moves, stands = schedule.collective.name == "all_to_all", asked["stands"]
     widths = levels.widths(fabric.lasers_per_port, stands, moves)
@@ -79,21 +85,6 @@ def circulant(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
             sets.append(families)
         base += levels.wavelengths[number] * width if stands else 0
     return sets
-
-
-def _folded(num_nodes: int, width: int) -> list[Family]:
-    """Circuits of a folded ring: each way goes out on one fibre and back on the other.
-
-    Args:
-        num_nodes: of the ring [count].
-        width: wavelengths of each way [count].
-    """
-    node, found = folded_ring(num_nodes), list[Family]()
-    for number, way in enumerate((1, -1)):
-        to = np.roll(node, -way)
-        direction = np.where(to > node, CLOCKWISE, COUNTER_CLOCKWISE)
-        found.append(Family(node, to, direction, np.full(num_nodes, number * width), width))
-    return found
 
 
 def _direct(levels: Levels, number: int, width: int, base: int) -> list[Family]:

@@ -45,7 +45,7 @@ def ocs(fabric: Fabric, schedule: Schedule) -> Rounds:
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         shift = held[step] if held else 0
-        return _over_held(machine, transfers, shift) if shift else _direct(machine, transfers)
+        return _over_held(fabric, transfers, shift) if shift else _direct(machine, transfers)
 
     return rounds
 
@@ -73,17 +73,18 @@ def links_of_shift(distance: int, shift: int, num_nodes: int) -> int:
     return distance // common * pow(shift // common, -1, rest) % rest if rest > 1 else 0
 
 
-def _over_held(machine: Ocs, transfers: Transfers, shift: int) -> tuple[Circuits, ...]:
+def _over_held(fabric: Fabric, transfers: Transfers, shift: int) -> tuple[Circuits, ...]:
     """Circuits of a step over the links of a shift, on all planes at the same time.
 
     Args:
-        machine: with its planes.
+        fabric: a machine with its planes, or a job on it; shifts are those of ranks within a group.
         transfers: of the step.
         shift: from a node to the next.
     Raises: UnsupportedError: a pair that they do not join, or too many links.
     """
-    n, k = machine.nodes, machine.planes
-    distances, which = np.unique((transfers.dst.astype(np.int64) - transfers.src) % n, return_inverse=True)
+    machine, n = fabric.machine_as(Ocs), fabric.num_nodes // fabric.num_members
+    ranks, k = fabric.ranks_at(transfers.src).astype(np.int64), machine.planes
+    distances, which = np.unique((fabric.ranks_at(transfers.dst) - ranks) % n, return_inverse=True)
     found = [links_of_shift(int(distance), shift, n) for distance in distances]
     if not all(found):
         far = int(distances[found.index(0)])
@@ -96,12 +97,13 @@ def _over_held(machine: Ocs, transfers: Transfers, shift: int) -> tuple[Circuits
         )
     offsets = np.concatenate([[0], np.cumsum(length)])
     along = np.arange(total) - np.repeat(offsets[:-1], length)
-    node = (np.repeat(transfers.src.astype(np.int64), length) + along * shift) % n
+    begin = np.repeat(ranks, length)
+    node = fabric.machine_nodes(begin // n * n + (begin + along * shift) % n).astype(np.int64)
     size = transfers.size_chunks()
-    load = np.bincount(node, np.repeat(size, length), minlength=n).max()
+    load = np.bincount(node, np.repeat(size, length)).max()
     shares = np.maximum(1, np.floor(SHARES * (size / load))).astype(np.int64)
     planes = np.arange(k)[:, None]
-    hops = (planes + np.where(along > 0, k, 0)) * n + node
+    hops = (planes + np.where(along > 0, k, 0)) * machine.nodes + node
     row = np.arange(len(transfers))
     path = (hops.ravel(), np.concatenate([[0], np.cumsum(np.tile(length, k))]))
     row, src, dst = (np.tile(column, k) for column in (row, transfers.src, transfers.dst))

@@ -57,6 +57,8 @@ def ramp(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: a step of another schedule has too many circuits.
     """
     rounds = _in_order(fabric, schedule)
+    if fabric.num_members > 1:
+        rounds = _apart(fabric, rounds)
     if not fabric.conditions:
         return rounds
     repaired = around(fabric, rounds, widens=True)
@@ -88,11 +90,36 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     def transcode(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         if order[step] == 4 and maps.variant == "modular" and maps.radices[3] > maps.groups:
             return _first_fit(fabric, transfers)  # more peers in a pair of groups than transceivers
-        ends = fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst)
+        ends = fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst)
         groups = _transceiver_groups(maps, crossbars, order[step], *ends)
         return (_circuits(fabric, own, transfers, np.arange(len(transfers)), groups),)
 
     return transcode
+
+
+def _apart(fabric: Fabric, rounds: Rounds) -> Rounds:
+    """Rounds of groups that do not meet, as those of racks of one group would; by first fit where they do.
+
+    Args:
+        fabric: groups on a RAMP.
+        rounds: in which each group has the circuits that it would have alone.
+    """
+    all_together = farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
+
+    def of_groups(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        found = rounds(step, transfers)
+        return all_together(step, transfers) if any(_groups_meet(fabric, circuits) for circuits in found) else found
+
+    return of_groups
+
+
+def _groups_meet(fabric: Fabric, circuits: Circuits) -> bool:
+    """Whether light of two groups is in one place of a subnet on one transceiver; no two of them have a node in common."""
+    place = _middle(fabric, circuits.src.astype(np.int64), circuits.dst.astype(np.int64))
+    key = (place * fabric.ports_per_node + circuits.port) * fabric.num_members + fabric.groups_at(circuits.src)
+    key.sort()
+    place = key // fabric.num_members
+    return bool(((place[1:] == place[:-1]) & (key[1:] != key[:-1])).any())
 
 
 # --- RAMP-x: closed forms ---------------------------------------------------------------------------------------------
@@ -155,7 +182,7 @@ def _split_light(fabric: Fabric, own: Ramp, tree: Relays, transfers: Transfers) 
         transfers: of the step.
     """
     x, racks, devices = own.groups, own.racks, own.wavelengths
-    receiver = fabric.ranks_at(transfers.dst)
+    receiver = fabric.ranks_in_group(transfers.dst)
     device = receiver % devices
     straight = device == tree.root % devices
     turn_of = np.zeros(devices, np.int32)
@@ -240,7 +267,8 @@ class _Skewed(Represented):
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         """Circuits of each round."""
         phase, x = self.exchange.phases[step], self.own.groups
-        ranks = replace(transfers, src=self.fabric.ranks_at(transfers.src), dst=self.fabric.ranks_at(transfers.dst))
+        src, dst = (self.fabric.ranks_in_group(nodes) for nodes in (transfers.src, transfers.dst))
+        ranks = replace(transfers, src=src, dst=dst)
         if phase == "D":  # one peer in each other class, on all planes
             number, plane = self._classes_ahead(ranks), self.planes[None, :]
         else:
@@ -366,20 +394,31 @@ def _circuits(fabric: Fabric, own: Ramp, transfers: Transfers, rows: IntArray, g
     return Circuits.of(row, src, dst, port.ravel(), wavelength, 1, gates)
 
 
+def _middle(fabric: Fabric, src: IntArray, dst: IntArray) -> IntArray:
+    """What two circuits on the same transceiver would meet in, whichever that is, int64 (n,).
+
+    Args:
+        fabric: a RAMP, or a job on it.
+        src, dst: nodes, int64.
+    """
+    machine = fabric.machine_as(Ramp)
+    x, devices, nodes_per_group = machine.groups, machine.wavelengths, machine.nodes_per_group
+    if machine.subnet == "route_switch":
+        return (src // devices * x + dst // nodes_per_group) * devices + dst % devices
+    pair = src // nodes_per_group * x + dst // nodes_per_group
+    if machine.subnet == "broadcast":
+        return pair if machine.signals_meet else pair * devices + dst % devices
+    middle = pair * devices + dst % devices
+    return middle if machine.signals_meet else middle * devices + src % devices
+
+
 def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     """Any transfers: the first transceiver groups that sender, receiver and the subnets between their groups have free."""
     machine = fabric.machine_as(Ramp)
-    x, devices = machine.groups, machine.wavelengths
-    n, nodes_per_group = fabric.num_machine_nodes, machine.nodes_per_group
+    x = machine.groups
+    n = fabric.num_machine_nodes
     src, dst = transfers.src.astype(np.int64), transfers.dst.astype(np.int64)
-    pair = src // nodes_per_group * x + dst // nodes_per_group
-    middle = {  # what two circuits on the same transceiver group would meet in, whatever the group
-        "broadcast": pair if machine.signals_meet else pair * devices + dst % devices,
-        "route_broadcast": pair * devices + dst % devices,
-        "route_switch": (src // devices * x + dst // nodes_per_group) * devices + dst % devices,
-    }[machine.subnet]
-    if machine.subnet == "route_broadcast" and not machine.signals_meet:
-        middle = middle * devices + src % devices
+    middle = _middle(fabric, src, dst)
     occupied = np.stack([src, n + dst, 2 * n + middle], axis=1).ravel()
     offsets = np.arange(len(transfers) + 1, dtype=np.int64) * 3
     kinds = 2 * n + int(middle.max(initial=-1)) + 1

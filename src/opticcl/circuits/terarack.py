@@ -25,7 +25,7 @@ from opticcl.circuits._hold import hold, standing
 from opticcl.circuits._order import farthest_first, recalled
 from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of
 from opticcl.collective import Request
-from opticcl.errors import TooLargeError
+from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.terarack import Terarack
 from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
@@ -33,6 +33,7 @@ from opticcl.ir.limits import ROUTES_AT_ONCE, limit
 from opticcl.ir.phases import TransferEnds
 from opticcl.kernels import njit
 from opticcl.routing.assign import first_fit, width_that_fits
+from opticcl.schedule.circulant_rings import folded_ring
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
     COUNTER_CLOCKWISE,
@@ -41,7 +42,7 @@ from opticcl.schedule.wavelength_exchange import (
     lap_of,
 )
 from opticcl.schedule.wrht import Tree, WrhtPhase, sides, tree, wraps
-from opticcl.units import format_bytes
+from opticcl.units import counted, format_bytes
 
 MAX_SEGMENTS = limit("terarack.MAX_SEGMENTS")
 BYTES_A_SEGMENT = 16  # of a path, twice as numbers of 32 bits and once as one of 64
@@ -86,22 +87,79 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
 
 def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Circuits in closed form that stand all the time, or for the steps of a level."""
-    if fabric.num_nodes == 1:
+    if schedule.collective.num_ranks == 1:
         return lambda step, transfers: ()
+    if schedule.parameters.get("folded"):
+        return _folded(fabric)
+    ring = _ring_of(fabric)
 
     def light(pairs: Transfers, family: Family) -> Circuits:
         path = _walk(fabric, pairs, family.direction)
         return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
-    sets = CLOSED_FORMS[schedule.name](_ring_of(fabric), schedule)
-    every = [all_of([family.on(fabric) for family in families], light) for families in sets]
+    sets = CLOSED_FORMS[schedule.name](ring, schedule)
+    first = np.arange(fabric.num_members) * channels(ring)
+    every = [all_of([family.on(fabric, first) for family in families], light) for families in sets]
     return recalled(standing(fabric.num_machine_nodes, every))
 
 
+def _folded(fabric: Fabric) -> Rounds:
+    """Folded rings, each way out on one fibre and back on the other; groups that stand apart have the same wavelengths.
+
+    Args: fabric: a TeraRack, a job on it or groups.
+    Raises: UnsupportedError: too few wavelengths.
+    """
+    members = fabric.machine_nodes(np.arange(fabric.num_nodes)).reshape(fabric.num_members, -1)
+    share = _share_of_groups(members, fabric.num_machine_nodes)
+    width = channels(fabric) // (2 * (int(share.max()) + 1))
+    if not width:
+        raise UnsupportedError(
+            f"{fabric.name}: folded rings of {counted(int(share.max()) + 1, 'group')} that overlap need two wavelengths each, "
+            f"of {channels(fabric)}; try fewer groups"
+        )
+    order, many = folded_ring(members.shape[1]), len(members)
+    parts = []
+    for number, way in enumerate((1, -1)):
+        to = np.roll(order, -way)
+        ends = Transfers.of(members[:, order].ravel(), members[:, to].ravel(), 0, 1, 0)
+        direction = np.tile(np.where(to > order, CLOCKWISE, COUNTER_CLOCKWISE), many)
+        colour = np.repeat((2 * share + number) * width, len(order))
+        parts.append(_circuits(fabric, ends, direction, colour, width, _walk(fabric, ends, direction)))
+    return recalled(standing(fabric.num_machine_nodes, [concatenate_circuits(parts)]))
+
+
+def _share_of_groups(members: IntArray, num_nodes: int) -> IntArray:
+    """Number of the share of the wavelengths of each group: groups whose nodes stand apart on the ring have equal ones.
+
+    Args:
+        members: nodes of each group, in the order of the ring, int (groups, n).
+        num_nodes: of the ring [count].
+    """
+    first, length = members[:, 0].astype(np.int64), (members[:, -1] - members[:, 0]).astype(np.int64) % num_nodes
+    found = np.zeros(len(members), np.int64)
+    ends: list[int] = []  # of the light of each share, the ring cut open where the first group begins
+    start = first.min()
+    for group in np.argsort((first - start) % num_nodes, kind="stable").tolist():
+        begin = int(first[group] - start) % num_nodes
+        end = begin + int(length[group])
+        free = (at for at, last in enumerate(ends) if last <= begin and end <= num_nodes)
+        found[group] = number = next(free, len(ends))
+        ends[number : number + 1] = [end]
+    return found
+
+
 def _ring_of(fabric: Fabric) -> Fabric:
-    """The ring, or the torus, of the ranks alone, whose segments are those of the machine from one of its nodes to the next."""
+    """The ring, or the torus, of the ranks of a group; its segments are those of the machine from one of its nodes to the next.
+
+    Raises: UnsupportedError: groups are more than the wavelengths of which each needs one.
+    """
     ring = fabric.equivalent
     assert ring is not None  # else there is no such schedule
+    if fabric.num_members * channels(ring) > channels(fabric):
+        raise UnsupportedError(
+            f"{fabric.name}: light of {fabric.num_members:,} groups passes the same fibres, which have {channels(fabric)} "
+            "wavelengths; try fewer groups, or circulant_rings:folded=true"
+        )
     return ring
 
 
@@ -114,14 +172,14 @@ def _stripes(fabric: Fabric) -> bool:
 def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Each step in one round, on no more wavelengths than it needs."""
     wanted = Request(schedule.collective.name, schedule.collective.root)
-    plan = tree(_ring_of(fabric), wanted, **schedule.parameters)
+    plan, share = tree(_ring_of(fabric), wanted, **schedule.parameters), channels(_ring_of(fabric))
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        ends = fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst)
+        ends = fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst)
         direction, wavelength = _in_tree(fabric, plan, step, *ends)
-        width = channels(fabric) // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
-        path = _walk(fabric, transfers, direction)
-        return (_circuits(fabric, transfers, direction, wavelength * width, width, path),)
+        width = share // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
+        path, first = _walk(fabric, transfers, direction), fabric.groups_at(transfers.src) * share
+        return (_circuits(fabric, transfers, direction, first + wavelength * width, width, path),)
 
     return colour
 
@@ -170,13 +228,13 @@ def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
 
 def _laps(fabric: Fabric) -> Rounds:
     """An exchange of all nodes of a whole ring, each step in one round: a wavelength for each of its laps."""
-    n, w = fabric.num_nodes, channels(fabric)
+    n, w = _ring_of(fabric).num_nodes, channels(_ring_of(fabric))
     width = w // min(w, exchange_wavelengths(n)) if _stripes(fabric) else 1
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        direction, lap = lap_of(n, fabric.ranks_at(transfers.src), fabric.ranks_at(transfers.dst))
-        path = _walk(fabric, transfers, direction)
-        return (_circuits(fabric, transfers, direction, lap % w * width, width, path),)
+        direction, lap = lap_of(n, fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst))
+        path, first = _walk(fabric, transfers, direction), fabric.groups_at(transfers.src) * w
+        return (_circuits(fabric, transfers, direction, first + lap % w * width, width, path),)
 
     return colour
 

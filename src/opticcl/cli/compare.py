@@ -13,6 +13,7 @@ from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
 if TYPE_CHECKING:
+    from opticcl.ir import Fabric
     from opticcl.plans.division import Division
 
 
@@ -21,7 +22,7 @@ class CompareRequest(PlanRequest):
     """What `opticcl compare` is asked: values of its options."""
 
     OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock
-        engine assumptions assume sensitivity root out jobs json"""
+        engine assumptions assume at_once sensitivity root out jobs json"""
 
     algorithm: str = shared_option(
         PlanRequest,
@@ -35,6 +36,11 @@ class CompareRequest(PlanRequest):
         "size",
         default=(),
         help="Size of the whole message, such as 100MB. Repeat for several messages in sequence.",
+    )
+    at_once: int = option(
+        "--at-once",
+        default=1,
+        help="Groups of equally many nodes, one after the other in the machine, that each do the collective at the same time.",
     )
     sensitivity: bool = option(
         "--sensitivity", default=False, help="Halve and double every assumption; list the swaps of rank."
@@ -60,9 +66,16 @@ def run(request: CompareRequest) -> Result:
     if at_scale is None and not request.fabrics:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
     built, excluded, remarks = request.machines(at_scale)
-    fabrics = [one for _, one in built]
+    fabrics = [_at_once(one, request.at_once) for _, one in built]
     processes = request.num_processes(fabrics)
     notes: tuple[str, ...] = tuple(remarks)
+    if request.at_once > 1:
+        sizes_of = sorted({one.member.num_nodes for one in fabrics})
+        each = " or ".join(f"{size:,}" for size in sizes_of)
+        notes = (
+            f"{request.at_once:,} groups of {each} nodes do it at the same time; one plan has the circuits of all",
+            *notes,
+        )
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
         notes = (*first, *division.notes(), *division.workload.notes, *remarks)
@@ -92,6 +105,23 @@ def run(request: CompareRequest) -> Result:
         breakdown_label(found),
         lambda path, progress: write_page(path, found, title, progress),
     )
+
+
+def _at_once(fabric: Fabric, count: int) -> Fabric:
+    """The fabric with its nodes in some groups.
+
+    Raises: ParameterError: a number of groups that does not divide the nodes, or leaves one node in each.
+    """
+    import numpy as np
+
+    from opticcl.fabrics import groups
+
+    nodes = fabric.num_nodes
+    if count < 1 or nodes % count or (count > 1 and nodes // count < 2):
+        raise ParameterError(
+            f"--at-once: {count} groups of equally many nodes, 2 or more, of {nodes} on {fabric.name}; try 1"
+        )
+    return groups(fabric, np.arange(nodes).reshape(count, -1)) if count > 1 else fabric
 
 
 def _division(request: CompareRequest) -> Division | None:

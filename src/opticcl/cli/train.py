@@ -64,8 +64,9 @@ class TrainRequest(PlanRequest):
     )
     groups: Literal["scaled", "machine"] = option(
         "--groups",
-        default="scaled",
-        help="scaled: a process group has a fabric of its size; machine: its nodes of the machine.",
+        default="machine",
+        help="machine: all process groups of a kind run at the same time on their nodes of the machine; scaled: a group has a "
+        "fabric of its size to itself.",
     )
     straggler: tuple[str, ...] = option(
         "--straggler",

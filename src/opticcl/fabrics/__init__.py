@@ -11,7 +11,7 @@ from math import isqrt
 from typing import Any, TypeVar
 
 from opticcl.errors import FabricError
-from opticcl.fabrics.job import Job, job, survivors
+from opticcl.fabrics.job import Job, groups, job, survivors
 from opticcl.ir import Fabric
 from opticcl.ir.light import OpticsTable
 from opticcl.registry import Registry, as_text, canonical, convert_arguments, parse_call, whole_number
@@ -23,6 +23,7 @@ __all__ = [
     "as_fabric",
     "fabric",
     "fabric_at_scale",
+    "groups",
     "job",
     "light_table",
     "near_square",

@@ -17,7 +17,7 @@ from opticcl.ir.sub_grid import sub_grid
 from opticcl.registry import as_list, whole_number
 from opticcl.routing.closed_order import closed_order
 
-__all__ = ["Job", "job", "survivors"]
+__all__ = ["Groups", "Job", "groups", "job", "survivors"]
 
 
 def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
@@ -45,6 +45,40 @@ def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
     ranks = chosen.astype(np.int32)
     _ranks_on(machine, ranks)  # refuses nodes that cannot be used
     return Job(machine.machine, ranks)
+
+
+def groups(machine: Fabric, members: Iterable[Iterable[int] | IntArray]) -> Fabric:
+    """Groups of nodes that each do the same collective at the same time, on disjoint parts of one machine.
+
+    Ranks are those of the first group, then those of the second, and so on.
+
+    Args:
+        machine: the whole, or a job on it.
+        members: nodes of each group in the order of its ranks; equally many.
+    Raises: ParameterError: anything but lists of whole numbers. FabricError: no group, groups of different sizes, a node in two
+        of them, or one that does not exist or cannot be used; the text names the group and the node.
+    """
+    parts = []
+    for number, nodes in enumerate(members):
+        try:
+            parts.append(job(machine, nodes))
+        except FabricError as error:
+            raise FabricError(f"group {number}: {error}") from None
+    if not parts:
+        raise FabricError(f"{machine.name}: groups of nodes are at least one")
+    count = parts[0].num_nodes
+    for number, part in enumerate(parts):
+        if part.num_nodes != count:
+            raise FabricError(f"group {number}: {part.num_nodes} nodes, group 0 has {count}; groups are of one size")
+    nodes = np.concatenate([part.nodes for part in parts])
+    order = np.argsort(nodes, kind="stable")
+    twice = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
+    if len(twice):
+        one, other = order[twice[0]] // count, order[twice[0] + 1] // count
+        raise FabricError(
+            f"group {other}: node {nodes[order[twice[0]]]} is in group {one} too; groups have no node in common"
+        )
+    return parts[0] if len(parts) == 1 else Groups(machine.machine, nodes, len(parts))
 
 
 def survivors(machine: Fabric, nodes: IntArray | None = None) -> Fabric:
@@ -175,6 +209,58 @@ class Job(Fabric):
     def control_s(self, src: IntArray, dst: IntArray) -> float:
         """Of the machine, between the job's nodes [s]."""
         return self.whole.control_s(self._rank_on_machine[src], self._rank_on_machine[dst])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups(Job):
+    """Groups of nodes of a machine that each do the same at the same time.
+
+    Args:
+        count: of the groups; nodes are those of one after the other.
+    """
+
+    count: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Groups) and self.count == other.count and super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash((super().__hash__(), self.count))
+
+    @property
+    def num_members(self) -> int:
+        """Number of groups [count]."""
+        return self.count
+
+    @cached_property
+    def _parts(self) -> tuple[Job, ...]:
+        return tuple(Job(self.whole, nodes) for nodes in np.split(self.nodes, self.count))
+
+    @property
+    def member(self) -> Job:
+        """The first group."""
+        return self._parts[0]
+
+    @cached_property
+    def equivalent(self) -> Fabric | None:
+        """What every group's nodes are like, with the wavelengths that each has of those that they share."""
+        first = self.member.equivalent
+        if first is None or any(part.equivalent != first for part in self._parts[1:]):
+            return None
+        return first.shared(self.count)
+
+    def with_node_rate(self, node_rate_bits_per_s: float) -> Groups:
+        """The same groups on the machine with other transmitters."""
+        return Groups(self.whole.with_node_rate(node_rate_bits_per_s), self.nodes, self.count)
+
+    def without(self, conditions: Iterable[Condition]) -> Groups:
+        """The same groups on the machine with further failed parts.
+
+        Raises: FabricError: no such part, or a node of a group is dead.
+        """
+        machine = self.whole.without(conditions).machine
+        _ranks_on(machine, self.nodes)
+        return Groups(machine, self.nodes, self.count)
 
 
 _OF_MACHINE = (

@@ -140,6 +140,13 @@ class Terarack(FailingFabric):
         turns = np.count_nonzero(np.diff(nodes, append=nodes[:1]) < 0)
         return replace(self, nodes=len(nodes), failed=None) if turns <= 1 else None
 
+    def shared(self, num_members: int) -> Terarack:
+        """A ring with an equal share of the wavelengths, at least one, since every group's light goes round the whole ring.
+
+        Args: num_members: of nodes on the ring [count].
+        """
+        return replace(self, wavelengths=max(1, self.wavelengths // num_members))
+
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """Fibre segments, modulators and filters with photodiodes."""

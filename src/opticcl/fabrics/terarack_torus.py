@@ -129,6 +129,13 @@ class TerarackTorus(Fabric):
         rows, columns = map(len, values)
         return replace(self, shape=(rows, columns))
 
+    def shared(self, num_members: int) -> TerarackTorus:
+        """Rows and columns with an equal share of the wavelengths, at least one, since groups may have any of them in common.
+
+        Args: num_members: of nodes [count].
+        """
+        return replace(self, wavelengths=max(1, self.wavelengths // num_members))
+
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """Fibre segments, modulators and filters with photodiodes."""

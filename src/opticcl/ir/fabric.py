@@ -437,6 +437,31 @@ class Fabric(ABC):
         """The fabric itself, or the whole machine that a job's nodes are like; see `sub_machine`."""
         return self
 
+    def shared(self, num_members: int) -> Fabric:
+        """The whole machine that each of some groups sees, if light of all passes the same fibres; itself if not.
+
+        Args: num_members: that are like this machine [count].
+        """
+        return self
+
+    @property
+    def num_members(self) -> int:
+        """Groups of ranks that each do the same at the same time, 1 for all but `opticcl.fabrics.groups` [count]."""
+        return 1
+
+    @property
+    def member(self) -> Fabric:
+        """The fabric as one of the groups sees it, the first; itself where there is one."""
+        return self
+
+    def groups_at(self, nodes: IntArray) -> IntArray:
+        """Number of the group that nodes of the machine are in."""
+        return self.ranks_at(nodes) // (self.num_nodes // self.num_members)
+
+    def ranks_in_group(self, nodes: IntArray) -> IntArray:
+        """Rank of nodes of the machine within their groups."""
+        return self.ranks_at(nodes) % (self.num_nodes // self.num_members)
+
     @property
     def node_of_rank(self) -> IntArray | None:
         """Node of each rank, int32 (num_nodes,), or None where they are the same."""

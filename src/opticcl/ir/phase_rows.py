@@ -361,6 +361,42 @@ class Phase:
         """Whether the rows are the transfers themselves."""
         return not any(self.moves)
 
+    def in_groups(self, count: int, num_ranks: int) -> Phase:
+        """The same with a digit before the others that counts groups; see `Steps.in_groups`.
+
+        Args:
+            count: of the groups.
+            num_ranks: of a group [count].
+        """
+        rows = self.rows
+        if not isinstance(rows, PhaseRows):
+            return replace(self, rows=_InGroups(rows, count, num_ranks))
+        columns = {name: np.insert(getattr(rows, name), 0, 0, axis=1) for name in ("src", "dst", "lo", "shift")}
+        ones = {name: np.insert(getattr(rows, name), 0, 1, axis=1) for name in ("count", "step")}
+        moves = self.moves or (False,) * rows.src.shape[1]
+        return replace(self, rows=replace(rows, **columns, **ones), moves=(True, *moves))
+
+
+@dataclass(frozen=True)
+class _InGroups:
+    """The transfers of a step function in several groups of ranks, group by group.
+
+    Args:
+        function: of one group.
+        count: of the groups.
+        num_ranks: of a group [count].
+    """
+
+    function: StepFunction
+    count: int
+    num_ranks: int
+
+    def __call__(self, k: int) -> Transfers:
+        one = self.function(k)
+        first = np.repeat(np.arange(self.count) * self.num_ranks, len(one))
+        every = one.take(np.tile(np.arange(len(one)), self.count))
+        return replace(every, src=(every.src + first).astype(np.int32), dst=(every.dst + first).astype(np.int32))
+
 
 def translated(space: Space, rows: PhaseRows, by: IntArray) -> PhaseRows:
     """Images of rows, each under a translation of its own.

@@ -186,6 +186,23 @@ class Steps:
         ]
         return cls(Space((num_ranks,)), (MessagePart(((UNIT, 1, num_chunks),), num_chunks),), phases)
 
+    def in_groups(self, count: int) -> Steps:
+        """The same among several groups of ranks at once, which carry chunks of one number each for itself.
+
+        Translations of a digit that counts the groups take one to the other.
+
+        Args: count: of the groups.
+        """
+        n, order = self.space.num_ranks, self.space.order
+        every = None if order is None else (np.arange(count)[:, None] * n + order).ravel()
+        parts = [
+            MessagePart(tuple((d if d == UNIT else d + 1, stride, radix) for d, stride, radix in one.fields), one.units)
+            for one in self.parts
+        ]
+        return Steps(
+            Space((count, *self.space.radices), every), parts, [one.in_groups(count, n) for one in self.phases]
+        )
+
     @property
     def num_steps(self) -> int:
         """Steps of all phases [count]."""

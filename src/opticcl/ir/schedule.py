@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +43,8 @@ class Schedule:
             default no two steps are known to do so; phases say it themselves.
         parameters: parameters of the algorithm.
         stands: whether a rule may set circuits before a step uses them, so that pairs may change where circuits do not.
+        member: what each of several groups of ranks does at the same time, of which the steps consist; None: there is one
+            group. The collective is that of one group.
         cut: first phase in front of which the owner of each chunk has its sum, and from where on no other rank's is used: what
             comes before and behind can be judged apart. None: nowhere.
     """
@@ -55,6 +57,7 @@ class Schedule:
     parameters: Mapping[str, Any] = field(default_factory=lambda: NO_PARAMETERS)
     stands: bool = False
     cut: int | None = None
+    member: Schedule | None = None
 
     @classmethod
     def of(
@@ -76,6 +79,20 @@ class Schedule:
             parameters, stands, cut: as of the class.
         """
         return cls(name, collective, steps.num_steps, steps, (), parameters, stands, cut)
+
+    def in_groups(self, count: int) -> Schedule:
+        """The schedule in several groups of ranks at the same time: ranks of the first, then of the second, and so on.
+
+        Args: count: of the groups.
+        """
+        if count == 1:
+            return self
+        return replace(self, step=self.steps.in_groups(count), classes=(), member=self)
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of all groups [count]."""
+        return self.collective.num_ranks if self.member is None else self.steps.space.num_ranks
 
     @cached_property
     def steps(self) -> Steps:
@@ -123,6 +140,7 @@ class Schedule:
             dict(self.parameters),
             self.stands,
             self.cut,
+            self.member,
         )
         return _schedule_of, fields
 
@@ -136,5 +154,6 @@ def _schedule_of(
     parameters: dict[str, Any],
     stands: bool,
     cut: int | None,
+    member: Schedule | None,
 ) -> Schedule:
-    return Schedule(name, collective, num_steps, step, classes, MappingProxyType(parameters), stands, cut)
+    return Schedule(name, collective, num_steps, step, classes, MappingProxyType(parameters), stands, cut, member)

@@ -109,6 +109,7 @@ class Entry:
             "bottleneck_bytes": busiest.carried_bytes if busiest else 0.0,
             "bottleneck_utilisation": busiest.utilisation if busiest else 0.0,
             "num_nodes": fabric.num_nodes,
+            "groups": fabric.num_members,
             "num_steps": first.num_steps,
             "num_rounds": first.num_rounds,
             "lower_bound_s": self.lower_bound_s,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, as_request
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
 from opticcl.units import counted, format_bytes, message_size
@@ -160,6 +160,7 @@ class Plan:
             options: as of `simulate`.
         Raises: as `simulate`; UnsupportedError: a packet fabric.
         """
+        self._refuse_groups()
         from opticcl.simulate import programme
 
         return programme(self.circuits, self.size_bytes, assumptions, engine=engine, **options)
@@ -174,6 +175,7 @@ class Plan:
         Returns: number of circuits written.
         Raises: OutputError: not writable, or more circuits than that kind of file should hold.
         """
+        self._refuse_groups()
         from opticcl.formats.plan_file import write_plan_file
 
         where = Path(as_path(path, "save", "plan.parquet"))
@@ -191,6 +193,7 @@ class Plan:
         Returns: a line on what was written and what the format cannot express.
         Raises: OutputError: an unknown suffix, not writable, or a plan that the format cannot hold.
         """
+        self._refuse_groups()
         from opticcl.formats import PlanToWrite, format_to_write
 
         where = Path(as_path(path, "export", "plan.xml"))
@@ -213,9 +216,21 @@ class Plan:
 
         Raises: ParameterError: not one array per rank, or arrays that differ in shape or type.
         """
+        self._refuse_groups()
         from opticcl.execute import execute
 
         return execute(self.schedule, as_list(arrays, "execute: arrays", "one array per rank"))
+
+    def _refuse_groups(self) -> None:
+        """Refuse what is made of the plan of one group.
+
+        Raises: UnsupportedError: several groups at once.
+        """
+        if self.schedule.member is not None:
+            many = self.fabric.num_members
+            raise UnsupportedError(
+                f"a plan of {many:,} groups at once has no file, programme or data; compile that of one group"
+            )
 
 
 def load(path: str | Path) -> Plan:

@@ -297,10 +297,12 @@ class Search:
             sizes: messages one after the other [bytes].
             without: names of algorithms that are not considered.
         """
-        mean = sum(sizes) / max(1, len(sizes))
+        mean, where = sum(sizes) / max(1, len(sizes)), self.fabric.equivalent
+        if where is None:  # laws are those of whole machines
+            return
         for law in self._laws:
             try:
-                name = law(self.fabric, self.wanted, mean, self.assumed)
+                name = law(where, self.wanted, mean, self.assumed)
             except TooLargeError as error:
                 self._not_tried.append(str(error))
                 continue

@@ -111,9 +111,10 @@ def _ranks(fabric: Fabric) -> str:
 def _assumptions(training: TrainingResult) -> str:
     runtime = training.runtime
     groups = (
-        "a group smaller than the machine has its own fabric, of the same system and the size of the group"
+        "a group smaller than the machine has its own fabric, of the same system and the size of the group; concurrent groups "
+        "are assumed not to interfere"
         if training.groups == "scaled"
-        else "a group is the nodes of its ranks on the machine"
+        else "all groups of a kind run at the same time on the nodes of their ranks, in one plan"
     )
     about = [
         (
@@ -122,7 +123,7 @@ def _assumptions(training: TrainingResult) -> str:
                 f"{runtime_words(training)}; first go {_ORDER[runtime.order]}; streams: {num_streams(training.job, runtime)}"
             ),
         ),
-        ("groups", escape(f"{groups}; concurrent groups are assumed not to interfere")),
+        ("groups", escape(groups)),
     ]
     return _html.definitions([*about, *_html.assumptions(training.assumed)])
 

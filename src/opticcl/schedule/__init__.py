@@ -96,7 +96,7 @@ class AlgorithmMaker(NamedTuple):
     def seen(self, fabric: Fabric) -> Fabric | str:
         """What its functions see of a fabric, or the reason why it has nothing for them."""
         if not self.systems:
-            return fabric
+            return fabric.member
         if fabric.name not in self.systems:
             name = self.systems[0]
             return f"it needs {'an' if name[0] in 'aeiou' else 'a'} {name} fabric"
@@ -105,6 +105,7 @@ class AlgorithmMaker(NamedTuple):
 
 def _no_part(fabric: Fabric) -> str:
     """Why a system's own algorithm has nothing to run on, with some of the job's nodes on which it would."""
+    fabric = fabric.member
     machine, nodes = fabric.machine, fabric.machine_nodes(np.arange(fabric.num_nodes))
     lengths = (*range(len(nodes) - 1, max(1, len(nodes) - 64), -1), *(len(nodes) >> k for k in range(1, 32)))
     first = next((count for count in lengths if count > 1 and machine.sub_machine(nodes[:count]) is not None), 0)
@@ -261,8 +262,9 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
         algorithm raised an exception, here or, later, in a step of the schedule.
     """
     wanted = as_request(collective)
-    if not 0 <= wanted.root < fabric.num_nodes:
-        raise ParameterError(f"{wanted.name}: root={wanted.root} is not a rank; try 0 to {fabric.num_nodes - 1}")
+    num_ranks = fabric.num_nodes // fabric.num_members
+    if not 0 <= wanted.root < num_ranks:
+        raise ParameterError(f"{wanted.name}: root={wanted.root} is not a rank; try 0 to {num_ranks - 1}")
     call = AlgorithmCall.of(algorithm)
     if (reason := call.reason_declined(wanted, fabric)) is not None:
         kind = TooLargeError if isinstance(reason, SizeLimit) else UnsupportedError
@@ -276,10 +278,10 @@ def generate(algorithm: str, collective: Request | str, fabric: Fabric) -> Sched
     if not isinstance(made, Schedule):
         raise AlgorithmError(f"algorithm {call.name}: generate returned {type(made).__name__}, not a Schedule")
     named = write_call(call.name, {k: v for k, v in call.arguments.items() if v is not None})
-    steps = _with_names(made.steps, named, wanted, fabric)
-    return Schedule.of(
-        call.name, made.collective, steps, parameters=MappingProxyType(call.arguments), stands=made.stands, cut=made.cut
-    )
+    steps = _with_names(made.steps, named, wanted, fabric.member)
+    parameters = MappingProxyType(call.arguments)
+    alone = Schedule.of(call.name, made.collective, steps, parameters=parameters, stands=made.stands, cut=made.cut)
+    return alone.in_groups(fabric.num_members)
 
 
 def _with_names(steps: Steps, algorithm: str, collective: Request, fabric: Fabric) -> Steps:

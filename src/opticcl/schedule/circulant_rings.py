@@ -78,8 +78,8 @@ def accepts(
     if collective.name not in COLLECTIVES:
         return "it does " + ", ".join(COLLECTIVES)
     one_level = len(radices or (1,)) == 1 and not direct
-    if folded and not (one_level and collective.name != "all_to_all" and _folds(fabric)):
-        return "a folded ring has one level of 4 nodes and 2 wavelengths or more, and no all_to_all; try folded=false"
+    if folded and not (one_level and collective.name != "all_to_all" and fabric.num_nodes > 3):
+        return "a folded ring has one level of 4 nodes or more, and no all_to_all; try folded=false"
     n, chosen = fabric.num_nodes, radices if radices is not None else (fabric.num_nodes,)
     if prod(chosen) != n or (min(chosen) < 2 and n > 1):
         return f"radices={'x'.join(map(str, chosen))} is not a product of factors above 1 that makes {n} nodes"
@@ -92,11 +92,6 @@ def accepts(
         each = "+".join(map(str, levels.wavelengths))
         return f"levels of {each} need {due} wavelengths of {most}; try other radices"
     return None
-
-
-def _folds(fabric: Fabric) -> bool:
-    """Whether a ring has nodes to go back along, and a wavelength for each of its ways."""
-    return fabric.num_nodes > 3 and fabric.lasers_per_port > 1
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
@@ -128,7 +123,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
         {"radices": radices, "stands": stands, **({"direct": direct} if direct else {})}
         for _, radices, direct, stands in _spaced(sorted(front), MOST_VARIANTS)
     ]
-    if _folds(fabric) and not moves:
+    if n > 3 and not moves:
         found.append({"folded": True})
     if len(front) > MOST_VARIANTS:
         why = f"a search evaluates {MOST_VARIANTS} of {len(front)} that may be the fastest, evenly spaced"

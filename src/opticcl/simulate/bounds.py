@@ -116,6 +116,7 @@ def lower_bound(
             follow each transfer; in closed form a step takes the longest latency, then the longest transfer, then its sums.
     Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/bounds.md.
     """
+    fabric = fabric.member  # no group is faster beside others than alone
     n = collective.num_ranks
     own = collective.name not in _shares(n)
     if _idle(collective) or (own and not moved_share(collective)):
@@ -230,6 +231,7 @@ def least_transfer_s(collective: Collective, fabric: Fabric, size_bytes: int, as
     """
     if _idle(collective) or collective.name not in _shares(collective.num_ranks):
         return 0.0
+    fabric = fabric.member
     charge = _charge(fabric, assumed, "steps")
     in_line = in_line_on(fabric, assumed)
     forms = _Forms(collective, fabric, _reach(fabric), size_bytes, charge, in_line=in_line, barriers=True)

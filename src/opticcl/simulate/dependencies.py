@@ -226,7 +226,7 @@ class _FlowBuilder:
         src, dst, step, lo, n, by = (flows[name] for name in ("src", "dst", "step", "lo", "n", "by"))
         num_flows = len(src)
         collective = self.plan.schedule.collective
-        ranks, chunks = collective.num_ranks, collective.num_chunks
+        ranks, chunks = self.plan.schedule.num_ranks, collective.num_chunks
 
         new_block = _starts(src, step)
         block_of = np.cumsum(new_block) - 1

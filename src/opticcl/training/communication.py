@@ -6,8 +6,9 @@ collective on a number of nodes. Only plans that carry a message are verified, e
 
 Reading: a group smaller than the machine has, by default, its own fabric: the same system built for the size of the group,
 each node with the rate of the machine's nodes (`groups="scaled"`, as in the papers), or, if the system has no such size, a
-part of the next larger one. With `groups="machine"` the group occupies the nodes of its ranks on the machine itself, with
-the algorithms that support a part of a machine. Concurrent groups are assumed not to interfere.
+part of the next larger one; concurrent groups are assumed not to interfere. With `groups="machine"` all groups of a kind occupy
+the nodes of their ranks on the machine itself and run at the same time: one plan has the circuits of all, is judged as one, and
+shares what they share. The two ranks of a transfer between stages of a pipeline have the machine to themselves in either case.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from opticcl.collective import Request
 from opticcl.errors import FabricError
-from opticcl.fabrics import job
-from opticcl.ir import Fabric, Verdict
+from opticcl.fabrics import groups, job
+from opticcl.ir import Fabric, IntArray, Verdict
 from opticcl.ir.task_graph import ProcessGroup
 from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.candidate import Candidate
@@ -30,7 +33,7 @@ from opticcl.simulate import moved_share
 from opticcl.training.runtime import MessageTimes
 from opticcl.units import counted, format_bytes, format_seconds
 
-__all__ = ["CommunicationTimes", "PlanUse", "moved_bytes"]
+__all__ = ["CommunicationTimes", "PlanUse", "groups_of_kind", "moved_bytes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,8 @@ class PlanUse:
         return {
             "collective": self.plan.schedule.collective.name,
             "algorithm": self.plan.algorithm,
-            "ranks": self.plan.fabric.num_nodes,
+            "ranks": self.plan.schedule.collective.num_ranks,
+            "groups": self.plan.fabric.num_members,
             "machine_nodes": self.plan.fabric.num_machine_nodes,
             "verdict": self.verdict.verdict,
             "verified": VERIFIED[self.verdict.verdict],
@@ -207,7 +211,8 @@ class CommunicationTimes(MessageTimes):
         if len(ranks) == machine.num_nodes and list(ranks) == list(range(machine.num_nodes)):
             return machine
         if self.groups == "machine":
-            return job(machine, tuple(ranks))
+            members = groups_of_kind(group, machine.num_nodes)
+            return groups(machine, members) if len(members) > 1 else job(machine, tuple(ranks))
         if len(ranks) not in self._built:
             self._built[len(ranks)] = self._scaled(len(ranks))
         return self._built[len(ranks)]
@@ -224,6 +229,30 @@ class CommunicationTimes(MessageTimes):
                 made = made.with_node_rate(machine.node_rate_bits_per_s)
                 return made if size == num_nodes else job(made, range(num_nodes))
         return job(machine, range(num_nodes))
+
+
+def groups_of_kind(group: ProcessGroup, num_ranks: int) -> list[IntArray]:
+    """Ranks of all groups of a kind, the lowest first: translations of one of them that have no rank in common.
+
+    That one alone where there are no such translations, or where it is a pair, since pairs of a pipeline have ranks in common.
+
+    Args:
+        group: one of them.
+        num_ranks: of the job [count].
+    """
+    ranks, found = np.array(group.ranks), list[IntArray]()
+    if group.num_groups < 2 or len(ranks) < 3:
+        return [ranks]
+    pattern, free = ranks - ranks.min(), np.ones(num_ranks, bool)
+    for first in range(num_ranks):
+        if len(found) < group.num_groups and free[first]:
+            one = first + pattern
+            if one.max() >= num_ranks or not free[one].all():
+                break
+            free[one] = False
+            found.append(one)
+    among = any(np.array_equal(one, ranks) for one in found)
+    return found if len(found) == group.num_groups and among else [ranks]
 
 
 def moved_bytes(collective: str, num_ranks: int, size_bytes: int) -> float:

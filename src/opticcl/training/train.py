@@ -240,7 +240,7 @@ def train(
     *,
     nodes: int | None = None,
     algorithm: str = "auto",
-    groups: Literal["scaled", "machine"] = "scaled",
+    groups: Literal["scaled", "machine"] = "machine",
     runtime: Runtime | None = None,
     stragglers: Mapping[int, float] | None = None,
     assumptions: str | Assumptions = DEFAULT_SET,

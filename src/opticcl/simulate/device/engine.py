@@ -102,6 +102,8 @@ def timeline_of_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumption
     collective = plan.schedule.collective
     if collective.num_ranks * collective.num_chunks < LARGE_CHUNKS and collective.num_ranks < LARGE_RANKS:
         return None
+    if plan.schedule.member is not None:  # several groups at once
+        return None
     from opticcl.simulate.device.long_runs import has_long_run, long_run_timeline
 
     try:

@@ -120,7 +120,7 @@ class ListScheduler:
         self.charges, self.law = Reconfiguration(plan.fabric, assumed), path_latency(plan.fabric, assumed)
         self.devices, self.occupation = Devices(plan.fabric), Units(plan.fabric)
         if sizes is None:
-            ranks, chunks = collective.num_ranks, collective.num_chunks
+            ranks, chunks = plan.schedule.num_ranks, collective.num_chunks
             if ranks * chunks > MOST_CHUNKS:
                 raise UnsupportedError(
                     f"programme: {ranks:,} ranks x {chunks:,} chunks are more than {MOST_CHUNKS:,}; try mode=barrier or "

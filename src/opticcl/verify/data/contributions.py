@@ -119,6 +119,7 @@ def check_data(
         raise ParameterError(f"verify: num_chunks={num_chunks} is below 1; try 1, or omit it")
     if seed < 0:
         raise ParameterError(f"verify: seed={seed} is negative; try 0")
+    schedule = schedule.member or schedule  # all groups do the same
     c, steps = schedule.collective, schedule.steps
     if (found := _malformed(steps, c)) is not None:
         return DataReport((found,), 0, 0, False, "", ())
@@ -138,6 +139,7 @@ def check_data(
 
 def never_too_large(schedule: Schedule) -> bool:
     """Whether data are judged, however many transfers there are: by orbits, or since few chunks are carried."""
+    schedule = schedule.member or schedule
     if _chunks_carried(schedule, range(len(schedule.steps.phases))) <= CHUNKS_CARRIED:
         return True
     return all(
