@@ -58,10 +58,10 @@ def test_a_fabric_without_such_a_machine_is_left_out(opticcl, answer):
 def test_calls_of_several_groups_are_told_as_such(opticcl):
     """With tensor groups side by side the bytes are not those of one device; with one group they are."""
     common = ("train", "--model", "transformer", "--nodes", "4", "--fabric", "ideal")
-    groups = opticcl(*common, "--tensor", "2").stdout.replace("\n", " ")
+    groups = opticcl(*common, "--tensor", "2", "--groups", "scaled").stdout.replace("\n", " ")
     assert "over all groups of devices" in groups
     assert "--groups machine takes these" in groups
-    assert "--groups" not in opticcl(*common, "--tensor", "2", "--groups", "machine").stdout
+    assert "--groups" not in opticcl(*common, "--tensor", "2").stdout
     one = opticcl(*common, "--tensor", "4", "--data", "1").stdout.replace("\n", " ")
     assert "over all groups" not in one
     assert "--groups" not in one

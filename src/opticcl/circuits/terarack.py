@@ -98,8 +98,8 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
         return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
 
     sets = CLOSED_FORMS[schedule.name](ring, schedule)
-    first = np.arange(fabric.num_members) * channels(ring)
-    every = [all_of([family.on(fabric, first) for family in families], light) for families in sets]
+    firsts = _first_colours(fabric, ring)
+    every = [all_of([family.on(fabric, firsts) for family in families], light) for families in sets]
     return recalled(standing(fabric.num_machine_nodes, every))
 
 
@@ -111,19 +111,20 @@ def _folded(fabric: Fabric) -> Rounds:
     """
     members = fabric.machine_nodes(np.arange(fabric.num_nodes)).reshape(fabric.num_members, -1)
     share = _share_of_groups(members, fabric.num_machine_nodes)
-    width = channels(fabric) // (2 * (int(share.max()) + 1))
+    width = channels(fabric) // (2 * (int(share.max()) + 1) * fabric.share)
     if not width:
         raise UnsupportedError(
             f"{fabric.name}: folded rings of {counted(int(share.max()) + 1, 'group')} that overlap need two wavelengths each, "
             f"of {channels(fabric)}; try fewer groups"
         )
     order, many = folded_ring(members.shape[1]), len(members)
+    lowest = 0 if fabric.share == 1 else int(_first_colours(fabric, _ring_of(fabric))[0])
     parts = []
     for number, way in enumerate((1, -1)):
         to = np.roll(order, -way)
         ends = Transfers.of(members[:, order].ravel(), members[:, to].ravel(), 0, 1, 0)
         direction = np.tile(np.where(to > order, CLOCKWISE, COUNTER_CLOCKWISE), many)
-        colour = np.repeat((2 * share + number) * width, len(order))
+        colour = np.repeat((2 * share + number) * width + lowest, len(order))
         parts.append(_circuits(fabric, ends, direction, colour, width, _walk(fabric, ends, direction)))
     return recalled(standing(fabric.num_machine_nodes, [concatenate_circuits(parts)]))
 
@@ -146,6 +147,20 @@ def _share_of_groups(members: IntArray, num_nodes: int) -> IntArray:
         found[group] = number = next(free, len(ends))
         ends[number : number + 1] = [end]
     return found
+
+
+def _first_colours(fabric: Fabric, ring: Fabric) -> IntArray:
+    """The first wavelength of each group: shares of groups follow each other, that of a job lies where its first node does.
+
+    Args:
+        fabric: a ring, a job on it or groups.
+        ring: of one group, with the wavelengths that it has.
+    """
+    if fabric.share == 1:
+        return np.arange(fabric.num_members) * channels(ring)
+    lowest = int(fabric.machine_nodes(np.arange(fabric.num_nodes)).min())
+    last = channels(fabric) - channels(ring)
+    return np.array([min(last, lowest * channels(fabric) // fabric.num_machine_nodes)])
 
 
 def _ring_of(fabric: Fabric) -> Fabric:
@@ -172,13 +187,14 @@ def _stripes(fabric: Fabric) -> bool:
 def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Each step in one round, on no more wavelengths than it needs."""
     wanted = Request(schedule.collective.name, schedule.collective.root)
-    plan, share = tree(_ring_of(fabric), wanted, **schedule.parameters), channels(_ring_of(fabric))
+    ring = _ring_of(fabric)
+    plan, share, firsts = tree(ring, wanted, **schedule.parameters), channels(ring), _first_colours(fabric, ring)
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         ends = fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst)
         direction, wavelength = _in_tree(fabric, plan, step, *ends)
         width = share // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
-        path, first = _walk(fabric, transfers, direction), fabric.groups_at(transfers.src) * share
+        path, first = _walk(fabric, transfers, direction), firsts[fabric.groups_at(transfers.src)]
         return (_circuits(fabric, transfers, direction, first + wavelength * width, width, path),)
 
     return colour
@@ -228,12 +244,13 @@ def exchange_on_line(num_nodes: int) -> tuple[IntArray, IntArray]:
 
 def _laps(fabric: Fabric) -> Rounds:
     """An exchange of all nodes of a whole ring, each step in one round: a wavelength for each of its laps."""
-    n, w = _ring_of(fabric).num_nodes, channels(_ring_of(fabric))
+    ring = _ring_of(fabric)
+    n, w, firsts = ring.num_nodes, channels(ring), _first_colours(fabric, ring)
     width = w // min(w, exchange_wavelengths(n)) if _stripes(fabric) else 1
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         direction, lap = lap_of(n, fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst))
-        path, first = _walk(fabric, transfers, direction), fabric.groups_at(transfers.src) * w
+        path, first = _walk(fabric, transfers, direction), firsts[fabric.groups_at(transfers.src)]
         return (_circuits(fabric, transfers, direction, first + lap % w * width, width, path),)
 
     return colour

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from opticcl.cli._output import PICTURE, RECORD, TABLE, FileKind
 from opticcl.cli._request import PlanRequest, option, out_option, shared_option
@@ -26,7 +26,7 @@ class JobsRequest(PlanRequest):
     """What `opticcl jobs` is asked: values of its options."""
 
     READ = "state"
-    OPTIONS = """fabric nodes place free state arrivals policy communication seed collective algorithm optics ignore_light
+    OPTIONS = """fabric nodes place free state arrivals policy share communication seed collective algorithm optics ignore_light
         size assumptions assume out json"""
 
     fabric: str | None = shared_option(
@@ -64,6 +64,12 @@ class JobsRequest(PlanRequest):
         "--communication",
         default=None,
         help="Share of a job's duration that its collective takes alone, for --arrivals; default: 0.3.",
+    )
+    share: Literal["nodes", "all"] = option(
+        "--share",
+        default="nodes",
+        help="nodes: a job uses no more of what all nodes have in common, such as the wavelengths of a ring, than its share of "
+        "the nodes; all: all of it, so that others may find none.",
     )
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 
@@ -140,7 +146,7 @@ def _over_time(request: JobsRequest, arrivals: str, assumed: Assumptions) -> Job
 
     def setup(policy: str, some: list[Arrival]) -> JobsSetup:
         given = request.collective, request.size, request.algorithm, assumed, share, request.optics
-        return JobsSetup(machine, some, policy, *given, request.ignore_light)
+        return JobsSetup(machine, some, policy, *given, request.ignore_light, request.share == "nodes")
 
     runs = [simulate_jobs(setup(name, jobs), progress=request.progress) for name in names]
     known = {"seed": request.seed, "arrivals": arrivals, "collective": request.collective, "size": request.size}
@@ -206,7 +212,7 @@ def _plans(request: JobsRequest, arbiter: Arbiter, assumed: Assumptions, *, arou
         plans: list[Plan] = []
         for job in arbiter.jobs:
             request.progress(f"compile {job.name}")
-            fabric = arbiter.fabric_of(job.name)
+            fabric = arbiter.fabric_of(job.name, shares=request.share == "nodes")
             plan = request.compiled(assumed, fabric, algorithm=algorithm)
             if around and plans and not verify_together([*(each.circuits for each in plans), plan.circuits]).ok:
                 plan = request.compiled(assumed, fabric, algorithm=algorithm, beside=plans)

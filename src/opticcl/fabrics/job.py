@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,14 @@ from opticcl.routing.closed_order import closed_order
 __all__ = ["Groups", "Job", "groups", "job", "survivors"]
 
 
-def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
+def job(machine: Fabric, nodes: Iterable[int] | IntArray, *, shares: bool = False) -> Job:
     """A job on some nodes of a machine: its ranks are these nodes, in this order.
 
     Args:
         machine: the whole, or a job on it.
         nodes: node numbers of the machine, each at most once.
+        shares: whether the system's own algorithms use no more of what all nodes have in common, as the wavelengths of a ring,
+            than the share of the nodes; else all of it.
     Raises: ParameterError: anything but a list of whole numbers. FabricError: no nodes, one twice, or one that does not
         exist or cannot be used.
     """
@@ -44,7 +46,7 @@ def job(machine: Fabric, nodes: Iterable[int] | IntArray) -> Job:
         raise FabricError(f"{machine.name}: node {twice} is given twice; a job has each node once")
     ranks = chosen.astype(np.int32)
     _ranks_on(machine, ranks)  # refuses nodes that cannot be used
-    return Job(machine.machine, ranks)
+    return Job(machine.machine, ranks, share=-(-machine.num_machine_nodes // len(ranks)) if shares else 1)
 
 
 def groups(machine: Fabric, members: Iterable[Iterable[int] | IntArray]) -> Fabric:
@@ -106,23 +108,26 @@ class Job(Fabric):
     Args:
         whole: the machine.
         nodes: of the machine in the order of the job's ranks, int32 (num_nodes,).
+        share: of how many equal shares of what all nodes have in common the job has one, that of its place; 1: it has all.
     """
 
     whole: Fabric
     nodes: IntArray
+    share: int = field(default=1, kw_only=True)
 
     def __eq__(self, other: object) -> bool:
         """Equal machines, and the same nodes in the same order."""
         if not isinstance(other, Job):
             return NotImplemented
-        return self.whole == other.whole and np.array_equal(self.nodes, other.nodes)
+        same = self.whole == other.whole and np.array_equal(self.nodes, other.nodes)
+        return same and (self.share, self.num_members) == (other.share, other.num_members)
 
     def __hash__(self) -> int:
-        return hash((self.whole, self.nodes.tobytes()))
+        return hash((self.whole, self.nodes.tobytes(), self.share, self.num_members))
 
-    def with_node_rate(self, node_rate_bits_per_s: float) -> Job:
+    def with_node_rate(self, node_rate_bits_per_s: float) -> Self:
         """The same job on the machine with other transmitters."""
-        return Job(self.whole.with_node_rate(node_rate_bits_per_s), self.nodes)
+        return replace(self, whole=self.whole.with_node_rate(node_rate_bits_per_s))
 
     @cached_property
     def numbers(self) -> FabricNumbers:
@@ -135,8 +140,9 @@ class Job(Fabric):
 
     @cached_property
     def equivalent(self) -> Fabric | None:
-        """What the machine says that the job's nodes are like."""
-        return self.whole.sub_machine(self.nodes)
+        """What the machine says that the job's nodes are like, with its share of what they have in common with others."""
+        alone = self.whole.sub_machine(self.nodes)
+        return alone and alone.shared(self.share)
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -221,12 +227,6 @@ class Groups(Job):
 
     count: int
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Groups) and self.count == other.count and super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return hash((super().__hash__(), self.count))
-
     @property
     def num_members(self) -> int:
         """Number of groups [count]."""
@@ -248,10 +248,6 @@ class Groups(Job):
         if first is None or any(part.equivalent != first for part in self._parts[1:]):
             return None
         return first.shared(self.count)
-
-    def with_node_rate(self, node_rate_bits_per_s: float) -> Groups:
-        """The same groups on the machine with other transmitters."""
-        return Groups(self.whole.with_node_rate(node_rate_bits_per_s), self.nodes, self.count)
 
     def without(self, conditions: Iterable[Condition]) -> Groups:
         """The same groups on the machine with further failed parts.

@@ -445,6 +445,11 @@ class Fabric(ABC):
         return self
 
     @property
+    def share(self) -> int:
+        """Of how many equal shares of what nodes have in common it has one, 1 for all but jobs beside others [count]."""
+        return 1
+
+    @property
     def num_members(self) -> int:
         """Groups of ranks that each do the same at the same time, 1 for all but `opticcl.fabrics.groups` [count]."""
         return 1

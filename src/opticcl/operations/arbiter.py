@@ -178,9 +178,15 @@ class Arbiter:
         self._free[job.held] = True
         return job
 
-    def fabric_of(self, name: str) -> Fabric:
-        """The part of the machine that a job has, to compile for. Raises: UnknownNameError: no such job."""
-        return part_of(self.machine, self._known(name).nodes)
+    def fabric_of(self, name: str, *, shares: bool = False) -> Fabric:
+        """The part of the machine that a job has, to compile for.
+
+        Args:
+            name: of the job.
+            shares: as of `opticcl.fabrics.job`.
+        Raises: UnknownNameError: no such job.
+        """
+        return part_of(self.machine, self._known(name).nodes, shares=shares)
 
     def _known(self, name: str) -> RunningJob:
         if name not in self._jobs:

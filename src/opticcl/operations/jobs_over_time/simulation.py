@@ -53,6 +53,7 @@ class JobsSetup:
         assumptions: of times.
         communication: share c of a job's duration that its collective takes when it runs alone, 0 to 1.
         optics, ignore_light: as of `opticcl.compile`.
+        shares: as of `opticcl.fabrics.job`.
     """
 
     machine: Fabric
@@ -65,6 +66,7 @@ class JobsSetup:
     communication: float
     optics: str | None = None
     ignore_light: bool = False
+    shares: bool = True
 
     def compiled(self, fabric: Fabric, algorithm: str, beside: Sequence[Plan] = ()) -> Plan:
         """The plan of a job.
@@ -222,7 +224,7 @@ class _Plans:
         Raises: UnsupportedError: there is none.
         """
         setup = self._setup
-        fabric = part_of(setup.machine, nodes)
+        fabric = part_of(setup.machine, nodes, shares=setup.shares)
         if beside:
             return setup.compiled(fabric, setup.algorithm, beside)
         lie = (nodes - nodes[0]).tobytes()
@@ -247,7 +249,8 @@ class _Plans:
             place = place_by("first", grid, free, num_nodes)
             if place is None or place_by(self._setup.policy, grid, free, num_nodes) is None:
                 raise FabricError(f"policy {self._setup.policy}: no place for {num_nodes} nodes on the empty machine")
-            self._alone[num_nodes] = self.time_s(self.plan(place.nodes))
+            alone = self._setup.compiled(part_of(machine, place.nodes), self._setup.algorithm)
+            self._alone[num_nodes] = self.time_s(alone)
         return self._alone[num_nodes]
 
 
