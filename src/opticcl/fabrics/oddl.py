@@ -73,6 +73,7 @@ from opticcl.units import Rate, Seconds, Shape
 from opticcl.units import shape as parse_shape
 
 __all__ = [
+    "BAND_HZ",
     "Oddl",
     "control_hops",
     "coordinate",
@@ -87,7 +88,8 @@ __all__ = [
 SHEET = datasheet("oddl")
 SHAPE = parse_shape(SHEET["shape"])
 MAX_DIMENSIONS = 3
-MAX_WAVELENGTHS: int = round(SHEET["band"] / SHEET["channel_spacing"])
+BAND_HZ: tuple[float, float] = (SHEET["band_low"], SHEET["band_high"])
+MAX_WAVELENGTHS: int = round((BAND_HZ[1] - BAND_HZ[0]) / SHEET["channel_spacing"])
 PASSIVE_PORTS: int = SHEET["passive_side"]
 LIMIT_PORTS = (8, 16, 32, 64)
 """Sizes of switches for which limits are listed."""

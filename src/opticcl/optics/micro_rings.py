@@ -18,7 +18,6 @@ from opticcl.files import read_toml
 __all__ = [
     "dropped_lines",
     "frequency_hz",
-    "in_band",
     "lines_of_span",
     "range_for",
     "spacing_m",
@@ -124,16 +123,3 @@ def undropped_lines(num_rings: int, fsr_lines: float, num_lines: int, tolerance:
     dropped = dropped_lines(np.arange(num_rings), fsr_lines, num_lines, tolerance).any(axis=0)
     lines: list[int] = np.flatnonzero(~dropped).tolist()
     return lines
-
-
-def in_band(wavelengths_m: npt.ArrayLike, low_m: float, high_m: float) -> npt.NDArray[np.bool_]:
-    """Whether each wavelength lies within the band, both ends included.
-
-    Args:
-        wavelengths_m: [m].
-        low_m: lower end [m].
-        high_m: upper end [m].
-    """
-    values = np.asarray(wavelengths_m, np.float64)
-    within: npt.NDArray[np.bool_] = (values >= low_m) & (values <= high_m)
-    return within

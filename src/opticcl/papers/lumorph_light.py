@@ -40,13 +40,6 @@ def _tile_sides() -> tuple[float, float]:
     ]
 
 
-@claim("lumorph", "L22.edge")
-def waveguides_of_an_edge() -> Found:
-    """Along the shorter edge of a tile."""
-    short, long = (int(side / light_table("lightpath").geometry["waveguide_pitch"]) for side in sorted(_tile_sides()))
-    return found(short, long=long)
-
-
 @claim("lumorph", "L23")
 def loss_across_a_board() -> Found:
     """Corner to corner of 4 x 8 tiles, waveguides and seams alone."""
@@ -78,5 +71,5 @@ def error_rates() -> list[float]:
 
 @claim("lumorph", "L25")
 def lasers_of_a_tile() -> list[int]:
-    """In sections 2.1, 3 and 7."""
-    return [fabric("lightpath").lasers_per_port] * 3
+    """In sections 2.1 and 3."""
+    return [fabric("lightpath").lasers_per_port] * 2

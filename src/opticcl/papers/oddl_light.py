@@ -6,9 +6,9 @@ import numpy as np
 
 from opticcl.estimate.budget import Budget, budget
 from opticcl.fabrics import fabric, light_table
-from opticcl.files import read_toml
+from opticcl.fabrics.oddl import BAND_HZ
 from opticcl.optics.clos import ThreeStage
-from opticcl.optics.micro_rings import frequency_hz, in_band
+from opticcl.optics.micro_rings import frequency_hz
 from opticcl.optics.values import optics
 from opticcl.papers import Found, claim, found, printed_claims
 
@@ -62,13 +62,9 @@ def _clos_of_64_ports() -> Budget:
 
 @claim("oddl", "O37")
 def prototype_in_c_band() -> Found:
-    constants = read_toml("opticcl.optics", "constants.toml")
-    low_m, high_m = (constants[f"c_band_{end}"]["value"] for end in ("low", "high"))
-    wavelengths_m = [1565.941e-9, 1546.5377e-9]
-    frequency_thz = float(frequency_hz(wavelengths_m[0])) / 1e12
-    return found(
-        in_band(wavelengths_m, low_m, high_m).tolist(), thz=frequency_thz, low_nm=low_m * 1e9, high_nm=high_m * 1e9
-    )
+    low_thz, high_thz = (end / 1e12 for end in BAND_HZ)
+    used_thz = [float(frequency_hz(metres)) / 1e12 for metres in (1565.941e-9, 1546.5377e-9)]
+    return found([low_thz <= thz <= high_thz for thz in used_thz], thz=used_thz[0], low_thz=low_thz, high_thz=high_thz)
 
 
 @claim("oddl", "O38")

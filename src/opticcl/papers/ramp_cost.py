@@ -212,6 +212,15 @@ def hpc_transceivers_oversubscribed(networks: int) -> Found:
     return fitted(hpc_switch_ports(networks), each=_each_node(), six=_six_a_node(networks) / 1e6)
 
 
+@claim("ramp", "RAMP-T3-cost-hpc-sum")
+def hpc_cost_of_the_printed_numbers() -> Found:
+    sheets, printed = part_sheets("ramp_hpc"), printed_claims("ramp")
+    kinds = {"RAMP-T3-trx-hpc-1:1": "transceiver", "RAMP-T3-sw-hpc": "electrical_switch"}
+    items = [printed[id]["published"] * sheets[kind].usd[0] for id, kind in kinds.items()]
+    needed = (printed["RAMP-T3-cost-hpc-sum"]["published"] * 1e9 - items[1]) / sheets["transceiver"].usd[0]
+    return found(sum(items) / 1e9, needed=needed / 1e6)
+
+
 @claim("ramp", "RAMP-T3-cost-hpc-1:1")
 def hpc_cost_1() -> Found:
     transceivers, switches = hpc_cost(HPC_NETWORKS[0])

@@ -98,11 +98,18 @@ def gain_of_twice_the_computation(name: str, end: int) -> float:
     return _gain(_shares(name)[end])
 
 
-@claim("ramp", "RAMP-F16-7.7-34")
-def smaller_shares() -> list[float]:
-    """Largest over largest and smallest over smallest."""
-    pairs = zip(_shares("megatron_rivals"), _shares("megatron_ramp"), strict=True)
-    return sorted(round(rival / ramp, 1) for rival, ramp in pairs)
+@claim("ramp", "RAMP-F16-7.7")
+def smaller_share() -> float:
+    """Largest over largest."""
+    return round(_shares("megatron_rivals")[1] / _shares("megatron_ramp")[1], 1)
+
+
+@claim("ramp", "RAMP-F16-34")
+def smallest_share() -> Found:
+    """Of the share that is left where the change is least."""
+    rival, ramp = _shares("megatron_rivals")[0], _shares("megatron_ramp")[0]
+    change = printed_claims("ramp")["RAMP-F16-pp"]["published"] / 100
+    return found(rival / (rival - change), by_shares=rival / ramp)
 
 
 @claim("ramp", "RAMP-F17-speedup")
