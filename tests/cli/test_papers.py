@@ -89,12 +89,43 @@ def test_a_verdict_that_is_not_true_is_told():
     assert claims_summary([]) == "0 claims"
 
 
-def test_fitted_rows_are_counted_apart():
-    """In the order of the bases, the literal ones first."""
-    rows = [
-        dataclasses.replace(ROW, id=f"L{i}", basis=basis) for i, basis in enumerate(["fitted", "literal", "fitted"])
+def test_what_is_exact_is_counted_apart():
+    """Machinery with its bases, arithmetic on printed inputs, and what follows from a fit."""
+    kinds = [
+        ("exact", "corrected", ""),
+        ("exact", "arithmetic", ""),
+        ("exact", "literal", ""),
+        ("5 %", "arithmetic", ""),
     ]
-    assert claims_summary(rows) == "3 claims: 3 within 5 % (1 literal, 2 fitted); every verdict is true"
+    fitted = [("fitted", "fitted", fit) for fit in ("numbering", "message_size", "message_size")]
+    rows = [
+        dataclasses.replace(ROW, id=f"L{i}", verdict=verdict, basis=basis, fit=fit)
+        for i, (verdict, basis, fit) in enumerate([*kinds, *fitted])
+    ]
+    assert claims_summary(rows) == (
+        "7 claims: 2 exact by machinery (1 literal, 1 corrected), 1 exact by arithmetic on printed inputs, "
+        "1 within 5 % (1 arithmetic), 3 follow from 2 fits; every verdict is true"
+    )
+
+
+def test_rows_behind_a_fit_are_listed(opticcl, answer):
+    """One row of each fit in the list of a paper, with their number; all with --fit, and in the record."""
+    listed = opticcl("papers", "lumorph").stdout
+    behind, code = answer("papers", "lumorph", "--fit", "message_size")
+    assert code == 0
+    assert [row["id"] for row in behind] == ["L6", "L7"]
+    assert {row["verdict"] for row in behind} == {"fitted"}
+    assert "\nL7 " in listed
+    assert "\nL6 " not in listed
+    assert "rows that follow: 1 (--fit message_size)" in " ".join(listed.split())
+    assert "L6" in {row["id"] for row in answer("papers", "lumorph")[0]}
+
+
+def test_an_unknown_fit_is_refused_in_a_line(opticcl):
+    """With the nearest one of the papers that are listed."""
+    done = opticcl("papers", "ramp", "--fit", "hpc_switch")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "opticcl: --fit: no fit 'hpc_switch' of ramp; did you mean 'hpc_switches'?\n"
 
 
 def test_a_formula_stands_beside_its_value():

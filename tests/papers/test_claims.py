@@ -6,7 +6,7 @@ import pytest
 from tests.papers.printed import digits, entries
 
 from opticcl.errors import UnknownNameError
-from opticcl.papers import BASES, _judge, check_paper, found, paper_names, printed_claims
+from opticcl.papers import BASES, _judge, check_paper, fits, found, paper_names, printed_claims
 from opticcl.papers.formula import evaluate
 
 
@@ -20,6 +20,18 @@ def test_every_verdict_is_true(paper):
     assert all(row.reason for row in rows if row.verdict in ("inconsistent", "not reproduced"))
 
 
+@pytest.mark.parametrize("paper", paper_names())
+def test_nothing_fitted_is_exact(paper):
+    """What rests on a fit names it and has the verdict of its own; every fit has a row that shows what it was fitted to."""
+    claims = printed_claims(paper)
+    fitted = {id: claim for id, claim in claims.items() if claim["basis"] == "fitted"}
+    assert {id for id, claim in claims.items() if "fit" in claim} == set(fitted)
+    assert {claim["fit"] for claim in fitted.values()} == set(fits(paper))
+    assert not {claim["verdict"] for claim in fitted.values()} & {"exact", "5 %", "20 %"}
+    assert all(claims[fit.evidence]["fit"] == name for name, fit in fits(paper).items())
+    assert all(claims[fit.evidence]["verdict"] == "fitted" for fit in fits(paper).values())
+
+
 @pytest.mark.parametrize(
     ("printed", "ours", "ok"),
     [
@@ -28,6 +40,8 @@ def test_every_verdict_is_true(paper):
         ({"published": 100, "verdict": "5 %"}, 103, True),
         ({"published": 100, "verdict": "5 %"}, 100, False),
         ({"published": 100, "verdict": "20 %"}, 125, False),
+        ({"published": 100, "verdict": "fitted", "within": "20 %"}, 115, True),
+        ({"published": 100, "verdict": "fitted", "within": "20 %"}, 100, False),
         ({"published": 2.8, "digits": 2, "verdict": "exact"}, 2.818, True),
         ({"published": [1, 2], "verdict": "exact"}, [1, 3], False),
         ({"published": True, "verdict": "exact"}, True, True),

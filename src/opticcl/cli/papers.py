@@ -21,10 +21,16 @@ class PapersRequest(VerbRequest):
         "--verdict",
         metavar="<verdict>",
         default=(),
-        help="Only claims that are exact, 5 %, 20 %, inconsistent, not reproduced or not printed. Repeat for several.",
+        help="Only claims that are exact, 5 %, 20 %, fitted, inconsistent, not reproduced or not printed. Repeat for several.",
     )
     claim: tuple[str, ...] = option(
         "--claim", default=(), help="Only claims with this id, or ids of this shell pattern: 'W2*'. Repeat for several."
+    )
+    fit: tuple[str, ...] = option(
+        "--fit",
+        default=(),
+        help="Only claims that follow from this fit, such as hpc_switches. Repeat for several; without --claim, --verdict and "
+        "--fit one row stands for each fit.",
     )
     out: tuple[Path, ...] = out_option(RECORD)
     jobs: int | None = option(
@@ -36,7 +42,7 @@ class PapersRequest(VerbRequest):
 
 def run(request: PapersRequest) -> Result:
     """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
-    from opticcl.papers import check_paper, claim_ids, paper_names
+    from opticcl.papers import check_paper, claim_ids, paper_names, printed_claims
     from opticcl.processes import number_of_jobs
     from opticcl.report.claims import ClaimsList
 
@@ -47,8 +53,25 @@ def run(request: PapersRequest) -> Result:
     _some_match(
         request.claim, [id for name in names for id in ids[name]], [id for name in names for id in claim_ids(name)]
     )
+    if request.fit:
+        _known_fits(request.fit, names)
+        ids = {name: [id for id in ids[name] if printed_claims(name)[id].get("fit") in request.fit] for name in names}
     rows = [row for name in names for row in check_paper(name, wanted, request.progress, ids[name], processes)]
-    return ClaimsList(rows)
+    return ClaimsList(rows, behind=not (request.claim or request.verdict or request.fit))
+
+
+def _known_fits(given: Sequence[str], papers: Sequence[str]) -> None:
+    """Every fit is of one of the papers.
+
+    Raises: ParameterError: a name of no fit.
+    """
+    from opticcl.papers import fits
+    from opticcl.registry import nearest
+
+    known = [name for paper in papers for name in fits(paper)]
+    for name in given:
+        if name not in known:
+            raise ParameterError(f"--fit: no fit {name!r} of {', '.join(papers)}; {nearest(name, known)}")
 
 
 def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[str]) -> None:

@@ -12,14 +12,16 @@ the same name, under the same id:
     at = {L = 3, r = 8}              # ... the values of its letters; a list of tables gives a list of values
     evaluated = 192                  # instead of a formula: the value that the printed text means at the claim's setting
     digits = 2                       # significant digits printed, one number or one for each of a list
-    verdict = "exact"                # exact, 5 %, 20 %, inconsistent, not reproduced, not printed
+    verdict = "exact"                # exact, 5 %, 20 %, fitted, inconsistent, not reproduced, not printed
+    within = "5 %"                   # for fitted: how close ours is, as one of the first three
     corrected = 512                  # for the last three verdicts: the value that ours must have
-    basis = "fitted"                 # what our value rests on; see `BASES`
+    basis = "literal"                # what our value rests on; see `BASES`
+    fit = "hpc_switches"             # for the basis fitted: which fit of fits.toml
     reason = "{steps} steps"         # why; fields in braces: `ours`, and facts that the function computes (`Found`)
 
-A row is good if our value is as close to the published (or evaluated) one as its verdict says and no closer, or equal to
-the corrected one. "exact" means to 0.1 % or to the printed digits; a list is as close as its farthest element.
-A verdict on file that is not the true one is an error, in either direction.
+A row is good if our value is as close to the published (or evaluated) one as its verdict says (`within` where it is fitted) and
+no closer, or equal to the corrected one. "exact" means to 0.1 % or to the printed digits; a list is as close as its farthest
+element. A verdict on file that is not the true one is an error, in either direction.
 """
 
 from __future__ import annotations
@@ -44,11 +46,13 @@ from opticcl.registry import canonical, nearest
 __all__ = [
     "ALL_VERDICTS",
     "BASES",
+    "Fit",
     "Found",
     "Row",
     "check_paper",
     "claim",
     "claim_ids",
+    "fits",
     "found",
     "paper_names",
     "printed_claims",
@@ -56,13 +60,15 @@ __all__ = [
 
 EXACT = 1e-3  # of the published number
 VERDICTS = {"exact": EXACT, "5 %": 0.05, "20 %": 0.2}
-ALL_VERDICTS = (*VERDICTS, "inconsistent", "not reproduced", "not printed")
-"""From the closest to the farthest; "not printed" is a computation that other rows refer to."""
+ALL_VERDICTS = (*VERDICTS, "fitted", "inconsistent", "not reproduced", "not printed")
+"""From the closest to the farthest. "fitted" follows from a value that was chosen because it reproduces printed numbers,
+however close it comes; "not printed" is a computation that other rows refer to."""
 
-BASES = ("literal", "corrected", "fitted", "inferred")
+BASES = ("literal", "arithmetic", "corrected", "fitted", "inferred")
 """What our value rests on.
 
-literal    what the paper prints, and public data that it names
+literal    what the paper prints, and public data that it names, put into the library's machines, schedules and engines
+arithmetic sums, products and printed formulas of numbers that the paper prints: no machine, schedule or engine is tested
 corrected  an algorithm or formula of ours where the printed one is wrong
 fitted     a parameter that was chosen because it reproduces a printed number; no prediction
 inferred   a parameter that the paper does not state, chosen for another reason: a datasheet, a usual value, our reading
@@ -105,6 +111,7 @@ class Row:
         basis: of `BASES`.
         reason: why the value differs, or what it rests on.
         ok: whether the verdict on file is the true one.
+        fit: name of the fit that it follows from, of `fits`; "" if it follows from none.
     """
 
     id: str
@@ -119,10 +126,26 @@ class Row:
     basis: str
     reason: str
     ok: bool
+    fit: str = ""
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl papers --json` prints them."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "ok"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A value, or a set of values, that was chosen because it reproduces printed numbers.
+
+    Args:
+        paper: whose numbers.
+        about: what was chosen.
+        evidence: id of the row that shows what it was fitted to.
+    """
+
+    paper: str
+    about: str
+    evidence: str
 
 
 def claim(paper: str, id: str, *given: Any, **named: Any) -> Callable[[Function], Function]:
@@ -211,13 +234,20 @@ def printed_claims(paper: str) -> dict[str, dict[str, Any]]:
     return printed
 
 
+def fits(paper: str | None = None) -> dict[str, Fit]:
+    """Fits by name, of a paper or of all, in the order of the file."""
+    entries = read_toml("opticcl.papers", "fits.toml")
+    return {name: Fit(**entry) for name, entry in entries.items() if paper in (None, entry["paper"])}
+
+
 def _judge(paper: str, id: str, printed: Mapping[str, Any], computed: Any) -> Row:
     if not isinstance(computed, Found):
         computed = Found(computed, {})
     ours, evaluated, verdict = computed.value, _evaluated(printed), printed["verdict"]
     reference = printed["published"] if evaluated is None else evaluated
-    if verdict in VERDICTS:
-        ok = _closeness(ours, reference, printed.get("digits")) == verdict
+    within = printed["within"] if verdict == "fitted" else verdict
+    if within in VERDICTS:
+        ok = _closeness(ours, reference, printed.get("digits")) == within
     else:
         ok = _closeness(ours, printed["corrected"], printed.get("digits")) == "exact"
     return Row(
@@ -233,6 +263,7 @@ def _judge(paper: str, id: str, printed: Mapping[str, Any], computed: Any) -> Ro
         reason=printed.get("reason", "").format_map({"ours": ours, **computed.facts}),
         ok=ok,
         evaluated=evaluated,
+        fit=printed.get("fit", ""),
     )
 
 

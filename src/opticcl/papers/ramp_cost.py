@@ -427,6 +427,7 @@ def faster_than_oversubscribed(which: int) -> float:
 
 
 @claim("ramp", "RAMP-4-36-66")
+@claim("ramp", "RAMP-9-33-66")
 def more_than_64_to_1() -> float:
     return 100 * (ramp_megawatts(0) / dcn_megawatts(2) - 1)
 
@@ -436,11 +437,6 @@ def more_than_64_to_1_high() -> Found:
     printed = printed_claims("ramp")
     rounded = printed["RAMP-T4-MW-ramp-high"]["published"] / printed["RAMP-T4-MW-hpc-64:1"]["published"]
     return fitted(100 * (ramp_megawatts(1) / hpc_mw(2) - 1), rounded=100 * (rounded - 1))
-
-
-@claim("ramp", "RAMP-9-33-66")
-def more_than_64_to_1_in_the_conclusion() -> Found:
-    return fitted([more_than_64_to_1(), 100 * (ramp_megawatts(1) / hpc_mw(2) - 1)])
 
 
 @claim("ramp", "RAMP-4-30MW")

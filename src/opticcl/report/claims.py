@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.padding import Padding
 from rich.text import Text
 
-from opticcl.papers import ALL_VERDICTS, BASES
+from opticcl.papers import ALL_VERDICTS, BASES, fits
 from opticcl.report.kit.result import Result
 from opticcl.units import counted
 
@@ -34,11 +34,14 @@ class ClaimsList(Result):
     The first line has the id, the verdict, the basis, the published value, ours, the difference, and the place in the paper; on
     a narrow console the place begins the next line instead. A verdict on file that is not the true one is marked.
 
-    Args: rows: claims in the order in which they are shown.
+    Args:
+        rows: claims in the order in which they are shown.
+        behind: whether rows that follow from a fit are left to the row that shows it, which says how many there are.
     """
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[Row], *, behind: bool = False) -> None:
         self._rows = rows
+        self._behind = behind
 
     @property
     def ok(self) -> bool:
@@ -57,16 +60,21 @@ class ClaimsList(Result):
         summary = Text(claims_summary(self._rows), style="bold")
         yield summary
         for name, rows in groupby(self._rows, lambda row: row.paper):
-            yield from _paper(name, list(rows), options.max_width)
+            yield from _paper(name, list(rows), options.max_width, self._behind)
         if self._rows:
             yield Text()
             yield summary
 
 
 def claims_summary(rows: Sequence[Row]) -> str:
-    """Number of claims with each verdict, counted apart by basis, and the verdicts that are not true."""
+    """Number of claims with each verdict, and the verdicts that are not true.
+
+    What is exact is counted apart: by machinery, with its bases, and by arithmetic on printed inputs. What is fitted is counted
+    with the number of fits.
+    """
     counts = Counter((row.verdict, row.basis) for row in rows)
-    shown = [_counted_apart(verdict, counts) for verdict in ALL_VERDICTS]
+    fitted = {row.fit for row in rows if row.verdict == "fitted"}
+    shown = [_counted(verdict, counts, len(fitted)) for verdict in ALL_VERDICTS]
     bad = [row.id for row in rows if not row.ok]
     checked = (
         f"; verdicts on file that are not true: {len(bad)}: {', '.join(bad)}" if bad else "; every verdict is true"
@@ -74,23 +82,37 @@ def claims_summary(rows: Sequence[Row]) -> str:
     return counted(len(rows), "claim") + (": " + ", ".join(filter(None, shown)) + checked if rows else "")
 
 
-def _counted_apart(verdict: str, counts: Counter[tuple[str, str]]) -> str:
-    """Count of a verdict with that of each basis, "" if there is none."""
+def _counted(verdict: str, counts: Counter[tuple[str, str]], num_fits: int) -> str:
+    """Count of a verdict, "" if there is none.
+
+    Args:
+        verdict: of `ALL_VERDICTS`.
+        counts: of all, by verdict and basis.
+        num_fits: that the fitted claims follow from [count].
+    """
     bases = {basis: counts[verdict, basis] for basis in BASES if counts[verdict, basis]}
-    if not bases:
-        return ""
+    if verdict == "fitted" and bases:
+        return f"{sum(bases.values()):,} {'follows' if sum(bases.values()) == 1 else 'follow'} from {counted(num_fits, 'fit')}"
+    by_arithmetic = bases.pop("arithmetic", 0) if verdict == "exact" else 0
+    word = "exact by machinery" if verdict == "exact" else _WORDS.get(verdict, verdict)
     each = ", ".join(f"{number:,} {basis}" for basis, number in bases.items())
-    return f"{sum(bases.values()):,} {_WORDS.get(verdict, verdict)} ({each})"
+    found = [f"{sum(bases.values()):,} {word} ({each})"] if bases else []
+    return ", ".join(found + [f"{by_arithmetic:,} exact by arithmetic on printed inputs"] * bool(by_arithmetic))
 
 
-def _paper(name: str, rows: Sequence[Row], width: int) -> Iterator[Text | Padding]:
+def _paper(name: str, rows: Sequence[Row], width: int, behind: bool) -> Iterator[Text | Padding]:
     """Lines of one paper.
 
     Args:
         name: of the paper.
         rows: its claims.
         width: of the console [columns].
+        behind: of `ClaimsList`.
     """
+    following = Counter(row.fit for row in rows if row.fit)
+    evidence = {fit.evidence: (name, fit) for name, fit in fits(name).items()}
+    if behind:
+        rows = [row for row in rows if row.verdict != "fitted" or row.id in evidence or not row.ok]
     cells = [_cells(row, _MOST) for row in rows]
     narrow = sum(_widths(cells)) + 2 * (len(_HEAD) - 1) > width
     if narrow:
@@ -104,6 +126,11 @@ def _paper(name: str, rows: Sequence[Row], width: int) -> Iterator[Text | Paddin
             about.append(f" · printed: {_whole(row.published)}")
         if row.reason:
             about.append(f" · {row.reason}", style="dim")
+        if behind and row.id in evidence:
+            fit, made = evidence[row.id]
+            about.append(
+                f" · fit {fit}: {made.about}; rows that follow: {following[fit] - 1} (--fit {fit})", style="dim"
+            )
         yield _line(columns, widths, "" if row.ok else "bold red")
         yield Padding(about, (0, 0, 0, _INDENT))
 
