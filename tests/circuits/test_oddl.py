@@ -73,6 +73,15 @@ def _routing(plan: CircuitPlan) -> np.ndarray:
     return table
 
 
+def test_routing_table_of_what_compile_returns() -> None:
+    """The same as of its circuits; plans for other systems are refused."""
+    plan = opticcl.compile("oddl:shape=8", "all_reduce", 1000, algorithm="halving_doubling")
+    for column, same in zip(routing_table(plan), routing_table(plan.circuits), strict=True):
+        assert column.tolist() == same.tolist()
+    with pytest.raises(UnsupportedError, match="sipac"):
+        routing_table(opticcl.compile("sipac:radix=2,levels=1", "all_reduce", 1000))
+
+
 def test_routing_table_of_a_grid() -> None:
     """2 x 4 with two wavelengths: both bonded to the partner in the column, one for each partner in the row."""
     setting = routing_table(_plan("oddl:shape=2x4"))

@@ -17,6 +17,24 @@ def test_control_tells_both_times_and_draws(opticcl, tmp_path):
     assert picture.read_text("utf-8").startswith("<svg")
 
 
+def test_control_shows_how_the_switches_are_set(opticcl, answer):
+    """Table 1 in the paper's form: of eight nodes each has a wavelength to each of its three partners, from no other sender."""
+    options = ("control", "-f", "oddl:shape=8", "-a", "halving_doubling", "--table")
+    lines = [line.split() for line in opticcl(*options).stdout.splitlines()]
+    first = lines.index(["sender", *map(str, range(8))]) + 2
+    assert [len(lines[first + sender]) - 1 for sender in range(8)] == [3] * 8
+    found, _ = answer(*options)
+    table = found["routing_table"]
+    rows = list(zip(table["src"], table["dst"], table["wavelength_lo"], strict=True))
+    assert {(src, dst) for src, dst, _ in rows} == {(node, node ^ bit) for node in range(8) for bit in (1, 2, 4)}
+    assert len({(src, wavelength) for src, _, wavelength in rows}) == 24
+    assert len({(dst, wavelength) for _, dst, wavelength in rows}) == 24
+    assert [lines[first + 3][1:], sorted(wavelength for src, _, wavelength in rows if src == 3)] == [
+        [str(wavelength) for _, wavelength in sorted((dst, w) for src, dst, w in rows if src == 3)],
+        [0, 1, 2],
+    ]
+
+
 def test_control_runs_processes(answer):
     """Eight of them with a fifth of the messages lost."""
     options = ("--processes", "--loss", "0.2", "--seed", "1", "--size", "1KB", "-a", "halving_doubling")
@@ -31,7 +49,7 @@ def test_control_of_fabrics_without_units(opticcl, answer):
     """What is known of them is told; pictures and processes are refused."""
     found, code = answer("control", "-f", "lightpath:shape=2x4,synchronisation=1us", "-a", "ring")
     assert (code, found["control_s"]) == (0, pytest.approx(1e-6))  # its circuits stand after the first round
-    for units_only in (("--explore",), ("--loss", "0.1"), ("--from-rest",), ("--memory", "1TB/s")):
+    for units_only in (("--explore",), ("--table",), ("--loss", "0.1"), ("--from-rest",), ("--memory", "1TB/s")):
         wrong = opticcl("control", "-f", "lightpath:shape=2x4", *units_only)
         assert wrong.returncode == 2
         assert "lightpath has no control units" in wrong.stderr

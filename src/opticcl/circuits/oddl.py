@@ -17,7 +17,7 @@ Reading: table 1 is one of several valid settings and its rule is not given; the
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -50,8 +50,22 @@ class RoutingTable(NamedTuple):
     wavelength_n: IntArray
 
 
-def routing_table(plan: CircuitPlan) -> RoutingTable:
-    """What the switches must be set to before the job starts. Source: section 3.A, table 1."""
+class Compiled(Protocol):
+    """What has a plan of circuits, as the answer of `opticcl.compile`."""
+
+    @property
+    def circuits(self) -> CircuitPlan:
+        """The plan of circuits."""
+
+
+def routing_table(plan: CircuitPlan | Compiled) -> RoutingTable:
+    """What the switches must be set to before the job starts.
+
+    Raises: UnsupportedError: the plan is for another system.
+    Source: section 3.A, table 1.
+    """
+    plan = plan if isinstance(plan, CircuitPlan) else plan.circuits
+    plan.fabric.machine_as(Oddl)
     n, depth = plan.fabric.num_machine_nodes, MAX_WAVELENGTHS + 1
     sides = (n, n, plan.fabric.ports_per_node, depth, depth)
     found = np.zeros(0, np.int64)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_EXPLORED = 4
 """Largest machine whose states are all visited [nodes]."""
 
+MOST_SHOWN = 64
+"""Largest machine whose switch settings are shown as a table of senders and receivers [nodes]."""
+
 PROCESS_SLOWDOWN = 1000
 """Message delays between processes, relative to those between switches."""
 
@@ -60,6 +63,12 @@ class ControlRequest(FabricRequest):
     )
     explore: bool = option(
         "--explore", default=False, help="Visit every state of the protocol, on at most 4 nodes with a faulty network."
+    )
+    table: bool = option(
+        "--table",
+        default=False,
+        help=f"How the switches are set for the job: the wavelength from each sender to each receiver, of at most {MOST_SHOWN} "
+        "nodes; with --json of any number.",
     )
     processes: bool = option(
         "--processes", default=False, help="Run the protocol over UDP, one process per node, on random integers."
@@ -116,9 +125,11 @@ def _report(request: ControlRequest, plan: Plan, channel: Channel, *, draws: boo
             raise ParameterError(
                 f"control: {plan.fabric.num_nodes} nodes have too many states to visit; try --nodes {MOST_EXPLORED}"
             )
-        simulated = _simulate(request, plan, channel, rate)
-        report = replace(report, simulated=simulated)
-    elif any((draws, request.explore, request.processes, request.memory, request.from_rest)) or any(
+        if request.table and not request.json and plan.fabric.num_machine_nodes > MOST_SHOWN:
+            nodes = f"{plan.fabric.num_machine_nodes:,}"
+            raise ParameterError(f"control: --table shows at most {MOST_SHOWN} nodes, not {nodes}; try --json")
+        report = replace(report, shows_setting=request.table, simulated=_simulate(request, plan, channel, rate))
+    elif any((draws, request.explore, request.table, request.processes, request.memory, request.from_rest)) or any(
         (channel.loss, channel.duplicate, channel.jitter)
     ):
         raise ParameterError(f"control: {plan.fabric.name} has no control units; only oddl has them")

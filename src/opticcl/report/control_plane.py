@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from opticcl.circuits.oddl import RoutingTable, routing_table
 from opticcl.errors import ParameterError
 from opticcl.operations.oddl_control.protocol import MessageKind
 from opticcl.operations.oddl_control.script import scripts
@@ -35,6 +36,21 @@ _KINDS = {
 }
 _WORK = {"tune": ("retuning", PART_COLOURS["reconfiguration"]), "payload": ("payload", PART_COLOURS["transfer"])}
 _LOST: dict[str, Any] = {"marker": "x", "color": MUTED, "markersize": 4, "linestyle": "none"}
+
+
+def settings_table(routing: RoutingTable, num_nodes: int) -> FittedTable:
+    """Wavelengths from each sender, a row, to each receiver, a column, in the form of ODDL's table 1.
+
+    Args:
+        routing: the setting of the switches.
+        num_nodes: of the machine [count].
+    """
+    cells = [[""] * num_nodes for _ in range(num_nodes)]
+    for src, dst, _, first, count in zip(*(column.tolist() for column in routing), strict=True):
+        cells[dst][src] = run_of(first, first + count - 1)
+    columns = [Column(str(dst), cells[dst]) for dst in range(num_nodes)]
+    senders = Column("sender", [str(src) for src in range(num_nodes)], justify="left")
+    return FittedTable([senders, *columns], "wavelengths, from 0, that lead to the receiver of each column")
 
 
 def waits_table(run: ControlRun, equation_s: Sequence[float], title: str) -> FittedTable:
@@ -140,6 +156,7 @@ class ControlReport(Result):
         processes: the protocol in real processes; None: not executed.
         channel: faults of the control network in the picture.
         exchange: that the picture shows.
+        shows_setting: whether it has the setting of the switches for the job.
     """
 
     plan: Plan
@@ -150,6 +167,7 @@ class ControlReport(Result):
     processes: ProcessesReport | None = None
     channel: Channel | None = None
     exchange: int = 0
+    shows_setting: bool = False
 
     @property
     def ok(self) -> bool:
@@ -161,6 +179,9 @@ class ControlReport(Result):
         found: dict[str, Any] = {**self.plane.record(), "control_s": self.control_s}
         if self.simulated is not None:
             found |= self.simulated.record()
+        if self.shows_setting:
+            setting = routing_table(self.plan)
+            found["routing_table"] = {name: column.tolist() for name, column in setting._asdict().items()}
         if self.explored is not None:
             found["explored"] = self.explored.record()
         if self.processes is not None:
@@ -176,6 +197,8 @@ class ControlReport(Result):
             f"once per job  {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
             f"for rounds    {plane.every_round}, {format_seconds(self.control_s)} in all",
         ]
+        if self.shows_setting:
+            found += ["", settings_table(routing_table(self.plan), self.plan.fabric.num_machine_nodes)]
         if self.simulated is not None:
             found += ["", self.simulated.table()]
         if self.explored is not None:
