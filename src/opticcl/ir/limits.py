@@ -116,6 +116,7 @@ LIMITS: dict[str, Guard] = {
     "lightpath.MOST_CLASSES": Guard(1 << 14, "classes", EFFORT, "of steps whose lasers follow from each other"),
     "lightpath.MOST_SPREAD": Guard(1 << 14, "circuits", EFFORT, "up to which laser sets are spread"),
     "ocs.MOST_HOPS": Guard(1 << 24, "links", REFUSAL, "that the circuits of one step pass at most, together"),
+    "optree.MAX_SEGMENTS": Guard(1 << 24, "segments", REFUSAL, "that the paths of one stage pass: 270 MB"),
     "terarack.MAX_SEGMENTS": Guard(1 << 22, "segments", REFUSAL, "used in one step; first fit tries each of them"),
     "closed_order.MOST_PATHS": Guard(256, "paths", EFFORT, "with other ends, for each gap and direction"),
     "end_to_end.MOST_MOVES": Guard(100000, "paths", EFFORT, "that look for a colour in one search by ejection"),
