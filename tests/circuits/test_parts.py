@@ -47,7 +47,7 @@ def sipac_alike(*many):
     return f"sipac:radices={'x'.join(radices)}" if radices else None
 
 
-RING = ("wrht", "circulant_rings", "standing_tree", "rails", "spaced_hubs", "wavelength_exchange")
+RING = ("wrht", "optree", "circulant_rings", "standing_tree", "rails", "spaced_hubs", "wavelength_exchange")
 SYSTEMS = {
     "ramp": System("ramp:groups=3,racks=2,wavelengths=6", (3, 2, 6), ramp_alike, ("ramp", "skewed_exchange")),
     "ramp-large": System("ramp:groups=4,racks=4,wavelengths=8", (4, 4, 8), ramp_alike, ("ramp", "skewed_exchange")),
