@@ -117,7 +117,7 @@ def test_groups_of_one_and_odd_records_are_counted(path):
     """Nothing disappears: each has its line, with bytes where they are known."""
     alone = record("allreduce", 10, Group_size=1, Process_Group_Ranks="[0]")
     strange = [record("warp", 3), record("allreduce", 3, dtype="Quaternion"), event("record_param_comms"), "x", 5]
-    uneven = record("all_to_allv", 4, 4, In_split_size="[1, 3]")
+    uneven = record("all_to_allv", 4, 4, In_split_size="[1, 0, 0, 3]")
     read = load(path, text(alone, *strange, uneven))
     assert read.total_bytes == 16
     for note in (

@@ -99,7 +99,7 @@ def test_names_sizes_and_groups(tmp_path):
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_transfer_begins_or_ends_at_the_rank_of_the_trace(tmp_path, rank):
-    """Which the node of a call says; the other end is not recorded, also where the rank is 0."""
+    """Which the node of a collective says; that of a transfer has the other end in its place, a number within the group."""
     calls = [call("allreduce", 4, 4, root=rank), call("send", 6, 6, root=3), call("recv", 5, 5, root=3)]
     found = load(tmp_path, text(*calls))
     assert [(c.collective, c.size_bytes) for c in found.calls] == [
@@ -107,7 +107,7 @@ def test_a_transfer_begins_or_ends_at_the_rank_of_the_trace(tmp_path, rank):
         ("send_recv", 24),
         ("send_recv", 20),
     ]
-    assert [tuple(c.ranks) for c in found.calls[1:]] == [(rank, -1), (-1, rank)]
+    assert [tuple(c.ranks) for c in found.calls[1:]] == [(rank, 3), (3, rank)]
 
 
 def test_the_schema_before_attributes(tmp_path):

@@ -112,11 +112,13 @@ class Omission(NamedTuple):
         what: kind and reason.
         calls: number of records.
         size_bytes: their sum where it is known [bytes].
+        missing: whether they take time on the network, so that a time without them may be too short.
     """
 
     what: str
     calls: int
     size_bytes: int = 0
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,7 @@ class RecordedTimes:
         exposed_s: time in which a call ran and nothing was computed; None if the order of both is not recorded [s].
         total_s: from the start to the end of the step; None if not recorded [s].
         busy_s: time in which something was computed, overlapping kernels once; None if not recorded [s].
+    Raises: WorkloadError: computed and exposed time are more than the whole.
     """
 
     compute_s: float
@@ -240,6 +243,12 @@ class RecordedTimes:
     exposed_s: float | None = None
     total_s: float | None = None
     busy_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.total_s is not None and self.exposed_s is not None and self.busy_s is not None:
+            parts_s = self.busy_s + self.exposed_s
+            if parts_s > self.total_s * (1 + 1e-9) + 1e-12:
+                raise WorkloadError(f"recorded times: the parts take {parts_s:g} s, the whole {self.total_s:g} s")
 
     @property
     def hidden_share(self) -> float | None:

@@ -167,10 +167,11 @@ def recording_lines(training: TrainingResult) -> list[str]:
     ]
     if recorded.exposed_s is None or recorded.total_s is None or recorded.idle_s is None:
         return [f"recorded{step}: {', '.join(parts)}; starts are not recorded, so what overlapped is unknown"]
-    parts += [f"exposed {format_seconds(recorded.exposed_s)}", f"{recorded.hidden_share or 0:.0%} hidden"]
+    parts.append(f"{recorded.hidden_share or 0:.0%} hidden")
     lines = [
-        f"recorded{step}: {format_seconds(recorded.total_s)} per iteration, of which the device was idle "
-        f"{format_seconds(recorded.idle_s)}; {', '.join(parts)}"
+        f"recorded{step}: {format_seconds(recorded.total_s)} per iteration: computation "
+        f"{format_seconds(recorded.busy_s or 0.0)} + exposed messages {format_seconds(recorded.exposed_s)} + idle "
+        f"{format_seconds(recorded.idle_s)}; kernels add up to {', '.join(parts)}"
     ]
     again = replay(training.job, training.runtime.streams)
     lines.append(_beside("replayed with the recorded durations", again, recorded))

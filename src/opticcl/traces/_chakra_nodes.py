@@ -231,7 +231,7 @@ class Trace:
             if on_host and kind == _COLL:
                 self._without_size += 1
             else:
-                self.omissions.add(f"{NODE_TYPES[kind]} without comm_size")
+                self.omissions.add(f"{NODE_TYPES[kind]} without comm_size", missing=True)
             return
         check_size(size, 0, f"comm_size of node {node.id}")
         collective, counts = "send" if kind == _SEND else "recv", "message"
@@ -239,7 +239,7 @@ class Trace:
         if kind == _COLL:
             number = attributes.get("comm_type")
             if not isinstance(number, int) or not 0 <= number < len(COLLECTIVE_TYPES):
-                self.omissions.add("comm_coll without a known comm_type", size)
+                self.omissions.add("comm_coll without a known comm_type", size, missing=True)
                 return
             collective = COLLECTIVE_TYPES[number]
             counts = "share" if collective in ("all_gather", "gather") else "message"

@@ -12,23 +12,33 @@ size of its group, and what an all_to_all receives. Gloo has no kernels: its cal
 beside those of NCCL if a job uses both.
 
 A kernel belongs to the call during which the host launched it: the correlation id leads to the launch, the launch lies in the
-interval of the call on the same thread. Without launches the external id links them. A call is on the stream of its first
-kernel; PyTorch gives every process group a stream of its own.
+interval of the call on the same thread. Otherwise the external id links them. The kernel of a batch is launched in the
+annotation nccl:coalesced behind its calls; they share its time by their bytes. A call is on the stream of its first kernel;
+PyTorch gives every process group a stream of its own.
+
+A graph is captured once, while its calls are recorded and nothing runs, and launched often. The kernels of collectives of each
+launch are the captured calls, in their order, if their number and their collectives agree; the captured calls themselves never
+ran. Why a kernel belongs to no call is tested, and said.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 
-from opticcl.traces._kineto_events import GLOO, KERNEL, NCCL, OPERATOR, RECORD, Events, Record
+from opticcl.traces._kineto_events import GLOO, KERNEL, NCCL, OPERATOR, RECORD, SIZED, Events, Record, give_values
+from opticcl.traces.c10d import collective_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall
-from opticcl.units import format_seconds
+from opticcl.units import counted, format_seconds
 
-__all__ = ["HostCall", "Selection", "select_calls"]
+__all__ = ["EARLIER", "HostCall", "Selection", "select_calls"]
+
+MAX_GRAPHS = 6  # of different kernels, whose captures are distinguished
+EARLIER = "launched before the recording began"
 
 
 @dataclass(slots=True)
@@ -41,6 +51,7 @@ class HostCall:
         start_us, end_us: interval of its outermost record on the host [us].
         kernels: of the call, by start.
         launch_us: time of its first launch; -1 if not recorded [us].
+        in_graph: whether it was launched by a graph, together with the kernels around it.
     """
 
     call: RankCall
@@ -49,6 +60,7 @@ class HostCall:
     end_us: float
     kernels: list[Record] = field(default_factory=list)
     launch_us: float = -1.0
+    in_graph: bool = False
 
 
 @dataclass(slots=True)
@@ -58,14 +70,16 @@ class Selection:
     Args:
         calls: by start.
         kinds: of records that count.
-        foreign: kernels of collectives that belong to no call of the trace.
+        foreign: kernels of collectives that belong to no call of the trace, by reason.
         repeated: other records of the same calls, by kind [count].
+        remarks: on batches and graphs.
     """
 
     calls: list[HostCall]
     kinds: list[str]
-    foreign: list[Record]
+    foreign: dict[str, list[Record]]
     repeated: dict[str, int]
+    remarks: list[str]
 
     def omissions(self, events: Events) -> Omissions:
         """Records without a usable size, of the kinds that count or, if there is none, of all kinds."""
@@ -79,13 +93,14 @@ class Selection:
         yield f"calls recorded by: {' and '.join(self.kinds) or 'nothing with a size'}"
         for kind, n in self.repeated.items():
             yield f"repeated records of the same calls, not counted: {n:,} {kind}"
-        if self.foreign:
-            busy_s = sum(kernel.end_us - kernel.start_us for kernel in self.foreign) * 1e-6
-            why = "launched before the recording began" if len(events.launch_us) else "without a record of their launch"
+        yield from self.remarks
+        for why, kernels in self.foreign.items():
+            busy_s = sum(kernel.end_us - kernel.start_us for kernel in kernels) * 1e-6
             yield (
-                f"left out: {len(self.foreign):,} kernels of collectives, {format_seconds(busy_s)}, {why}: "
-                "they belong to no call of the trace"
+                f"left out: {len(kernels):,} kernels of collectives, {format_seconds(busy_s)}, {why}: they belong to no call "
+                "of the trace"
             )
+        yield from events.activities.notes()
         for what, n in events.irregular.items():
             yield f"{what}: {n:,}"
 
@@ -94,22 +109,49 @@ def select_calls(events: Events) -> Selection:
     """The calls of the records that count, with their kernels."""
     records = events.records
     with_size = {kind: [one for one in records[kind] if one.call] for kind in records}
+    launches = _launches(events)
     kinds = next(([kind] for kind in (RECORD, KERNEL, NCCL) if with_size[kind]), [])
     # Records without any of NCCL beside them are Gloo's own.
     if with_size[GLOO] and (kinds != [RECORD] or records[NCCL] or records[KERNEL]):
         kinds.append(GLOO)
     if not kinds and with_size[OPERATOR]:
         kinds.append(OPERATOR)
+    if with_size[SIZED]:
+        kinds.append(SIZED)
     chosen = sorted((one for kind in kinds for one in with_size[kind]), key=lambda one: one.start_us)
     extents = _Extents(records)
     calls = []
     for one in chosen:
         assert one.call is not None
         if one.kind in (NCCL, GLOO):
-            _add_operator(one.call, extents.operator_of(one))
-        thread, start_us, end_us = (-1, one.start_us, one.end_us) if one.kind == KERNEL else extents.of(one)
-        calls.append(HostCall(one.call, thread, start_us, end_us, [one] if one.kind == KERNEL else []))
-    foreign = [] if KERNEL in kinds else _link(events, calls, chosen)
+            for why in _add_operator(one.call, extents.operator_of(one)):
+                events.omissions[one.kind].add(why)
+        if one.kind in (KERNEL, SIZED):
+            at_us = launches[one.correlation][1] if one.correlation in launches else one.start_us
+            known = at_us if one.correlation in launches else -1.0
+            calls.append(HostCall(one.call, -1, at_us, at_us, [one], known, one.correlation in events.graph_launches))
+        else:
+            calls.append(HostCall(one.call, *extents.of(one)))
+    foreign: dict[str, list[Record]] = {}
+    remarks: list[str] = []
+    if KERNEL not in kinds:
+        lone = _link(events, launches, calls, chosen)
+        lone, batches = _link_batches(events, launches, calls, lone)
+        lone, calls, graphs = _link_graphs(events, launches, calls, lone)
+        remarks = [*batches, *graphs]
+        for kernel in lone:
+            foreign.setdefault(_why_foreign(kernel, events, launches), []).append(kernel)
+    _set_times(calls)
+    lost = sum(map(len, foreign.values()))
+    repeated = {kind: len(records[kind]) - (lost if kind == KERNEL else 0) for kind in records if kind not in kinds}
+    return Selection(calls, kinds, foreign, {kind: n for kind, n in repeated.items() if n and kinds}, remarks)
+
+
+def _set_times(calls: list[HostCall]) -> None:
+    """Give each call the stream and the times of its kernels; calls of one kernel share its time by their bytes."""
+    shares = Counter[int]()
+    for host in calls:
+        shares.update({id(kernel): max(1, host.call.size_bytes) for kernel in host.kernels})
     streams: dict[int, int] = {-1: 0}
     for host in calls:
         if host.kernels:
@@ -117,21 +159,27 @@ def select_calls(events: Events) -> Selection:
             host.call.stream = streams.setdefault(host.kernels[0].thread, len(streams))
             host.call.start_s = host.kernels[0].start_us * 1e-6
             host.call.end_s = max(kernel.end_us for kernel in host.kernels) * 1e-6
-            host.call.measured_s = sum(kernel.end_us - kernel.start_us for kernel in host.kernels) * 1e-6
-    repeated = {
-        kind: len(records[kind]) - (len(foreign) if kind == KERNEL else 0) for kind in records if kind not in kinds
-    }
-    return Selection(calls, kinds, foreign, {kind: n for kind, n in repeated.items() if n and kinds})
+            size = max(1, host.call.size_bytes)
+            parts = [(kernel.end_us - kernel.start_us) * (size / shares[id(kernel)]) for kernel in host.kernels]
+            host.call.measured_s = sum(parts) * 1e-6
 
 
-def _add_operator(call: RankCall, operator: RankCall | None) -> None:
-    """Complete the call of an annotation by the shapes of its operator."""
-    if operator is None or operator.collective != call.collective:
+def _add_operator(call: RankCall, record: Record | None) -> Iterator[str]:
+    """Complete the call of an annotation by the shapes and values of its operator.
+
+    Yields: why a list of parts is not used.
+    """
+    if record is None or record.word != call.collective:
         return
-    if operator.group_size and call.collective in ("all_gather", "reduce_scatter"):
+    operator = record.call
+    if operator is None:
+        pass
+    elif operator.group_size and call.collective in ("all_gather", "reduce_scatter"):
         call.size_bytes, call.counts, call.group_size = operator.size_bytes, "message", operator.group_size
     elif call.collective == "all_to_all":
         call.received_bytes = operator.received_bytes
+    if record.values is not None:
+        yield from give_values(call, record.values)
 
 
 class _Extents:
@@ -153,10 +201,9 @@ class _Extents:
         outer = _around(self._outermost.get(record.thread, []), record) or record
         return record.thread, outer.start_us, outer.end_us
 
-    def operator_of(self, record: Record) -> RankCall | None:
-        """The call of the operator around a record."""
-        outer = _around(self._operators.get(record.thread, []), record)
-        return outer and outer.call
+    def operator_of(self, record: Record) -> Record | None:
+        """The record of the operator around a record."""
+        return _around(self._operators.get(record.thread, []), record)
 
 
 def _by_thread(records: Sequence[Record]) -> dict[int, list[Record]]:
@@ -175,34 +222,170 @@ def _around(rows: list[Record], record: Record) -> Record | None:
     return None
 
 
-def _link(events: Events, calls: list[HostCall], chosen: Sequence[Record]) -> list[Record]:
+Launches = dict[int, tuple[int, float]]
+"""Thread and time of each launch by its correlation id [us]."""
+
+
+def _launches(events: Events) -> Launches:
+    """Launches of the kernels that communicate."""
+    wanted = {kernel.correlation for kind in (KERNEL, SIZED) for kernel in events.records[kind]}
+    rows = zip(events.launch_correlation, events.launch_thread, events.launch_us, strict=True)
+    return {correlation: (thread, us) for correlation, thread, us in rows if correlation in wanted and correlation >= 0}
+
+
+def _by_host(calls: Sequence[HostCall]) -> dict[int, list[HostCall]]:
+    """Calls of each host thread, by start."""
+    found: dict[int, list[HostCall]] = defaultdict(list)
+    for call in sorted(calls, key=lambda call: call.start_us):
+        found[call.thread].append(call)
+    return found
+
+
+def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Sequence[Record]) -> list[Record]:
     """Add its kernels to each call. Returns: the kernels of no call."""
-    wanted = {kernel.correlation for kernel in events.records[KERNEL]}
-    launches = {
-        correlation: (thread, us)
-        for correlation, thread, us in zip(
-            events.launch_correlation, events.launch_thread, events.launch_us, strict=True
-        )
-        if correlation in wanted and correlation >= 0
-    }
-    by_thread: dict[int, list[int]] = defaultdict(list)
-    for i in sorted(range(len(calls)), key=lambda i: calls[i].start_us):
-        by_thread[calls[i].thread].append(i)
-    by_external = {one.external: i for i, one in enumerate(chosen) if one.external is not None}
+    by_host = _by_host(calls)
+    by_external = {one.external: call for one, call in zip(chosen, calls, strict=True) if one.external is not None}
     foreign = []
     for kernel in events.records[KERNEL]:
-        found = -1
+        found = None
         if kernel.correlation in launches:
             thread, us = launches[kernel.correlation]
-            rows = by_thread[thread]
-            at = bisect_right(rows, us, key=lambda i: calls[i].start_us) - 1
-            if at >= 0 and us <= calls[rows[at]].end_us:
+            rows = by_host[thread]
+            at = bisect_right(rows, us, key=lambda call: call.start_us) - 1
+            if at >= 0 and us <= rows[at].end_us:
                 found = rows[at]
-                calls[found].launch_us = us if calls[found].launch_us < 0 else min(calls[found].launch_us, us)
-        if found < 0 and kernel.correlation not in launches:
-            found = by_external.get(kernel.external, -1)
-        if found < 0:
+                found.launch_us = us if found.launch_us < 0 else min(found.launch_us, us)
+        if found is None and kernel.external is not None and kernel.correlation not in events.graph_launches:
+            found = by_external.get(kernel.external)
+        if found is None:
             foreign.append(kernel)
         else:
-            calls[found].kernels.append(kernel)
+            found.kernels.append(kernel)
     return foreign
+
+
+def _link_batches(
+    events: Events, launches: Launches, calls: list[HostCall], lone: list[Record]
+) -> tuple[list[Record], list[str]]:
+    """Add the kernels of batches to their calls: those of the thread since its last launch that have no kernel themselves.
+
+    Returns: the kernels of no call, and a remark.
+    """
+    if not events.batches or not lone:
+        return lone, []
+    annotations: dict[int, list[Record]] = defaultdict(list)
+    for one in sorted(events.batches, key=lambda one: one.start_us):
+        annotations[one.thread].append(one)
+    by_host = _by_host(calls)
+    batches: dict[int, list[HostCall]] = {}  # annotation, by identity -> calls
+    left, linked = [], 0
+    for kernel in lone:
+        thread, us = launches.get(kernel.correlation, (-1, -1.0))
+        rows = annotations.get(thread, [])
+        at = bisect_right(rows, us, key=lambda one: one.start_us) - 1
+        if at < 0 or us > rows[at].end_us:
+            left.append(kernel)
+            continue
+        batch = rows[at]
+        if id(batch) not in batches:
+            before_us = rows[at - 1].end_us if at else -1.0
+            until = bisect_right(by_host[thread], batch.end_us, key=lambda call: call.start_us)
+            mine: list[HostCall] = []
+            for call in reversed(by_host[thread][:until]):
+                if call.kernels or call.start_us < before_us:
+                    break
+                mine.append(call)
+            batches[id(batch)] = mine
+        if not batches[id(batch)]:
+            left.append(kernel)
+        else:
+            linked += 1
+        for call in batches[id(batch)]:
+            call.launch_us = us
+            call.kernels = [*call.kernels, kernel]
+    number = sum(map(len, batches.values()))
+    remark = f"batches: {counted(linked, 'kernel')} of {counted(number, 'call')}, which share their time by bytes"
+    return left, [remark] if linked else []
+
+
+def _link_graphs(
+    events: Events, launches: Launches, calls: list[HostCall], lone: list[Record]
+) -> tuple[list[Record], list[HostCall], list[str]]:
+    """Put the calls of launched graphs in the place of those that were captured.
+
+    Returns: the kernels of no call, the calls, and a remark.
+    """
+    replays: dict[int, list[Record]] = defaultdict(list)
+    for kernel in lone:
+        if kernel.correlation in events.graph_launches and kernel.correlation in launches:
+            replays[kernel.correlation].append(kernel)
+    captured = [call for call in calls if not call.kernels and call.thread >= 0]
+    if not replays or not captured:
+        return lone, calls, []
+    for kernels in replays.values():
+        kernels.sort(key=lambda kernel: kernel.start_us)
+    forms = dict.fromkeys(tuple(_word(one) for one in replays[c]) for c in sorted(replays))
+    captures = _captures(list(forms), captured)
+    if captures is None:
+        return lone, calls, []
+    found = [call for call in calls if call.kernels or call.thread < 0]
+    for correlation in sorted(replays):
+        thread, us = launches[correlation]
+        form = tuple(_word(one) for one in replays[correlation])
+        for kernel, call in zip(replays[correlation], captures[form], strict=True):
+            found.append(HostCall(replace(call.call), thread, us, us, [kernel], us, in_graph=True))
+    taken = {id(kernel) for kernels in replays.values() for kernel in kernels}
+    remark = (
+        f"graphs: {counted(len(replays), 'launch').replace('launchs', 'launches')} ran {len(taken):,} kernels of collectives, "
+        f"whose sizes are those of the {counted(len(captured), 'call')} recorded while they were captured"
+    )
+    found.sort(key=lambda call: call.start_us)
+    return [kernel for kernel in lone if id(kernel) not in taken], found, [remark]
+
+
+Form = tuple[str, ...]
+
+
+def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[HostCall]] | None:
+    """The captured calls of each graph, known by the collectives of its kernels; None if they do not agree or are ambiguous."""
+    if len(forms) > MAX_GRAPHS or sum(map(len, forms)) != len(captured):
+        return None
+    found: list[dict[Form, list[HostCall]]] = []
+    for order in permutations(forms):
+        at, divided = 0, {}
+        for form in order:
+            divided[form] = captured[at : at + len(form)]
+            at += len(form)
+        if all(
+            word in ("", call.call.collective) or (word == "send" and call.call.is_transfer)
+            for form, rows in divided.items()
+            for word, call in zip(form, rows, strict=True)
+        ):
+            found.append(divided)
+    return found[0] if len(found) == 1 else None
+
+
+def _word(kernel: Record) -> str:
+    """The collective in the name of a kernel, "send" of a transfer; empty if it has none."""
+    part = kernel.name.partition("_")[2] or kernel.name
+    return "send" if part.lower().startswith("sendrecv") else collective_of(part.partition("_")[0])
+
+
+def _why_foreign(kernel: Record, events: Events, launches: Launches) -> str:
+    """Why a kernel belongs to no call; each reason is tested."""
+    if kernel.correlation in launches:
+        if kernel.correlation in events.graph_launches:
+            return "launched by a graph whose calls are not recorded, or not known from those of other graphs"
+        thread, us = launches[kernel.correlation]
+        inside = (one for kind in (RECORD, NCCL, OPERATOR) for one in events.records[kind] if one.thread == thread)
+        if any(one.start_us <= us <= one.end_us for one in inside):
+            return "launched within a record without a size"
+        return "launched outside of any record of a call"
+    if not len(events.launch_us):
+        return "of which no launch is recorded, nor that of any kernel"
+    if kernel.start_us < min(events.launch_us):
+        return EARLIER
+    known = min((c for c in events.launch_correlation if c >= 0), default=-1)
+    if 0 <= kernel.correlation < known:
+        return EARLIER
+    return "whose launch is not in the file"

@@ -7,6 +7,8 @@ Kernels that compute run in the order of their start, one after the other.
   recorded; then the wait is followed through all streams. A `cudaStreamWaitEvent` alone records neither: those outside
   of a call are taken as `wait()` of the calls of the same thread, in the order of their issue, by the stream on which that
   thread launches; its next kernel depends on the call, unless the recording shows that it started earlier.
+- A kernel depends on the calls before it on its own stream. A call that a graph launched depends on the kernels of the same
+  launch that had ended.
 - A kernel that was launched long before it started, and started when a call ended, waited for that call.
 - Without stream ids a kernel also depends on a call if nothing was computed when the call ended and it is the first to start
   afterwards: an upper bound if the device was idle because of the host.
@@ -22,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +94,8 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
     kernel_issue, call_issue = _issue(kernels, calls)
     opens = []
     for call, issued in zip(calls, call_issue, strict=True):
-        before = int(np.searchsorted(kernel_issue, issued)) if kernel_issue is not None else count
+        side: Literal["left", "right"] = "right" if call.in_graph else "left"
+        before = int(np.searchsorted(kernel_issue, issued, side)) if kernel_issue is not None else count
         if call.kernels:
             before = min(before, int(np.searchsorted(ended, call.kernels[0].start_us, "right")))
         elif kernel_issue is None:
@@ -124,6 +127,7 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
             "reduction only kernels issued after the last collective: an estimate"
         )
     _hold_queued(kernels, ended, calls, holds)
+    _hold_on_stream(kernels, calls, holds)
     holds = [max(hold, before) for hold, before in zip(holds, opens, strict=True)]
     notes.append(f"order: computation depends on {sum(h < count for h in holds):,} of {len(calls):,} calls")
     return Order(opens, holds, notes, bound)
@@ -280,6 +284,18 @@ def _hold_queued(kernels: Kernels, ended: Floats, calls: Sequence[HostCall], hol
         idle = first == 0 or ended[first - 1] < end_us - 1.0
         if idle and kernels.start_us[first] < end_us + AT_ONCE_US:
             holds[i] = min(holds[i], first)
+
+
+def _hold_on_stream(kernels: Kernels, calls: Sequence[HostCall], holds: list[int]) -> None:
+    """The first kernel behind a call on the same stream waited for it."""
+    on_stream = {
+        int(stream): np.flatnonzero(kernels.stream == stream) for stream in np.unique(kernels.stream) if stream >= 0
+    }
+    for i, call in enumerate(calls):
+        rows = on_stream.get(call.kernels[0].thread) if call.kernels else None
+        if rows is not None:
+            at = int(np.searchsorted(kernels.start_us[rows], call.kernels[-1].end_us - 1.0))
+            holds[i] = min(holds[i], int(rows[at])) if at < len(rows) else holds[i]
 
 
 def _hold_by_streams(

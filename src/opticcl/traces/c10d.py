@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opticcl.files import read_toml
+from opticcl.traces.recording import GroupEnds, RankCall
 
 __all__ = [
     "MAX_GROUP",
+    "add_splits",
     "collective_of",
     "count_of",
+    "elements_of",
+    "ends_of",
     "is_whole",
     "rank_list",
     "ratio_of",
-    "splits_of",
     "tensors_of",
     "width_of",
 ]
@@ -47,19 +50,67 @@ def width_of(name: Any) -> int:
     return 1 if key.startswith("float8_") else int(_NAMES["type_bytes"].get(key, 0))
 
 
-def splits_of(value: Any, width: int, total_bytes: int) -> tuple[int, ...]:
-    """Bytes of each part of a list such as "[1, 3]"; none if it is cut or does not add up.
+def add_splits(call: RankCall, lists: tuple[Any, Any], elements: tuple[int, int], width: int) -> Iterator[str]:
+    """Give an all_to_all the parts that its rank sends and receives, from lists such as [1, 3] or "[1, 3]".
 
     Args:
-        value: text of the list.
+        call: is changed.
+        lists: of input and output, in rows of the first dimension or in elements; an empty one means equal parts.
+        elements: of the whole input and output.
         width: of an element [bytes].
-        total_bytes: sum of all parts [bytes].
+    Yields: why a list is not used.
     """
-    whole = (
-        re.fullmatch(r"\[\s*[0-9]{1,12}(\s*,\s*[0-9]{1,12})*\s*\]", value, re.ASCII) if isinstance(value, str) else None
-    )
-    parts = tuple(width * int(part) for part in value[1:-1].split(",")) if whole else ()
-    return parts if sum(parts) == total_bytes else ()
+    members = len(call.ranks) or call.group_size
+    sides = []
+    for side, value, count in zip(("in", "out"), lists, elements, strict=True):
+        parts, why = _parts_of(value, count, width)
+        if parts and members and len(parts) != members:
+            parts, why = (), f"has {len(parts):,} parts for {members:,} ranks"
+        if why:
+            yield f"{side} split sizes that do not fit, not used: the list {why}"
+        sides.append(parts)
+    call.sent_splits, call.received_splits = sides
+
+
+def _parts_of(value: Any, count: int, width: int) -> tuple[tuple[int, ...], str]:
+    """Bytes of the parts in a list, and why it does not fit the elements of its tensor.
+
+    Args:
+        value: list or text.
+        count: elements of the tensor.
+        width: of an element [bytes].
+    """
+    text = str(value) if isinstance(value, list) else value
+    if not isinstance(text, str) or not text.strip("[] "):
+        return (), ""
+    if not re.fullmatch(r"\[\s*[0-9]{1,12}(\s*,\s*[0-9]{1,12})*\s*\]", text, re.ASCII):
+        return (), "is cut" if "..." in text else "is none of whole numbers"
+    rows = tuple(map(int, text[1:-1].split(",")))
+    total = sum(rows)
+    if not total or count % total:
+        fits = total == count == 0
+        return (rows, "") if fits else ((), f"has {total:,} rows in all for {count:,} elements")
+    return tuple(row * (count // total) * width for row in rows), ""
+
+
+def elements_of(shapes: Any) -> list[int]:
+    """Elements of each tensor of a list of tensors; none if it is another value.
+
+    >>> elements_of([[2, 3], [4]]), elements_of([2, 3])
+    ([6, 4], [])
+    """
+    if not isinstance(shapes, list) or not all(isinstance(one, list) and all(map(is_whole, one)) for one in shapes):
+        return []
+    return [_product(one) for one in shapes]
+
+
+def ends_of(text: str) -> GroupEnds | None:
+    """The ends in "0->1" or "1<-0", numbers within the group; None if it is another text."""
+    match = re.fullmatch(r"([0-9]{1,9})(->|<-)([0-9]{1,9})", text, re.ASCII)
+    if not match:
+        return None
+    one, other = int(match[1]), int(match[3])
+    return GroupEnds(one, other) if match[2] == "->" else GroupEnds(other, one)
 
 
 def ratio_of(sizes: Sequence[int]) -> int:

@@ -128,13 +128,8 @@ def _read(path: Path, found: Iterable[tuple[int, bytes | ChakraNode]], tasks: bo
     add_groups_beside(trace, path)
     if isinstance(graph, _Graph):
         tasks_, notes = _tasks(path, graph)
-        receives = sum(call.collective == "recv" for call in trace.calls)
-        if receives:
-            notes.append(
-                f"order: {receives:,} receives start as early as their dependencies allow, not when the sender sends"
-            )
         ordered = not any(task.place >= 0 for task in tasks_)
-        trace.steps = [RecordedStep("", tasks_, notes, "lower" if receives else "", True, ordered, _recorded(graph))]
+        trace.steps = [RecordedStep("", tasks_, notes, "", ordered, _recorded(graph))]
     return trace
 
 

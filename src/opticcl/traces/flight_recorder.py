@@ -19,6 +19,7 @@ import pickle
 import pickletools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from opticcl.reading import (
     refusal,
     title,
 )
-from opticcl.traces.c10d import collective_of, rank_list, ratio_of, tensors_of
+from opticcl.traces.c10d import add_splits, collective_of, count_of, ends_of, rank_list, ratio_of, tensors_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTrace
@@ -46,6 +47,7 @@ MAX_BYTES = 2**28
 MAX_VALUES, MAX_DEPTH = 10_000_000, 20
 WHAT = "dump of the NCCL flight recorder"
 _USED: tuple[str, ...] = ("profiling_name", "process_group", "pg_id", "state", "duration_ms")
+_USED += ("is_p2p", "collective_seq_id", "p2p_seq_id", "input_split_sizes", "output_split_sizes")
 _USED += ("input_sizes", "input_dtypes", "output_sizes", "output_dtypes")
 _USED += ("time_discovered_started_ns", "time_discovered_completed_ns")
 
@@ -74,7 +76,7 @@ class FlightRecorderReader(TraceReader):
         rank = rank_in_name(path.name if "." in path.name else f"{path.name}.json")
         try:
             for number, entry in enumerate(entries):
-                if call := _call(number, entry, groups, rank, omissions):
+                if call := _call(number, entry, groups, omissions):
                     calls.append(call)
                     states[str(entry.get("state"))] += 1
         except DamageError as error:
@@ -196,14 +198,8 @@ def _groups(config: Any) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _call(
-    number: int, entry: Any, groups: dict[str, tuple[int, ...]], rank: int, omissions: Omissions
-) -> RankCall | None:
-    """The call of an entry; None, and counted, if it has no size.
-
-    Args:
-        rank: of the dump; -1 if unknown.
-    """
+def _call(number: int, entry: Any, groups: dict[str, tuple[int, ...]], omissions: Omissions) -> RankCall | None:
+    """The call of an entry; None, and counted, if it has no size."""
     if not isinstance(entry, dict):
         raise DamageError(number, "is not a record")
     name = printable(str(entry.get("profiling_name", ""))[:80])
@@ -215,7 +211,7 @@ def _call(
     sides = [list(tensors_of(entry.get(f"{way}_sizes"), entry.get(f"{way}_dtypes"))) for way in ("input", "output")]
     sizes = [sum(side) for side in sides if side]
     if not sizes and collective != "barrier":
-        omissions.add(f"entries of {name} without sizes of a known type")
+        omissions.add(f"entries of {name} without sizes of a known type", missing=True)
         return None
     size = check_size(
         sizes[0] if collective == "all_to_all" else max(sizes, default=0), number, f"{name} of this entry"
@@ -224,12 +220,16 @@ def _call(
     group = entry.get("process_group")
     call.group = printable(str(group[0] if isinstance(group, list) and group else entry.get("pg_id", "")))
     members = groups.get(call.group, ())
+    number_of = "p2p_seq_id" if call.is_transfer else "collective_seq_id"
+    call.sequence = count_of(_whole(entry.get(number_of)), -1)
     if collective == "all_to_all":
         call.received_bytes = sizes[-1]
+        for why in _add_parts(call, entry, sides, members):
+            omissions.add(why)
     elif collective in ("all_gather", "reduce_scatter") and not members and len(sizes) == 2:
         call.group_size = ratio_of(sizes)
     if call.is_transfer:
-        call.ranks = _ends(collective, ends, members, rank)
+        call.ranks, call.ends = (-1, -1), ends_of(ends)
     start, end, took = (
         entry.get(k) for k in ("time_discovered_started_ns", "time_discovered_completed_ns", "duration_ms")
     )
@@ -240,12 +240,25 @@ def _call(
     return call
 
 
-def _ends(way: str, text: str, members: tuple[int, ...], rank: int) -> tuple[int, int]:
-    """Sender and receiver of "0->1" or "1<-0", numbers within the group; -1 if unknown."""
-    match = re.fullmatch(r"([0-9]{1,9})(->|<-)([0-9]{1,9})", text, re.ASCII)
-    if not match:
-        return (rank, -1) if way == "send" else (-1, rank)
-    one, other = (int(match[i]) for i in (1, 3))
-    if members:
-        one, other = (members[i] if i < len(members) else -1 for i in (one, other))
-    return (one, other) if match[2] == "->" else (other, one)
+def _add_parts(
+    call: RankCall, entry: dict[str, Any], sides: list[list[int]], members: tuple[int, ...]
+) -> Iterator[str]:
+    """Give an all_to_all its parts: by the lists of the entry, in elements, else a tensor for each member.
+
+    Args:
+        call: is changed.
+        entry: of the recorder.
+        sides: bytes of each tensor of input and output.
+        members: of the group; empty if unknown.
+    Yields: why a list is not used.
+    """
+    lists = entry.get("input_split_sizes"), entry.get("output_split_sizes")
+    if any(lists):
+        yield from add_splits(call, lists, (call.size_bytes, call.received_bytes), 1)
+    elif len(sides) == 2 and all(len(side) == (len(members) or len(side)) > 1 for side in sides):
+        call.sent_splits, call.received_splits = map(tuple, sides)
+
+
+def _whole(value: Any) -> Any:
+    """A number that some versions write as text."""
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value, re.ASCII) else value

@@ -24,7 +24,7 @@ from opticcl.ir.task_graph import (
 )
 from opticcl.traces.notes import Omissions, measured
 from opticcl.traces.ranks import RankCount, notes_of, rank_model, workload_from
-from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
+from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep, lowered
 
 __all__ = ["GraphBuilder", "disjoint_batches", "job_of", "rank_batches", "require_count", "task_graphs"]
 
@@ -46,7 +46,8 @@ def task_graphs(trace: RankTrace, given: int = 0) -> list[TaskGraph]:
     resolved = {id(one): call for one in trace.calls if (call := model.resolve(trace, one, omissions))}
     calls = [resolved[id(one)] for one in trace.calls if id(one) in resolved]
     notes = [*notes_of(trace, model, calls), *omissions.notes()]
-    return [_step_graph(trace, step, resolved, notes, model.count) for step in trace.steps]
+    missing = any(one.missing for one in omissions.records())
+    return [_step_graph(trace, step, resolved, notes, model.count, missing=missing) for step in trace.steps]
 
 
 def _step_graph(
@@ -55,8 +56,18 @@ def _step_graph(
     resolved: Mapping[int, CollectiveCall],
     notes: Sequence[str],
     rank_count: RankCount,
+    *,
+    missing: bool,
 ) -> TaskGraph:
-    """The task graph of one step; calls that are left out pass their dependencies on."""
+    """The task graph of one step; calls that are left out pass their dependencies on.
+
+    Args:
+        trace, step: as recorded.
+        resolved: call of each recorded one, by identity.
+        notes: on the trace.
+        rank_count: of the job.
+        missing: whether calls that take time on the network are left out.
+    """
     builder = GraphBuilder(rank_count.value)
     tasks: list[Task] = []
     kept: list[CollectiveCall] = []
@@ -76,8 +87,13 @@ def _step_graph(
             tasks.append(
                 Task(one.name, one.compute_s, "", 0, "", after, one.phase, False, (0,), operations, memory_bytes)
             )
-    about = [*notes, *step.notes]
-    more = (step.name, step.bound, (), step.recorded)
+    receives = sum(call.collective == "recv" for one in step.tasks for call in one.calls if id(call) in resolved)
+    waits = [
+        f"order: {receives:,} receives start as early as the order of this rank allows, not when the sender sends; the traces "
+        "of all ranks together show it"
+    ]
+    about = [*(waits if receives else ()), *notes, *step.notes]
+    more = (step.name, lowered(step.bound) if receives or missing else step.bound, (), step.recorded)
     return builder.graph(trace.name, trace.source, tasks, about, kept, rank_count, *more)
 
 
@@ -127,6 +143,8 @@ def _one_after_the_other(workload: Workload, rank_count: RankCount) -> TaskGraph
     if workload.compute_s:
         bound = "upper"
         notes.append("all computation precedes all communication: the format does not record when calls start")
+    if any(one.missing for one in workload.omitted):
+        bound = lowered(bound)
     measured_s = measured(workload.calls)[0]
     recorded = RecordedTimes(workload.compute_s, measured_s) if measured_s else None
     return builder.graph(

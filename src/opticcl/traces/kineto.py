@@ -3,11 +3,13 @@
 ::
 
     _kineto_events    events to columns and records
+    _kineto_parts     which events are of one rank
     _kineto_calls     which records are the calls, and which kernels are theirs
     _kineto_order     what waits for what
 
 The annotations `ProfilerStep#n` divide a trace into steps: a call belongs to the step in which the host issued it, a kernel to
-the step in which it was launched. What was launched before the recording began belongs to no step.
+the step in which it was launched. What was launched before the recording began belongs to no step. The times of a step are the
+device's: from the end of the last kernel of the step before to that of its own last one, whatever the host did meanwhile.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ import numpy.typing as npt
 
 from opticcl.ir.task_graph import RecordedTimes
 from opticcl.reading import printable, title
-from opticcl.traces._kineto_calls import HostCall, select_calls
-from opticcl.traces._kineto_events import Events, read_events
+from opticcl.traces._kineto_calls import EARLIER, HostCall, Selection, select_calls
+from opticcl.traces._kineto_events import KERNEL, SIZED, Events, Record, read_events
 from opticcl.traces._kineto_order import Kernels, order_of, tasks_of
+from opticcl.traces._kineto_parts import ranks_of
+from opticcl.traces.kernel_names import KernelSizes
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
-from opticcl.traces.recorded import recorded_times
-from opticcl.traces.recording import RankTask, RankTrace, RecordedStep
+from opticcl.traces.recorded import union_s
+from opticcl.traces.recording import RankTask, RankTrace, RecordedStep, lowered
 from opticcl.units import format_seconds
 
 __all__ = ["KinetoReader", "trace_of"]
@@ -42,10 +46,15 @@ def _is_kineto(head: bytes) -> int:
 class KinetoReader(TraceReader):
     """Reads a trace of the PyTorch profiler."""
 
-    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
-        """The calls of one rank, in the order in which they start, and the tasks of each step, as the base class describes."""
-        events = read_events(path)
-        return trace_of(path, events, f"PyTorch profiler trace {printable(path.name)}", tasks=tasks)
+    def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+        """The calls of each rank, in the order in which they start, and the tasks of each step, as the base class describes."""
+        sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None
+        events = read_events(path, sizes)
+        source = f"PyTorch profiler trace {printable(path.name)}"
+        traces = [trace_of(path, one, source, tasks=tasks) for one in ranks_of(path, events)]
+        for trace in traces:
+            trace.after += sizes.notes() if sizes else ()
+        return traces
 
 
 def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTrace:
@@ -53,11 +62,14 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
 
     Args:
         path: of the file.
-        events: in it.
+        events: of one rank.
         source: description of the file.
         tasks: whether tasks are wanted beside the calls.
     """
     selection = select_calls(events)
+    for host in selection.calls:
+        if not host.call.ranks:
+            host.call.ranks = events.groups.get(host.call.group, ())
     after = list(selection.notes(events))
     if events.compute_s:
         after.append(f"computation: {format_seconds(events.compute_s)} in {len(events.kernel_us):,} other kernels")
@@ -77,16 +89,17 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
         after=after,
     )
     if tasks:
-        trace.steps, notes = _steps(events, selection.calls)
+        trace.steps, notes = _steps(events, selection)
         trace.after += notes
     elif len(events.steps) > 1:
         trace.after.append(f"profiler steps: {len(events.steps):,}; the calls of all of them are kept")
     return trace
 
 
-def _steps(events: Events, calls: Sequence[HostCall]) -> tuple[list[RecordedStep], list[str]]:
+def _steps(events: Events, selection: Selection) -> tuple[list[RecordedStep], list[str]]:
     """The tasks of each step, and notes on them."""
-    kernels = _kernels(events)
+    calls, kernels = selection.calls, _kernels(events)
+    busy = _Busy(kernels, [*events.records[KERNEL], *events.records[SIZED], *events.unsized])
     spans = sorted(events.steps.items(), key=lambda item: item[1]) or [("", (-np.inf, np.inf))]
     launched = ~np.isnan(kernels.launch_us)
     launches_known = len(events.launch_us) > 0
@@ -99,7 +112,8 @@ def _steps(events: Events, calls: Sequence[HostCall]) -> tuple[list[RecordedStep
             f"left out: {int((~launched).sum()):,} kernels, {format_seconds(busy_s)}, launched before the recording began: "
             "they belong to no step"
         )
-    inside = 0
+    missing_us = _missing_us(events, selection)
+    inside, ended_us = 0, -np.inf
     for name, (start_us, end_us) in spans:
         mine = kernels.rows((when >= start_us) & (when < end_us))
         own = [call for call in calls if start_us <= call.start_us < end_us]
@@ -116,21 +130,71 @@ def _steps(events: Events, calls: Sequence[HostCall]) -> tuple[list[RecordedStep
             waits = [wait for wait in events.waits if wait.stream >= 0 or start_us <= wait.host_us < end_us]
             order = order_of(mine, own, waits)
             steps.append(RecordedStep(name, tasks_of(mine, own, order), order.notes, order.bound))
-            steps[-1].recorded = _recorded(mine, own, (end_us - start_us) * 1e-6 if name else None)
+        if any(start_us <= at_us < end_us for at_us in missing_us):
+            steps[-1].bound = lowered(steps[-1].bound)
+        ended_us = _add_recorded(steps[-1], busy, mine, own, ended_us)
     if len(calls) > inside:
         notes.append(f"left out: {len(calls) - inside:,} calls outside of the profiler's steps")
     return steps, notes
 
 
-def _recorded(kernels: Kernels, calls: Sequence[HostCall], total_s: float | None) -> RecordedTimes | None:
-    """Times of a step; None if no kernel of a collective was recorded."""
-    mine = [kernel for call in calls for kernel in call.kernels]
-    if not mine:
-        return None
-    start_s = np.array([kernel.start_us * 1e-6 for kernel in mine])
-    end_s = np.array([kernel.end_us * 1e-6 for kernel in mine])
-    compute = kernels.start_us * 1e-6, (kernels.start_us + kernels.took_us) * 1e-6
-    return recorded_times(compute, (start_s, end_s), total_s)
+def _missing_us(events: Events, selection: Selection) -> list[float]:
+    """When the host launched kernels that communicate and belong to no call; not those before a divided trace [us]."""
+    launched = dict(zip(events.launch_correlation, events.launch_us, strict=True))
+    foreign = [
+        one for why, kernels in selection.foreign.items() if why != EARLIER or not events.steps for one in kernels
+    ]
+    return [launched.get(kernel.correlation, kernel.start_us) for kernel in (*events.unsized, *foreign)]
+
+
+class _Busy:
+    """Intervals of a device: what it did between two times.
+
+    Args:
+        kernels: that compute.
+        messages: kernels that communicate, whether or not they are of a call.
+    """
+
+    def __init__(self, kernels: Kernels, messages: Sequence[Record]) -> None:
+        self._compute = kernels.start_us, kernels.start_us + kernels.took_us
+        self._messages = np.array([one.start_us for one in messages]), np.array([one.end_us for one in messages])
+
+    def between(self, start_us: float, end_us: float) -> tuple[float, float]:
+        """Time in which something was computed, and in which there was only communication [s]."""
+        compute, messages = (
+            (np.clip(side[0], start_us, end_us), np.clip(side[1], start_us, end_us))
+            for side in (self._compute, self._messages)
+        )
+        busy_s = union_s(*compute) * 1e-6
+        both = [np.concatenate(pair) for pair in zip(compute, messages, strict=True)]
+        return busy_s, union_s(*both) * 1e-6 - busy_s
+
+
+def _add_recorded(
+    step: RecordedStep, busy: _Busy, kernels: Kernels, calls: Sequence[HostCall], before_us: float
+) -> float:
+    """Give a step the times of the device: from the end of the last kernel of the step before to that of its own.
+
+    Args:
+        step: is changed; not if no kernel of a collective was recorded.
+        busy: intervals of the device.
+        kernels, calls: of the step.
+        before_us: end of the last kernel of the step before; infinitely early: the step begins with its first kernel [us].
+    Returns: end of its last kernel [us].
+    """
+    mine = {id(kernel): kernel for call in calls for kernel in call.kernels}.values()
+    starts = [*(one.start_us for one in mine), *kernels.start_us[:1].tolist()]
+    ends = [*(one.end_us for one in mine), *(kernels.start_us + kernels.took_us).tolist()]
+    if not starts:
+        return before_us
+    end_us = max(ends)
+    start_us = before_us if -np.inf < before_us < end_us else min(starts)
+    if mine and step.recorded is None:
+        computed_s, exposed_s = busy.between(start_us, end_us)
+        took_s = sum(one.end_us - one.start_us for one in mine) * 1e-6
+        compute_s = float(kernels.took_us.sum()) * 1e-6
+        step.recorded = RecordedTimes(compute_s, took_s, exposed_s, (end_us - start_us) * 1e-6, computed_s)
+    return max(end_us, before_us)
 
 
 def _in_order(calls: Sequence[HostCall]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -15,7 +16,7 @@ from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
 from opticcl.traces.merge import merged_graphs, merged_workload
-from opticcl.traces.reader import TRACES, ReadOptions, Recognised, TraceFormat, format_of
+from opticcl.traces.reader import TRACES, ReadOptions, Recognised, format_of
 from opticcl.traces.recording import RankTrace
 from opticcl.units import counted
 
@@ -44,11 +45,11 @@ def load_workload(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = N
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_workload(file, options)
     with files_of(given) as found:
-        if len(found) == 1:
-            form, note = _format_of(found[0])
-            read = form.reader.read_workload(found[0], options)
-            return replace(read, notes=(*note, *read.notes))
-        traces, ignored = _read_all(found, options, tasks=False)
+        known, ignored = _traces_among(found)
+        if len(known) == 1:
+            read = known[0][1].format.reader.read_workload(known[0][0], options)
+            return replace(read, notes=(*ignored, *read.notes))
+        traces = _read_all(known, options, tasks=False)
         workload = merged_workload(traces, options.num_ranks)
         if not workload.calls:
             raise WorkloadError(f"{workload.name}: no collective with a size among several ranks in these traces")
@@ -70,10 +71,11 @@ def load_steps(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_steps(file, options)
     with files_of(given) as found:
-        if len(found) == 1:
-            form, note = _format_of(found[0])
-            return [replace(step, notes=(*note, *step.notes)) for step in form.reader.read_steps(found[0], options)]
-        traces, ignored = _read_all(found, options, tasks=True)
+        known, ignored = _traces_among(found)
+        if len(known) == 1:
+            steps = known[0][1].format.reader.read_steps(known[0][0], options)
+            return [replace(step, notes=(*ignored, *step.notes)) for step in steps]
+        traces = _read_all(known, options, tasks=True)
         steps = merged_graphs(traces, options.num_ranks)
         if not any(step.num_calls for step in steps):
             raise WorkloadError(f"{steps[0].name}: no collective with a size among several ranks in these traces")
@@ -124,18 +126,6 @@ def _paths(path: Paths, what: str) -> list[str | os.PathLike[str]]:
     return [as_path(one, what, "step.et") for one in given]
 
 
-def _format_of(path: Path) -> tuple[TraceFormat, list[str]]:
-    """The format of a file, and a note if it has the suffix of another one.
-
-    Raises: WorkloadError: no format claims it.
-    """
-    found = format_of(path)
-    if found is None:
-        what = "has the form of no trace that opticcl reads, and is no list of sizes (.toml); docs/workload.md lists the forms"
-        raise refusal(path, what if path.stat().st_size else "the file is empty")
-    return found.format, list(_note_on([(path, found)]))
-
-
 def _note_on(files: Sequence[tuple[Path, Recognised]]) -> Iterator[str]:
     """A note if files have the suffix of another format than that of their content."""
     wrong = [(path, one) for path, one in files if one.suffix_of]
@@ -145,27 +135,75 @@ def _note_on(files: Sequence[tuple[Path, Recognised]]) -> Iterator[str]:
         yield f"format: {one.name} by content; {counted(len(wrong), 'file')}, such as {name}, named as if {one.suffix_of}"
 
 
-def _read_all(paths: Sequence[Path], options: ReadOptions, *, tasks: bool) -> tuple[list[RankTrace], list[str]]:
-    """The traces of several ranks, and notes on files that are none.
+Known = list[tuple[Path, Recognised]]
 
-    Raises: WorkloadError: a file cannot be read, or they are of different formats.
+
+def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
+    """The traces among files, and notes on the others and on wrong suffixes.
+
+    Files that perhaps are of another format than those that surely are of one are no traces.
+
+    Raises: WorkloadError: there is no trace, or they are of different formats.
     """
     formats = [(path, format_of(path)) for path in paths]
     known = [(path, one) for path, one in formats if one is not None]
     if not known:
-        raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
-    first, chosen = known[0]
-    for path, one in known:
+        if len(paths) > 1:
+            raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
+        what = "has the form of no trace that opticcl reads, and is no list of sizes (.toml); docs/workload.md lists the forms"
+        raise refusal(paths[0], what if paths[0].stat().st_size else "the file is empty")
+    surest = max(one.sureness for _, one in known)
+    sure = [(path, one) for path, one in known if one.sureness == surest]
+    first, chosen = sure[0]
+    traces = [(path, one) for path, one in known if one.format is chosen.format]
+    for path, one in sure:
         if one.format is not chosen.format:
             raise WorkloadError(
                 printable(
                     f"{path.name} and {first.name} have different formats; give the traces of one job, a file for each rank"
                 )
             )
-    traces = [chosen.format.reader.read(path, options, tasks=tasks) for path, _ in known]
-    ignored = [path.name for path, one in formats if one is None]
-    notes = [f"ignored: {len(ignored):,} files of no known format, such as {printable(ignored[0])}"] if ignored else []
-    return traces, [*notes, *_note_on(known)]
+    used = {path for path, _ in traces}
+    ignored = [path.name for path in paths if path not in used]
+    notes = (
+        [f"ignored: {counted(len(ignored), 'file')} of no known format, such as {printable(ignored[0])}"]
+        if ignored
+        else []
+    )
+    return traces, [*notes, *_note_on(traces)]
+
+
+def _read_all(known: Known, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+    """The traces of several ranks; one whose file does not record its rank has the number that differs in the names.
+
+    Raises: WorkloadError: a file cannot be read.
+    """
+    reader = known[0][1].format.reader
+    found = [(path, trace) for path, _ in known for trace in reader.read_ranks(path, options, tasks=tasks)]
+    ranks = [trace.rank for _, trace in found]
+    if min(ranks) < 0 or len(set(ranks)) < len(ranks):
+        numbers = _differing_numbers([path.name for path, _ in known])
+        if len(found) == len(numbers) and not {*ranks} - {-1, *numbers}:
+            for (_, trace), number in zip(found, numbers, strict=True):
+                trace.rank = number
+    return [trace for _, trace in found]
+
+
+def _differing_numbers(names: Sequence[str]) -> list[int]:
+    """The number in each name that differs between all of them; of several the last. None if there is none.
+
+    >>> _differing_numbers(["n02_0", "n03_1"]), _differing_numbers(["fr_0.json", "fr_1.json"]), _differing_numbers(["a"])
+    ([0, 1], [0, 1], [])
+    """
+    stems = [
+        re.sub(r"(\.(gz|xz|bz2|json|pickle|pkl|pt|et|fbuf|sqlite3?|txt|trace))+$", "", name.lower()) for name in names
+    ]
+    columns = [[int(number) for number in reversed(re.findall(r"[0-9]{1,9}", stem))] for stem in stems]
+    for place in range(min(map(len, columns))):
+        found = [column[place] for column in columns]
+        if len(set(found)) == len(found) > 1:
+            return found
+    return []
 
 
 def _name(paths: Sequence[str | os.PathLike[str]]) -> str:

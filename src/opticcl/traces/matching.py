@@ -1,8 +1,10 @@
 """Matches the calls of several ranks.
 
-A collective of one rank is matched with those of the other members of its process group by its number in the sequence of calls
-of that group; a send with its receive by sender, receiver and tag. Ranks whose sequences differ are matched by collective and
-size, and a note counts what has no counterpart.
+A collective of one rank is matched with those of the other members of its process group by its recorded sequence number. Where
+none is recorded, by its place among the calls of that group; ranks whose calls differ are then matched by collective and size.
+A send is matched with its receive by sender, receiver, group and tag, then by number or place: a rank numbers all its transfers
+of a group together, so that two ranks have the same numbers in a group of two, and perhaps in others. A note counts what has no
+counterpart.
 
 A matched call starts when the last of its ranks arrives. The recorded duration of a collective is therefore that of the last
 rank; the others also waited for it. How long they waited is the skew between the ranks.
@@ -21,7 +23,7 @@ from opticcl.ir.task_graph import CollectiveCall
 from opticcl.traces.notes import Omissions
 from opticcl.traces.ranks import RankModel
 from opticcl.traces.recording import RankCall, RankTrace
-from opticcl.units import format_seconds
+from opticcl.units import counted, format_seconds
 
 __all__ = ["Matched", "Matching", "match_calls", "skew_notes"]
 
@@ -71,14 +73,17 @@ def match_calls(
     """
     found = Matching()
     groups: dict[object, dict[int, list[Side]]] = defaultdict(lambda: defaultdict(list))
-    transfers: dict[tuple[int, int, str], dict[str, list[Side]]] = defaultdict(lambda: defaultdict(list))
+    transfers: dict[tuple[int, int, str, str], dict[str, list[Side]]] = defaultdict(lambda: defaultdict(list))
+    first_number: dict[tuple[int, str], int] = {}  # of the transfers of a rank in a group
     firsts: dict[int, tuple[int, int]] = {}  # call -> place, to keep the order of the lowest rank
     for trace, mine in zip(traces, calls, strict=True):
         for place, call in enumerate(mine):
             firsts[id(call)] = place, trace.rank
             side = Side(trace.rank, call)
             if call.is_transfer:
-                transfers[call.ranks[0], call.ranks[1], call.tag][call.collective].append(side)
+                transfers[call.ranks[0], call.ranks[1], call.group, call.tag][call.collective].append(side)
+                known = first_number.get((trace.rank, call.group), call.sequence)
+                first_number[trace.rank, call.group] = min(known, call.sequence)
             else:
                 members = model.members(trace, call)
                 assumed = members.source.startswith("assumed")
@@ -87,8 +92,10 @@ def match_calls(
     rows: list[list[Side]] = []
     for by_rank in groups.values():
         rows += _match_group(by_rank, found.notes)
-    for ends in transfers.values():
-        rows += _match_pairs(ends)
+    for (src, dst, group, _), ends in transfers.items():
+        alone = any(len(trace.groups.get(group, ())) == 2 for trace in traces)
+        begun = all(first_number.get((rank, group), 0) <= 1 for rank in (src, dst))
+        rows += _match_pairs(ends, by_number=alone or not begun)
     rows.sort(key=lambda sides: min(firsts[id(side.call)] for side in sides))
     lone = Counter[str]()
     by_rank_trace = {trace.rank: trace for trace in traces}
@@ -110,12 +117,14 @@ def match_calls(
 
 def _match_group(by_rank: dict[int, list[Side]], notes: list[str]) -> Iterator[list[Side]]:
     """Calls of one group, rank by rank, matched by their number in the sequence or by collective and size."""
+    if len(by_rank) > 1 and all(side.call.sequence >= 0 for sides in by_rank.values() for side in sides):
+        yield from _match_numbers(by_rank, notes)
+        return
     sequences = {rank: [_kind(side.call) for side in sides] for rank, sides in by_rank.items()}
     if len(set(map(tuple, sequences.values()))) == 1:
         yield from map(list, zip(*by_rank.values(), strict=True))
         return
-    first = next(iter(by_rank.values()))[0].call
-    label = f"group {first.group!r}" if first.group else "a group"
+    label = _label(by_rank)
     lengths = sorted({len(sequence) for sequence in sequences.values()})
     notes.append(
         f"ranks {min(by_rank)} to {max(by_rank)} disagree on the calls of {label} ({lengths[0]:,} to {lengths[-1]:,} calls): "
@@ -131,14 +140,59 @@ def _match_group(by_rank: dict[int, list[Side]], notes: list[str]) -> Iterator[l
     yield from slots.values()
 
 
+def _match_numbers(by_rank: dict[int, list[Side]], notes: list[str]) -> Iterator[list[Side]]:
+    """Calls of one group by their sequence numbers; calls of one number, which are issued together, in their order."""
+    slots: dict[tuple[int, int], dict[object, list[Side]]] = defaultdict(lambda: defaultdict(list))
+    for sides in by_rank.values():
+        seen = Counter[int]()
+        for side in sides:
+            number = side.call.sequence
+            slots[number, seen[number]][_kind(side.call)].append(side)
+            seen[number] += 1
+    if differ := sum(len(kinds) > 1 for kinds in slots.values()):
+        notes.append(
+            f"{_label(by_rank)}: the ranks disagree on the collective or size of {counted(differ, 'sequence number')}"
+        )
+    spans = {(sides[0].call.sequence, sides[-1].call.sequence) for sides in by_rank.values()}
+    if len(spans) > 1:
+        shown = ", ".join(f"{first:,} to {last:,}" for first, last in sorted(spans)[:3])
+        notes.append(
+            f"{_label(by_rank)}: recordings begin or end at different calls ({shown}{', ...' if len(spans) > 3 else ''}): "
+            "matched by sequence number"
+        )
+    for _, kinds in sorted(slots.items()):
+        yield from kinds.values()
+
+
+def _label(by_rank: dict[int, list[Side]]) -> str:
+    """A group, for notes."""
+    first = next(iter(by_rank.values()))[0].call
+    return f"group {first.group!r}" if first.group else "a group"
+
+
 def _kind(call: RankCall) -> tuple[str, int]:
     """Collective and size, of an all_to_all without the size, which may differ between ranks."""
     return call.collective, 0 if call.collective == "all_to_all" else call.size_bytes
 
 
-def _match_pairs(ends: dict[str, list[Side]]) -> Iterator[list[Side]]:
-    """Sends with their receives, in order."""
+def _match_pairs(ends: dict[str, list[Side]], *, by_number: bool) -> Iterator[list[Side]]:
+    """Sends with their receives: by number, if the numbers that both recordings span are the same ones, else in order.
+
+    Args:
+        ends: sends and receives.
+        by_number: whether the numbers of both ranks may be the same ones and a recording may begin late.
+    """
     sends, receives = ends["send"], ends["recv"]
+    numbers = [[side.call.sequence for side in sides] for sides in (sends, receives)]
+    if by_number and all(numbers) and all(len(set(one)) == len(one) and min(one) >= 0 for one in numbers):
+        first, last = max(map(min, numbers)), min(map(max, numbers))
+        spanned = [[number for number in one if first <= number <= last] for one in numbers]
+        if spanned[0] == spanned[1]:
+            found: dict[int, list[Side]] = defaultdict(list)
+            for side in [*sends, *receives]:
+                found[side.call.sequence].append(side)
+            yield from (found[number] for number in sorted(found))
+            return
     for i in range(max(len(sends), len(receives))):
         yield [*sends[i : i + 1], *receives[i : i + 1]]
 
@@ -155,40 +209,53 @@ def _together(
     call = replace(call, measured_s=min(measured, default=0.0))
     if call.collective != "all_to_all":
         return call
-    matrix = _matrix(sides, len(call.ranks or range(model.count.value)), call.ranks)
+    matrix = _matrix(sides, call.ranks or tuple(range(min(model.count.value, MAX_MATRIX + 1))))
     if not matrix:
         return replace(call, size_bytes=max(max(s.call.size_bytes, s.call.received_bytes) for s in sides))
     return replace(call, size_bytes=_busiest(matrix), matrix_bytes=matrix)
 
 
-def _matrix(sides: list[Side], size: int, ranks: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Bytes from each member to each; none if a member has no trace or the group is too large.
+def _matrix(sides: list[Side], members: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Bytes from each member to each; none if a member's are unknown or the group is too large.
 
-    Recorded splits are taken as they are. Without them a member is assumed to send to the others in the proportion of what they
-    receive in all.
+    What a member sends to another one is in its own list, else in the list of what the other one receives. Without lists of
+    all pairs a member is assumed to send to the others in the proportion of what they receive in all.
     """
-    members = ranks or tuple(range(size))
+    size = len(members)
     by_rank = {side.rank: side.call for side in sides}
-    if size > MAX_MATRIX or any(rank not in by_rank for rank in members):
+    if size > MAX_MATRIX:
+        return ()
+    sent = [_listed(by_rank.get(rank), "sent_splits", size) for rank in members]
+    received = [_listed(by_rank.get(rank), "received_splits", size) for rank in members]
+    rows = []
+    for i in range(size):
+        if not sent[i] and not all(received[j] for j in range(size) if j != i):
+            break
+        rows.append(sent[i] or tuple(received[j][i] if received[j] else 0 for j in range(size)))
+    else:
+        return tuple(rows)
+    if any(rank not in by_rank for rank in members):
         return ()
     calls = [by_rank[rank] for rank in members]
-    if all(len(call.sent_splits) == size for call in calls):
-        return tuple(call.sent_splits for call in calls)
-    if all(len(call.received_splits) == size for call in calls):
-        return tuple(zip(*(call.received_splits for call in calls), strict=True))
-    received = [call.received_bytes if call.received_bytes >= 0 else call.size_bytes for call in calls]
-    total = sum(received)
+    totals = [call.received_bytes if call.received_bytes >= 0 else call.size_bytes for call in calls]
+    total = sum(totals)
     if not total:
         return tuple((0,) * size for _ in calls)
     rows = []
     for call in calls:
         row, given = [], 0
-        for upto in accumulate(received):  # rounded so that every row has its sum
-            sent = call.size_bytes * upto // total
-            row.append(sent - given)
-            given = sent
+        for upto in accumulate(totals):  # rounded so that every row has its sum
+            share = call.size_bytes * upto // total
+            row.append(share - given)
+            given = share
         rows.append(tuple(row))
     return tuple(rows)
+
+
+def _listed(call: RankCall | None, side: str, size: int) -> tuple[int, ...]:
+    """The recorded parts of an all_to_all, one for each member; none if they are not recorded."""
+    parts: tuple[int, ...] = getattr(call, side) if call is not None else ()
+    return parts if len(parts) == size else ()
 
 
 def _busiest(matrix: tuple[tuple[int, ...], ...]) -> int:

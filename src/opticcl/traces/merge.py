@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from opticcl.errors import WorkloadError
 from opticcl.ir.task_graph import Bound, CollectiveCall, RecordedTimes, Task, TaskGraph, Workload
-from opticcl.traces.graphs import GraphBuilder, require_count
+from opticcl.traces.graphs import GraphBuilder, job_of, require_count
 from opticcl.traces.matching import Matching, match_calls, skew_notes
 from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.ranks import RankModel, rank_model
-from opticcl.traces.recording import RankTask, RankTrace, RecordedStep
+from opticcl.traces.recording import RankTask, RankTrace, RecordedStep, lowered
 from opticcl.units import counted
 
 __all__ = ["merged_graphs", "merged_workload", "order_ranks"]
@@ -75,6 +75,8 @@ def merged_graphs(traces: Sequence[RankTrace], given: int = 0) -> list[TaskGraph
     traces = order_ranks(traces)
     model = rank_model(traces, given)
     require_count(traces[0].name, model.count)
+    if not any(trace.steps for trace in traces):
+        return [job_of(merged_workload(traces, given), num_ranks=model.count.value)]
     names = _common_steps(traces)
     graphs = []
     for name in names:
@@ -84,10 +86,12 @@ def merged_graphs(traces: Sequence[RankTrace], given: int = 0) -> list[TaskGraph
         matching = match_calls(traces, calls, model, omissions)
         notes = [*_notes(traces, model, [one.call for one in matching.matched], matching, omissions)]
         for step in steps:
-            notes += [note for note in step.notes if note not in notes and "receive" not in note]
-        alone = any(one.call.is_transfer and len(one.sides) < 2 for one in matching.matched)
-        bounds: set[Bound] = {step.bound for step in steps if alone or not step.bound_alone}
-        graph = _graph(traces, [step.tasks for step in steps], model, matching, notes, name, _weakest(bounds))
+            notes += [note for note in step.notes if note not in notes]
+        alone = any(len(one.sides) < 2 and one.sides[0].call.collective == "recv" for one in matching.matched)
+        bound = _weakest({step.bound for step in steps})
+        if alone or any(one.missing for one in omissions.records()):
+            bound = lowered(bound)
+        graph = _graph(traces, [step.tasks for step in steps], model, matching, notes, name, bound)
         graphs.append(replace(graph, recorded=_recorded(steps)))
     return graphs
 

@@ -21,25 +21,30 @@ class Omissions:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._bytes: dict[str, int] = {}
+        self._missing: set[str] = set()
 
-    def add(self, what: str, size_bytes: int | None = None, calls: int = 1) -> None:
+    def add(self, what: str, size_bytes: int | None = None, calls: int = 1, *, missing: bool = False) -> None:
         """Count more of that kind.
 
         Args:
             what: kind and reason.
             size_bytes: sum of their sizes; None if unknown [bytes].
             calls: their number; nothing is added for 0.
+            missing: whether they take time on the network.
         """
         if not calls:
             return
         if what not in self._counts and len(self._counts) >= MAX_REASONS:
             what = "of other kinds"
         self._counts[what] = self._counts.get(what, 0) + calls
+        if missing:
+            self._missing.add(what)
         if size_bytes is not None:
             self._bytes[what] = self._bytes.get(what, 0) + size_bytes
 
     def add_all(self, other: Omissions) -> None:
         """Add the counts of another one."""
+        self._missing |= other._missing
         for what, n in other._counts.items():
             self._counts[what] = self._counts.get(what, 0) + n
         for what, size_bytes in other._bytes.items():
@@ -47,7 +52,9 @@ class Omissions:
 
     def records(self) -> tuple[Omission, ...]:
         """The counts, one for each reason."""
-        return tuple(Omission(what, n, self._bytes.get(what, 0)) for what, n in self._counts.items())
+        return tuple(
+            Omission(what, n, self._bytes.get(what, 0), what in self._missing) for what, n in self._counts.items()
+        )
 
     def notes(self) -> Iterator[str]:
         """A line for each reason."""

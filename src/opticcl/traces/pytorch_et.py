@@ -23,17 +23,17 @@ from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.reading import DamageError, check_size, printable, reading, title
 from opticcl.traces.c10d import (
     MAX_GROUP,
+    add_splits,
     collective_of,
     count_of,
     is_whole,
     rank_list,
-    splits_of,
     tensors_of,
     width_of,
 )
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
-from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.recording import GroupEnds, RankCall, RankTrace
 from opticcl.traces.sidecar import rank_in_name
 
 __all__ = ["PytorchEtReader"]
@@ -85,7 +85,7 @@ class PytorchEtReader(TraceReader):
             title(path),
             f"PyTorch execution trace {printable(path.name)}, schema {schema}",
             printable(path.name),
-            [_with_rank(call, rank) for call in calls],
+            calls,
             rank=rank if rank >= 0 else rank_in_name(path.name),
             groups={name: ranks for name, ranks in groups.items() if ranks},
             groups_source="process_group:init",
@@ -98,12 +98,6 @@ class PytorchEtReader(TraceReader):
 def _note_on(groups: dict[str, tuple[int, ...]], sizes: list[tuple[int, ...]]) -> list[str]:
     without = len(groups) - len(sizes)
     return [f"process groups without a list of ranks: {without:,} of {len(groups):,}"] if without else []
-
-
-def _with_rank(call: RankCall, rank: int) -> RankCall:
-    if call.is_transfer and rank >= 0:
-        call.ranks = (rank, -1) if call.collective == "send" else (-1, rank)
-    return call
 
 
 def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall | None, int]:
@@ -128,19 +122,25 @@ def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall
     rank = count_of(inputs[0][at_name - 1], -1) if at_name > 0 and collective not in _ROOTED else -1
     sizes = _sizes(node, known, inputs)
     if not sizes:
-        omissions.add(f"{_RECORD} of {printable(name[:40])} without elements of a known type")
+        omissions.add(f"{_RECORD} of {printable(name[:40])} without elements of a known type", missing=True)
         return None, rank
     sent = check_size(sizes[0] if collective == "all_to_all" else max(sizes), at, f"{name[:40]} of this node")
     call = RankCall(printable(name), collective, sent)
     after = inputs[0][at_name + 1 :] if at_name >= 0 else []
     call.group, call.ranks, call.group_size = _group(known, inputs[0][:at_name], after)
     if collective in ("send", "recv"):
-        call.ranks = (-1, -1)  # the peer is not recorded
+        peer = count_of(inputs[0][at_name - 1], -1) if at_name > 0 else -1
+        if peer >= 0:
+            ends = (-1, peer) if collective == "send" else (peer, -1)
+            call.ends = GroupEnds(*ends, call.ranks)
+        call.ranks = (-1, -1)
     if collective == "all_to_all":
         call.received_bytes = sizes[-1]
         width = width_of(known.get("dtype"))
-        call.sent_splits = splits_of(known.get("in_split_size"), width, call.size_bytes)
-        call.received_splits = splits_of(known.get("out_split_size"), width, call.received_bytes)
+        if width:
+            lists = known.get("in_split_size"), known.get("out_split_size")
+            for why in add_splits(call, lists, (call.size_bytes // width, call.received_bytes // width), width):
+                omissions.add(why)
     return call, rank
 
 

@@ -21,7 +21,7 @@ from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
 from opticcl.traces.call_rows import RankCallTable, kinds_of
 from opticcl.traces.notes import Omissions, notes_on
-from opticcl.traces.recording import MAX_RANKS, RankCall, RankTrace
+from opticcl.traces.recording import MAX_RANKS, GroupEnds, RankCall, RankTrace
 from opticcl.units import MAX_MESSAGE_BYTES, counted
 
 __all__ = ["ASSUMED", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
@@ -212,7 +212,9 @@ class RankModel:
         size = max(call.size_bytes, call.received_bytes)
         if call.counts == "share":
             if not ranks:
-                omissions.add(f"{call.collective} of a share, where the number of ranks is not recorded", size)
+                omissions.add(
+                    f"{call.collective} of a share, where the number of ranks is not recorded", size, missing=True
+                )
                 return None
             if size * len(ranks) > MAX_MESSAGE_BYTES:
                 raise _too_large(trace, call, len(ranks))
@@ -260,8 +262,51 @@ def _check_groups(trace: RankTrace) -> None:
             )
 
 
+def _place_ends(trace: RankTrace) -> None:
+    """Give every transfer of a trace its ends as ranks of the job: the trace's own rank, and members of the group."""
+    assumed = 0
+    for call in () if isinstance(trace.calls, RankCallTable) else trace.calls:
+        if not call.is_transfer:
+            continue
+        if call.ends is not None:
+            call.ranks, sure = _placed(trace, call, call.ends)
+            call.ends = None
+            assumed += not sure
+        mine = call.collective == "recv"  # the place of this rank among both ends
+        if trace.rank >= 0 and len(call.ranks) == 2 and call.ranks[mine] < 0:
+            call.ranks = (call.ranks[0], trace.rank) if mine else (trace.rank, call.ranks[1])
+    if assumed:
+        trace.after.append(
+            f"ends of {counted(assumed, 'transfer')} count within a group that is not recorded, taken to be all ranks"
+        )
+
+
+def _placed(trace: RankTrace, call: RankCall, ends: GroupEnds) -> tuple[tuple[int, int], bool]:
+    """Sender and receiver of a transfer, and whether its group is recorded or is the only one that they fit.
+
+    A group fits if it has both numbers, and the rank of the trace at its own one.
+    """
+    known = ends.members or trace.groups.get(call.group, ())
+    own = ends.receiver if call.collective == "recv" else ends.sender
+    fitting: dict[tuple[int, int], bool] = {}  # ends -> whether the group is that of all ranks
+    for members in [known] if known else dict.fromkeys(trace.groups.values()):
+        at_own = trace.rank in members if own < 0 else own < len(members) and members[own] == trace.rank
+        if max(ends.sender, ends.receiver) < len(members) and (known or trace.rank < 0 or at_own):
+            placed = (
+                members[ends.sender] if ends.sender >= 0 else -1,
+                members[ends.receiver] if ends.receiver >= 0 else -1,
+            )
+            fitting[placed] = fitting.get(placed, False) or _is_complete(members)
+    if len(fitting) == 1:
+        return next(iter(fitting)), True
+    if known:
+        return (-1, -1), True
+    whole = [placed for placed, complete in fitting.items() if complete]
+    return (whole[0] if whole else (ends.sender, ends.receiver)), False
+
+
 def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
-    """Ranks and groups of a job.
+    """Ranks and groups of a job. The ends of transfers become ranks of the job.
 
     Args:
         traces: of some or all of its ranks.
@@ -269,6 +314,7 @@ def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
     Raises: WorkloadError: two sources contradict each other.
     """
     for trace in traces:
+        _place_ends(trace)
         _check_groups(trace)
     return RankModel(rank_count(traces, given), traces)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -15,6 +14,7 @@ from opticcl.ir.task_graph import TaskGraph, Workload
 from opticcl.reading import head_of, refusal
 from opticcl.registry import Registry
 from opticcl.traces.graphs import task_graphs
+from opticcl.traces.merge import merged_graphs, merged_workload
 from opticcl.traces.ranks import workload_from
 from opticcl.traces.recording import RankTrace
 
@@ -29,11 +29,13 @@ class ReadOptions:
         num_ranks: devices of the job, for files that do not record it; 0: as recorded [count].
         clock_hz: clock of ASTRA-sim's text form, which counts computation in cycles of an unnamed clock; None: the
             computation stays unknown [1/s].
+        kernel_sizes: list of the sizes of kernels that communicate without a record, see `kernel_names`; None: there is none.
     Raises: ParameterError: fewer than no ranks, or no clock rate.
     """
 
     num_ranks: int = 0
     clock_hz: float | None = None
+    kernel_sizes: Path | None = None
 
     def __post_init__(self) -> None:
         if self.num_ranks < 0:
@@ -43,10 +45,9 @@ class ReadOptions:
             raise ParameterError(f"clock_hz: {clock!r} is not a clock rate; give cycles per second, such as 1e9")
 
 
-class TraceReader(ABC):
-    """Reads one format. A format implements `read`; the other methods follow from it."""
+class TraceReader:
+    """Reads one format. A format implements `read`, or `read_ranks` if a file may be of several ranks; the rest follows."""
 
-    @abstractmethod
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """A whole file.
 
@@ -56,13 +57,28 @@ class TraceReader(ABC):
             tasks: whether tasks are wanted beside the calls, for formats that record them.
         Raises: WorkloadError: the file cannot be read or contains no call.
         """
+        found = self.read_ranks(path, options, tasks=tasks)
+        if len(found) > 1:
+            raise refusal(path, f"is of {len(found):,} ranks; give it alone")
+        return found[0]
+
+    def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+        """The traces of all ranks in a file.
+
+        Args:
+            path, options, tasks: as of `read`.
+        Raises: WorkloadError: as `read`.
+        """
+        return [self.read(path, options, tasks=tasks)]
 
     def read_workload(self, path: Path, options: ReadOptions) -> Workload:
         """The calls in a file.
 
         Raises: WorkloadError: the file cannot be read, contains no call among several ranks, or contradicts the options.
         """
-        found = workload_from(self.read(path, options, tasks=False), options.num_ranks)
+        traces = self.read_ranks(path, options, tasks=False)
+        single = len(traces) == 1
+        found = workload_from(traces[0], options.num_ranks) if single else merged_workload(traces, options.num_ranks)
         if not found.calls:
             raise refusal(
                 path, f"no collective with a size among several ranks in this trace; {'; '.join(found.notes)}"
@@ -74,7 +90,9 @@ class TraceReader(ABC):
 
         Raises: WorkloadError: as `read_workload`, or the number of devices is unknown.
         """
-        found = task_graphs(self.read(path, options, tasks=True), options.num_ranks)
+        traces = self.read_ranks(path, options, tasks=True)
+        single = len(traces) == 1
+        found = task_graphs(traces[0], options.num_ranks) if single else merged_graphs(traces, options.num_ranks)
         if not any(step.num_calls for step in found):
             notes = "; ".join(found[0].notes) if found else "no step"
             raise refusal(path, f"no collective with a size among several ranks in this trace; {notes}")

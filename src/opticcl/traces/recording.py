@@ -8,17 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from opticcl.ir.task_graph import Bound, Phase, RecordedTimes
 from opticcl.traces.notes import Omissions
 
-__all__ = ["MAX_RANKS", "Counts", "RankCall", "RankTask", "RankTrace", "RecordedStep"]
+__all__ = ["MAX_RANKS", "Counts", "GroupEnds", "RankCall", "RankTask", "RankTrace", "RecordedStep", "lowered"]
 
 MAX_RANKS = 2**30
 """Ranks of a job [count]."""
 Counts = Literal["message", "share"]
 """Convention of a recorded size: the whole message of the collective, or the part of one rank."""
+
+
+class GroupEnds(NamedTuple):
+    """Ends of a transfer as numbers within a process group, which are no ranks of the job.
+
+    Args:
+        sender, receiver: -1 if not recorded.
+        members: ranks of the group, if recorded with the transfer.
+    """
+
+    sender: int
+    receiver: int
+    members: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +45,8 @@ class RankCall:
         counts: what `size_bytes` counts; a "share" is multiplied by the size of the group.
         group: name of the process group; empty if not recorded.
         ranks: members of the group, if recorded with the call; of a transfer sender and receiver, -1 if not recorded.
+        ends: of a transfer, if the file counts within the group; `ranks` follows from them once all groups are known.
+        sequence: number of the call among those of its group, by which ranks agree; -1 if not recorded.
         group_size: number of members, if only that is recorded; 0 if unknown [count].
         group_stride: distance between members, if a rule gives it: with a size a block of that stride, without one all
             ranks at that distance [ranks].
@@ -50,6 +65,8 @@ class RankCall:
     counts: Counts = "message"
     group: str = ""
     ranks: tuple[int, ...] = ()
+    ends: GroupEnds | None = None
+    sequence: int = -1
     group_size: int = 0
     group_stride: int = 1
     group_rule: str = ""
@@ -108,8 +125,8 @@ class RecordedStep:
         name: in the trace; empty if the trace is of one step.
         tasks: in topological order.
         notes: on the order of its tasks.
-        bound: see `opticcl.ir.task_graph.TaskGraph`.
-        bound_alone: whether the bound holds only if no other rank is known.
+        bound: of its tasks in that order, see `opticcl.ir.task_graph.TaskGraph`; what is left out or waits for another rank
+            lowers it later.
         ordered: whether the order of the computation is recorded; otherwise it follows from dependencies.
         recorded: times of the recorded step; None if none are recorded.
     """
@@ -118,9 +135,13 @@ class RecordedStep:
     tasks: list[RankTask]
     notes: list[str] = field(default_factory=list)
     bound: Bound = ""
-    bound_alone: bool = False
     ordered: bool = True
     recorded: RecordedTimes | None = None
+
+
+def lowered(bound: Bound) -> Bound:
+    """What a time is that may also be too short, because a call is left out or a receive does not wait for its sender."""
+    return "lower" if bound in ("", "lower") else "estimate"
 
 
 @dataclass(slots=True)

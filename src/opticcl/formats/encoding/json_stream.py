@@ -118,6 +118,23 @@ class JsonStream:
         else:
             self.value()
 
+    def resume(self, end: re.Pattern[str]) -> bool:
+        """Skip the next value although it is damaged, up to its end by a pattern.
+
+        Args: end: the last character of the value, with what follows; what follows is not skipped.
+        Returns: whether there is such an end; if not, nothing is skipped.
+        """
+        wanted = CHUNK
+        while True:
+            match = end.search(self._text, self._place)
+            if match is not None and (match.end() + _SLACK < len(self._text) or self._ended):
+                self._place = match.end()
+                return True
+            if self._ended or len(self._text) - self._place > MAX_VALUE:
+                return False
+            self._more(wanted)
+            wanted *= 2
+
     def finish(self) -> None:
         """Check that the text has ended.
 

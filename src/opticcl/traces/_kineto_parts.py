@@ -1,0 +1,157 @@
+"""Which events of a trace of the PyTorch profiler are of one rank.
+
+A tool that merges traces writes the rank into every event; otherwise a process may drive several devices, each of them a rank,
+and a file may hold several processes. A kernel belongs to the process that launched it, by its correlation id; a record of the
+host to the device of the kernels that were launched inside it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from pathlib import Path
+
+from opticcl.reading import refusal
+from opticcl.traces._kineto_events import KERNEL, SIZED, Events, FileEvents, Owner
+from opticcl.units import counted, format_seconds
+
+__all__ = ["ranks_of"]
+
+Parts = dict[object, Events]  # by number of a device or id of a process
+
+
+def ranks_of(path: Path, events: FileEvents) -> list[Events]:
+    """The events of each rank of a file, by rank.
+
+    Args:
+        path: of the file, for messages.
+        events: of the whole file.
+    Raises: WorkloadError: they are of several devices or processes whose ranks are not recorded.
+    """
+    parts = {part: found for part, found in events.parts.items() if not found.is_empty or found.waits}
+    of_ranks = {int(str(part.name)): found for part, found in parts.items() if part.kind == "rank"}
+    if of_ranks:
+        if others := sum(len(found.kernel_us) for part, found in parts.items() if part.kind != "rank"):
+            events.irregular["kernels without a rank, left out"] += others
+        found = _with_ranks(of_ranks)
+    else:
+        found = _divided(path, events, parts)
+    for one in found:
+        one.count, one.world_size, one.groups = events.count, events.world_size, events.groups
+        one.irregular = events.irregular + one.irregular
+    if len(found) == 1 and found[0].rank < 0:
+        own = found[0].own_ranks
+        found[0].rank = events.rank if events.rank >= 0 else next(iter(own)) if len(own) == 1 else -1
+    return found
+
+
+def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list[Events]:
+    """The events of each rank, where no event has a rank."""
+    processes = {part.name: one for part, one in parts.items() if part.kind == "process"}
+    callers = {name: one for name, one in processes.items() if any(one.records.values())}
+    devices: Parts = {part.name: one for part, one in parts.items() if part.kind == "device"}
+    places: Parts = {part.name: one for part, one in parts.items() if part.kind == "place"}
+    if len(callers) > 1:
+        return _by_process(path, events, callers, devices or places)
+    calling = {name: one for name, one in devices.items() if one.records[KERNEL] or one.records[SIZED]}
+    if len(calling) > 1:
+        together = _together([*processes.values(), *places.values()])
+        return _numbered(path, events, "devices", _by_device(together, calling))
+    whole = _together([*processes.values(), *places.values()])
+    for name, one in devices.items():
+        if calling and name not in calling:
+            n, busy_s = len(one.kernel_us), one.compute_s
+            whole.irregular[
+                f"left out: kernels of device {name}, {format_seconds(busy_s)}; the calls are on another"
+            ] += n
+        else:
+            whole.absorb(one)
+    return [whole]
+
+
+def _together(parts: list[Events]) -> Events:
+    """The events of one rank; the first part takes the others in."""
+    whole = parts[0] if parts else Events()
+    for one in parts[1:]:
+        whole.absorb(one)
+    return whole
+
+
+def _by_process(path: Path, events: FileEvents, callers: Parts, devices: Parts) -> list[Events]:
+    """Each process with the devices that it launches kernels on.
+
+    Raises: WorkloadError: two processes launch on one device.
+    """
+    for name, device in devices.items():
+        wanted = Counter(device.kernel_correlation)
+        wanted.update(one.correlation for one in device.records[KERNEL])
+        shares = {pid: sum(wanted[c] for c in set(one.launch_correlation)) for pid, one in callers.items()}
+        first, *others = sorted(shares, key=lambda pid: -shares[pid])
+        if shares[first] and shares[others[0]] == shares[first]:
+            raise refusal(path, f"the kernels of device {name} may be of several processes; {_give(callers)}")
+        callers[first].absorb(device)
+    return _numbered(path, events, "processes", callers)
+
+
+def _give(parts: Parts) -> str:
+    return f"the file has {len(parts):,} processes ({', '.join(map(str, list(parts)[:4]))}); give a file for each rank"
+
+
+def _by_device(host: Events, devices: Parts) -> Parts:
+    """Each device with the records of the host that launched on it, and with all launches."""
+    device_of: dict[int, object] = {}
+    for name, one in devices.items():
+        for correlation in (*one.kernel_correlation, *(row.correlation for row in one.records[KERNEL])):
+            if correlation >= 0:
+                device_of[correlation] = name
+    launches: dict[int, list[tuple[float, object]]] = defaultdict(list)
+    for correlation, thread, us in zip(host.launch_correlation, host.launch_thread, host.launch_us, strict=True):
+        if correlation in device_of:
+            launches[thread].append((us, device_of[correlation]))
+    for issued in launches.values():
+        issued.sort(key=lambda one: one[0])
+    found: Parts = {}
+    records, host.records = host.records, {kind: [] for kind in host.records}
+    for name, device in devices.items():
+        found[name] = Events()
+        found[name].absorb(host)
+        found[name].absorb(device)
+    unknown = 0
+    for kind, rows in records.items():
+        for row in rows:
+            at = bisect_left(launches[row.thread], row.start_us, key=lambda one: one[0])
+            first = launches[row.thread][at : at + 1]
+            if first and first[0][0] <= row.end_us:
+                found[first[0][1]].records[kind].append(row)
+            else:
+                unknown += 1
+    if unknown:
+        next(iter(found.values())).irregular["records of calls that launch on no device, left out"] += unknown
+    return found
+
+
+def _numbered(path: Path, events: FileEvents, what: str, parts: Parts) -> list[Events]:
+    """Parts with the rank that their records say; devices or processes of a whole group by their order.
+
+    Raises: WorkloadError: the ranks are not recorded.
+    """
+    known = [(one.own_ranks, one) for one in parts.values()]
+    own = {next(iter(ranks)): one for ranks, one in known if len(ranks) == 1}
+    if len(own) == len(parts):
+        return _with_ranks(own)
+    count = events.world_size or max(map(len, events.groups.values()), default=0) or len(parts)
+    if count != len(parts) or not all(isinstance(name, int) for name in parts):
+        names = ", ".join(map(str, list(parts)[:4]))
+        raise refusal(
+            path,
+            f"has calls of {counted(len(parts), what)[:-1]} ({names}) whose ranks are not recorded; give a file for each",
+        )
+    for one in parts.values():
+        one.irregular[f"ranks of {what} are not recorded, taken in the order of their numbers"] += len(parts)
+    return _with_ranks(dict(enumerate(parts[name] for name in sorted(parts, key=lambda name: int(str(name))))))
+
+
+def _with_ranks(parts: dict[int, Events]) -> list[Events]:
+    for rank, one in parts.items():
+        one.rank = rank
+    return [parts[rank] for rank in sorted(parts)]
