@@ -211,3 +211,14 @@ def test_messages_planned_together(opticcl, answer):
     text = opticcl(*asked).stdout
     assert "together" in text
     assert "each message alone" in text
+
+
+def test_the_dialect_of_a_layer_file(answer, opticcl, tmp_path):
+    """--dialect decides what bytes of an all_gather are; without a trace there is none."""
+    layers = tmp_path / "layers.txt"
+    layers.write_text("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLGATHER 1000 1\n")
+    for dialect, size in (("auto", 4000), ("astra", 4000), ("simai", 1000)):
+        found, _ = answer("train", "--workload", layers, "--nodes", "4", "--fabric", "ideal", "--dialect", dialect)
+        assert found["job"]["bytes"] == size
+    done = opticcl("train", "--model", "vgg19", "--nodes", "4", "--dialect", "simai")
+    assert (done.returncode, "--dialect: only a layer file has one" in done.stderr) == (2, True)

@@ -10,7 +10,7 @@ from tests.traces.damage import one_line
 from opticcl.errors import ParameterError, WorkloadError
 from opticcl.traces import load_job, load_workload
 
-FILE = """HYBRID_TRANSFORMER model_parallel_NPU_group: 4 all_gpus: 16 pp_comm: 77
+FILE = """HYBRID_TRANSFORMER model_parallel_NPU_group: 4 pp_comm: 77
 2
 first\t-1\t10\tALLREDUCE\t8\t20\tALLGATHER\t16\t30\tREDUCESCATTER\t32\t5
 second\t-1\t1\tNONE\t0\t2\tALLTOALL_EP\t4\t3\tALLREDUCE_DP_EP\t2\t5\tDATA
@@ -32,7 +32,7 @@ def load(path, text, **more):
 
 def test_calls_come_in_the_order_of_a_step(path):
     """Forward, then back from the last layer; SimAI's groups by name, else those that the parallelism implies."""
-    read = load(path, FILE)
+    read = load(path, FILE, num_ranks=16)
     assert [(c.name, c.collective, c.size_bytes, c.group) for c in read.calls] == [
         ("first forward", "all_reduce", 8, "model parallel"),
         ("second input gradient", "all_to_all", 4, "EP"),
@@ -152,3 +152,119 @@ def test_a_share_beyond_any_message_is_refused(path):
         load_job(path, num_ranks=16)
     path.write_text(text.replace("ALLGATHER", "ALLREDUCE"))
     assert load_workload(path, num_ranks=16).total_bytes == 2**60
+
+
+# --- dialects ---------------------------------------------------------------------------------------------------------
+
+HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2"
+LAYER = "1\na -1 1 ALLGATHER 8 1 NONE 0 1 ALLGATHER 32 1\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "dialect", "sizes"),
+    [
+        (f"{HEAD} checkpoints: 0", None, [16, 256]),
+        (f"{HEAD} checkpoints: 0", "simai", [8, 32]),
+        (f"{HEAD} pp: 1", None, [8, 32]),
+        (f"{HEAD} ep: 1", None, [8, 32]),
+        (f"{HEAD} all_gpus: 16", None, [8, 32]),
+        (f"{HEAD} all_gpus: 16", "astra", [16, 256]),
+        ("MICRO", None, [8, 32]),
+        ("MICROBENCH", None, [128, 512]),
+    ],
+)
+def test_the_first_line_selects_the_dialect(path, first, dialect, sizes):
+    """Keys of SimAI alone make bytes whole messages; the caller's word goes first."""
+    read = load(path, f"{first}\n{LAYER}", num_ranks=16, dialect=dialect)
+    assert [call.size_bytes for call in read.calls] == sizes
+    job = load_job(path, num_ranks=16, dialect=dialect)
+    assert [task.size_bytes for task in job.tasks if task.communicates] == sizes
+
+
+def test_a_file_that_both_laws_fit_says_what_the_other_makes_of_it(path):
+    """Bytes of all all_gathers by SimAI's law; no such note where a key or the caller decides."""
+    (note,) = [note for note in load(path, f"{HEAD}\n{LAYER}", num_ranks=16).notes if note.startswith("dialect")]
+    assert "ASTRA-sim's" in note
+    assert "its 2 all_gathers are 40 bytes in all (--dialect simai" in note
+    (note,) = [note for note in load(path, f"{HEAD} pp: 1\n{LAYER}", num_ranks=16).notes if note.startswith("dialect")]
+    assert note == "dialect: SimAI's, by 'pp:' in the first line: bytes are whole messages"
+    with pytest.raises(ParameterError, match="dialect: 'simia' is not astra or simai"):
+        load(path, f"{HEAD}\n{LAYER}", dialect="simia")
+
+
+def simai(text, group_of_label):
+    """Calls of a file by SimAI's law, by a parser of its own: (collective, bytes, ranks of rank 0), in the order of a step."""
+    first, _, *rows = text.splitlines()
+    words = first.replace(":", " ").split()
+    value = {key: int(words[words.index(key) + 1]) for key in ("model_parallel_NPU_group", "ep", "pp", "all_gpus")}
+    tp, ep, pp, everyone = value.values()
+    dp = everyone // tp // pp
+    members = {
+        "TP": [r for r in range(everyone) if r // tp == 0],
+        "DP": [r for r in range(everyone) if r % (tp * pp) == 0],
+        "EP": [r for r in range(everyone) if r % tp == 0 and r // tp // ep == 0],
+        "DP_EP": [r for r in range(everyone) if r % (tp * ep) == 0 and r // (tp * ep) < dp // ep],
+    }
+    layers = [row.split() for row in rows]
+    steps = [(layer, 0) for layer in layers] + [(layer, phase) for layer in reversed(layers) for phase in (1, 2)]
+    found = []
+    for layer, phase in steps:
+        word, size = layer[3 + 3 * phase : 5 + 3 * phase]
+        base, _, label = word.partition("_")
+        ranks = members[label or group_of_label[phase]]
+        if base != "NONE" and len(ranks) > 1:
+            found.append((base, int(size), () if len(ranks) == everyone else tuple(ranks)))
+    return found
+
+
+BASES = {
+    "ALLREDUCE": "all_reduce",
+    "ALLGATHER": "all_gather",
+    "REDUCESCATTER": "reduce_scatter",
+    "ALLTOALL": "all_to_all",
+}
+
+
+@examples(40)
+@given(data=st.data())
+def test_drawn_files_by_an_independent_parser(path, data):
+    """Drawn sizes of groups, labels, layers and orders of keys."""
+    tp, ep, rest, pp = (data.draw(st.sampled_from([1, 2, 3, 4])) for _ in range(4))
+    everyone = tp * pp * ep * rest
+    keys = [f"model_parallel_NPU_group: {tp}", f"ep: {ep}", f"pp: {pp}", f"all_gpus: {everyone}", "vpp: 5", "ga: 7"]
+    collective = st.tuples(st.sampled_from(list(BASES)), st.sampled_from(["", "_EP", "_DP_EP"])).map("".join)
+    word = st.one_of(st.just("NONE 0"), st.tuples(collective, st.integers(1, 10**9).map(str)).map(" ".join))
+    layers = data.draw(st.lists(st.tuples(word, word, word), min_size=1, max_size=4))
+    lines = [f"l{i} -1 1 {a} 2 {b} 3 {c} 1" for i, (a, b, c) in enumerate(layers)]
+    text = "\n".join([f"HYBRID_X {' '.join(data.draw(st.permutations(keys)))}", str(len(lines)), *lines])
+    expected = simai(text, ("TP", "TP", "DP"))
+    if not expected:
+        assert "no collective with a size among several ranks" in one_line(load, path, text)
+        return
+    read = load(path, text)
+    assert [(c.collective, c.size_bytes, c.ranks) for c in read.calls] == [
+        (BASES[base], size, ranks) for base, size, ranks in expected
+    ]
+    assert read.num_ranks == everyone
+
+
+@pytest.mark.parametrize(
+    ("first", "layer", "said"),
+    [
+        ("pp: 3 all_gpus: 16", "ALLREDUCE", "line 1: 16 ranks are no multiple of TP 2 \\* PP 3"),
+        ("ep: 3 all_gpus: 16", "ALLREDUCE_DP_EP", "line 1: ep: 3 does not divide the 8 data-parallel ranks"),
+        ("ep: 16 all_gpus: 16", "ALLTOALL_EP", "line 1: ep: 16 does not divide the 8 data-parallel ranks"),
+        ("ep: 0", "ALLREDUCE", "line 1: ep: '0' is not a whole number from 1"),
+        ("pp: two", "ALLREDUCE", "line 1: pp: 'two' is not a whole number from 1"),
+        ("all_gpus:", "ALLREDUCE", "line 1: all_gpus: '' is not a whole number from 1"),
+    ],
+)
+def test_groups_that_do_not_divide_the_ranks_are_refused(path, first, layer, said):
+    """With the key; a group that no layer uses is not looked at."""
+    with pytest.raises(WorkloadError, match=said):
+        load(path, f"{HEAD} {first}\n1\na -1 1 NONE 0 1 NONE 0 1 {layer} 8 1\n")
+
+
+def test_unused_groups_may_be_anything(path):
+    """`ep: 16` on a file without experts."""
+    assert load(path, f"{HEAD} ep: 16 all_gpus: 16\n{LAYER}").total_bytes == 40

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from opticcl.cli._output import FileKind, Outputs, ProgressLine
 from opticcl.cli._parameters import Described, make_parameter
@@ -274,6 +274,11 @@ class PlanRequest(VerbRequest):
         default=None,
         help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles.",
     )
+    dialect: Literal["auto", "astra", "simai"] = option(
+        "--dialect",
+        default="auto",
+        help="Law of a layer file, ASTRA-sim's or SimAI's: sizes of all_gathers, and groups; auto: as its first line says.",
+    )
     engine: str = option(
         "--engine",
         metavar="<engine>",
@@ -342,6 +347,24 @@ class PlanRequest(VerbRequest):
         Raises: as of `make_assumptions`.
         """
         return make_assumptions(self.assumptions, self.assume, self.start)
+
+    def read_options(self) -> dict[str, Any]:
+        """What is added to a trace: arguments of the functions of `opticcl.traces` that load one.
+
+        Raises: ParameterError: as of `clock_hz`.
+        """
+        return {"clock_hz": self.clock_hz(), "dialect": None if self.dialect == "auto" else self.dialect}
+
+    def refuse_read_options(self, why: str) -> None:
+        """Refuse options of traces where there is none.
+
+        Args: why: what the job is instead.
+        Raises: ParameterError: one is given.
+        """
+        if self.clock is not None:
+            raise ParameterError(f"--clock: only a trace that counts cycles needs a clock; {why}")
+        if self.dialect != "auto":
+            raise ParameterError(f"--dialect: only a layer file has one; {why}")
 
     def clock_hz(self) -> float | None:
         """Clock of files that count computation in cycles [Hz]; None: none is given.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CompareRequest(PlanRequest):
     """What `opticcl compare` is asked: values of its options."""
 
-    OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock
+    OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock dialect
         engine assumptions assume at_once sensitivity root out jobs json"""
 
     algorithm: str = shared_option(
@@ -135,8 +135,7 @@ def _division(request: CompareRequest) -> Division | None:
     from opticcl.collective import collective_name
 
     if not request.workload:
-        if request.clock is not None:
-            raise ParameterError("--clock: only a trace that counts cycles needs a clock; give --workload too")
+        request.refuse_read_options("give --workload too")
         return None
     wanted = collective_name(request.collective) if "collective" in request.given else None
     if request.sizes:
@@ -144,5 +143,5 @@ def _division(request: CompareRequest) -> Division | None:
     from opticcl.plans.division import divide
     from opticcl.traces import load_workload
 
-    workload = load_workload(request.workload, num_ranks=request.nodes or 0, clock_hz=request.clock_hz())
+    workload = load_workload(request.workload, num_ranks=request.nodes or 0, **request.read_options())
     return divide(workload, wanted)

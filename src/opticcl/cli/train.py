@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
-    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock
+    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock dialect
         recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares trace out jobs
         json"""
 
@@ -262,8 +262,7 @@ def _job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         return _recorded_job(request, nodes)
     from opticcl.training.partition import partition
 
-    if request.clock is not None:
-        raise ParameterError("--clock: only for ASTRA-sim files, which count cycles; a model has none")
+    request.refuse_read_options("a model is no trace")
     if nodes is None:
         raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
     return [partition(request.model, nodes, **request.generated_of(partition))]
@@ -287,5 +286,5 @@ def _recorded_job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         raise ParameterError(f"{flag_of(next(iter(given)))}: an option of models; a trace is used as recorded")
     if on is None and (precision, efficiency) != (None, None):
         raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
-    found = load_steps(request.workload, num_ranks=nodes or 0, clock_hz=request.clock_hz())
+    found = load_steps(request.workload, num_ranks=nodes or 0, **request.read_options())
     return found if on is None else time_by_roofline(found, on, precision, efficiency)

@@ -1,10 +1,21 @@
-"""Parser of ASTRA-sim's per-layer text form: the lines of a file as columns, a row a layer."""
+"""Parser of ASTRA-sim's per-layer text form: the lines of a file as columns, a row a layer.
+
+Two dialects have this form. In ASTRA-sim's the bytes of an ALLGATHER are the share of one rank, and the first line has at most
+the size of the model-parallel groups. In SimAI's all bytes are whole messages, and the first line gives every group::
+
+    TP      blocks of k = model_parallel_NPU_group ranks
+    DP      all_gpus / (TP * PP) ranks, every (TP * PP)-th
+    EP      ep ranks, every TP-th
+    DP_EP   DP / EP ranks, every (TP * EP)-th
+
+Source: aliyun/SimAI, MockNcclGroup for the groups and issue 74 for the sizes; aliyun/aicb, which writes such files.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +27,10 @@ from opticcl.ir.call_table import exact_sum
 from opticcl.reading import DamageError, check_size, lines, printable, reading, whole_lines
 from opticcl.traces.call_rows import CallRows
 from opticcl.traces.notes import Omissions
+from opticcl.traces.reader import Dialect
 from opticcl.traces.recording import Counts
 
-__all__ = ["PHASES", "Layers", "read_layers"]
+__all__ = ["PHASES", "FirstLine", "Layers", "read_layers"]
 
 MAX_LAYERS = 1_000_000
 MAX_CYCLES = 10**18
@@ -51,7 +63,7 @@ class Layers(NamedTuple):
         recomputed: layer -> first of the layers before it whose forward pass runs again before its backward pass.
     """
 
-    header: str
+    header: FirstLine
     names: tuple[str, ...]
     cycles: IntArray
     kind: IntArray
@@ -63,14 +75,19 @@ class Layers(NamedTuple):
     recomputed: Mapping[int, int]
 
 
-def read_layers(path: Path) -> Layers:
+def read_layers(path: Path, dialect: Dialect | None, num_ranks: int) -> Layers:
     """All layers.
 
-    Raises: WorkloadError: another form, or fewer layers than declared.
+    Args:
+        path: of the file.
+        dialect: by whose law it is read; None: as its first line says.
+        num_ranks: of the job, where the first line does not say; 0: unknown [count].
+    Raises: WorkloadError: another form, fewer layers than declared, or groups that do not divide the ranks.
     """
     extra = 0
     with reading(path, "ASTRA-sim layer file", "line") as file:
-        header, num_layers, last = _header(lines(file))
+        first_line, num_layers, last = _first_lines(lines(file))
+        header = FirstLine.of(first_line, dialect, num_ranks)
         words, names = _Words(), list[str]()
         parts = [np.zeros((0, 10), np.int64)]
         for first, data in whole_lines(file, last + 1):
@@ -82,16 +99,17 @@ def read_layers(path: Path) -> Layers:
                 parts.append(_table(block, words))
         if len(names) < num_layers:
             raise DamageError(last, f"the file ends after {len(names):,} of {num_layers:,} layers")
-        recomputed = _recomputed(header, num_layers)
-    table = np.concatenate(parts)
-    calls, omissions = CallRows(), Omissions()
-    kind = _kinds(header, tuple(words.upper), calls)[table[:, 3:6], np.arange(3)]
+        recomputed = _recomputed(header.text, num_layers)
+        table = np.concatenate(parts)
+        calls, omissions = CallRows(), Omissions()
+        used = {(word, phase) for phase in range(3) for word in np.unique(table[:, 3 + phase]).tolist()}
+        kind = _kinds(header, tuple(words.upper), used, calls)[table[:, 3:6], np.arange(3)]
     _count_omissions(tuple(words.upper), table[:, 3:6], kind, table[:, 6:9], omissions)
     columns = (table[:, :3], kind, table[:, 6:9], exact_sum(table[:, 9]))
     return Layers(header, tuple(names), *columns, calls, extra, omissions, recomputed)
 
 
-def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
+def _first_lines(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
     """The first line, the number of layers and the line of that number."""
     number, header = next(rows, (1, ""))
     header = " ".join(header.lstrip("\ufeff").split())
@@ -104,21 +122,112 @@ def _header(rows: Iterator[tuple[int, str]]) -> tuple[str, int, int]:
     return header, int(count), number
 
 
-def _kinds(header: str, words: tuple[str, ...], calls: CallRows) -> IntArray:
-    """Index of the kind of call of each word in each phase; -1 where there is none."""
-    split, model_parallel = header.startswith(_SPLIT), _model_parallel(header)
+class LayerGroup(NamedTuple):
+    """The process group of a call.
+
+    Args: name, rule, size, stride: `group`, `group_rule`, `group_size` and `group_stride` of `RankCall`.
+    """
+
+    name: str
+    rule: str = ""
+    size: int = 0
+    stride: int = 1
+
+
+class FirstLine(NamedTuple):
+    """The first line of a file, and by whose law the file is read.
+
+    Args:
+        text: the line.
+        dialect: by whose law.
+        why: what says so: a key of the line, or "given"; empty where both laws fit and ASTRA-sim's is taken.
+        num_ranks: that the line records; 0 if it does not [count].
+        ranks: of the job; 0 if unknown [count].
+        tensor, expert, pipeline: sizes of the groups; 0 where the line has none [count].
+    """
+
+    text: str
+    dialect: Dialect
+    why: str
+    num_ranks: int
+    ranks: int
+    tensor: int
+    expert: int
+    pipeline: int
+
+    @classmethod
+    def of(cls, text: str, dialect: Dialect | None, num_ranks: int) -> FirstLine:
+        """The header of a first line.
+
+        Args: dialect, num_ranks: as of `read_layers`.
+        Raises: DamageError: a key without a number.
+        """
+        found = re.search(r"\b(?:ep|pp|all_gpus):|\AMICRO\b", text)
+        by_keys: Dialect = "simai" if found else "astra"
+        why = "given" if dialect else found[0] if found else ""
+        ranks, *sizes = (_number(text, key) for key in ("all_gpus", "model_parallel_NPU_group", "ep", "pp"))
+        return cls(text, dialect or by_keys, why, ranks, ranks or num_ranks, *sizes)
+
+    def group(self, label: str, phase: int) -> LayerGroup:
+        """The group of a collective by its label and its phase.
+
+        Raises: DamageError: the first line gives SimAI's groups sizes that do not divide the ranks.
+        """
+        if self.dialect == "simai":
+            return self._simai_group(label or ("DP" if phase == 2 else "TP"))
+        if self.tensor and not label:
+            rule = f"model_parallel_NPU_group: {self.tensor}"
+            return LayerGroup(_GROUPS[phase], rule, *((0, self.tensor) if phase == 2 else (self.tensor, 1)))
+        return LayerGroup(label or (_GROUPS[phase] if self.text.startswith(_SPLIT) else ""))
+
+    def _simai_group(self, label: str) -> LayerGroup:
+        tensor, expert, pipeline = (max(1, one) for one in (self.tensor, self.expert, self.pipeline))
+        data = self.ranks // (tensor * pipeline)
+        if label in ("DP", "EP", "DP_EP") and self.ranks % (tensor * pipeline):
+            raise DamageError(1, f"{self.ranks:,} ranks are no multiple of TP {tensor:,} * PP {pipeline:,}")
+        if label in ("EP", "DP_EP") and data % expert:
+            raise DamageError(
+                1, f"ep: {expert:,} does not divide the {data:,} data-parallel ranks, {self.ranks:,} / (TP * PP)"
+            )
+        if label == "TP" and self.tensor:
+            return LayerGroup(label, f"model_parallel_NPU_group: {tensor}", tensor)
+        if label == "EP" and self.expert:
+            return LayerGroup(label, f"ep: {expert}", expert, tensor)
+        if label == "DP":
+            return LayerGroup(label, "DP = all ranks / (TP * PP)", data, tensor * pipeline)
+        if label == "DP_EP" and self.expert:
+            return LayerGroup(label, "DP_EP = DP / EP", data // expert, tensor * expert)
+        return LayerGroup(label)
+
+
+def _number(text: str, key: str) -> int:
+    """The number of a key of the first line; 0 without the key.
+
+    Raises: DamageError: it has no number from 1.
+    """
+    match = re.search(rf"\b{key}:\s*(\S*)", text)
+    if match and not re.fullmatch("[1-9][0-9]{0,8}", match[1], re.ASCII):
+        raise DamageError(1, f"{key}: {match[1][:40]!r} is not a whole number from 1")
+    return int(match[1]) if match else 0
+
+
+def _kinds(header: FirstLine, words: tuple[str, ...], used: Set[tuple[int, int]], calls: CallRows) -> IntArray:
+    """Index of the kind of call of each word in each phase; -1 where there is none.
+
+    Args: used: words and phases that layers have.
+    Raises: DamageError: as of `FirstLine.group`.
+    """
     kinds = np.full((len(words), 3), -1, np.int64)
     for number, word in enumerate(words):
         base, _, label = word.partition("_")
         for phase in range(3) if base in _COLLECTIVES else ():
-            rule: dict[str, Any] = {"group_rule": "", "group_size": 0, "group_stride": 1}
-            if model_parallel and not label:
-                model = _GROUPS[phase] == "model parallel"
-                rule["group_rule"] = f"model_parallel_NPU_group: {model_parallel}"
-                rule["group_size"], rule["group_stride"] = (model_parallel, 1) if model else (0, model_parallel)
-            counts: Counts = "share" if base == "ALLGATHER" else "message"
-            group = printable(label or (_GROUPS[phase] if split else ""))
-            kinds[number, phase] = calls.kind(_COLLECTIVES[base], counts=counts, group=group, **rule)
+            if (number, phase) not in used:
+                continue
+            group = header.group(label, phase)
+            rule: dict[str, Any] = {"group_rule": group.rule, "group_size": group.size, "group_stride": group.stride}
+            shares = base == "ALLGATHER" and header.dialect == "astra"
+            counts: Counts = "share" if shares else "message"
+            kinds[number, phase] = calls.kind(_COLLECTIVES[base], counts=counts, group=printable(group.name), **rule)
     return kinds
 
 
@@ -134,12 +243,6 @@ def _count_omissions(
     for number, part in zip(numbers.tolist(), np.split(sizes[order], starts[1:]), strict=len(of) > 0):
         unknown = f"{printable(words[number][:40])}, which is not a known collective"
         omissions.add("NONE with a size" if none[number] else unknown, exact_sum(part), calls=len(part))
-
-
-def _model_parallel(header: str) -> int:
-    """Size of the model-parallel groups; 0 if not recorded."""
-    match = re.search(r"model_parallel_NPU_group:\s*([0-9]{1,9})\b", header, re.ASCII)
-    return int(match[1]) if match else 0
 
 
 def _recomputed(header: str, num_layers: int) -> dict[int, int]:

@@ -8,8 +8,9 @@
                    '------ forward ------'  '-- input gradient ---'  '-- weight gradient --'
 
 Collectives are NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER and ALLTOALL; SimAI adds the group: ALLREDUCE_DP_EP. The bytes are
-the whole message, of an ALLGATHER the share of one rank. `model_parallel_NPU_group: k` in the first line makes groups of k
-ranks for activations and of every k-th rank for gradients; `checkpoints:` and `checkpoint_initiates:` repeat forward passes.
+the whole message, in ASTRA-sim's dialect of an ALLGATHER the share of one rank. `model_parallel_NPU_group: k` in the first line
+makes groups of k ranks for activations and of every k-th rank for gradients; keys of SimAI (`ep:`, `pp:`, `all_gpus:`, MICRO)
+select its law for sizes and groups (_astra_layers.py). `checkpoints:` and `checkpoint_initiates:` repeat forward passes.
 The step goes forward through the layers and back again, the input gradient of each layer before its weight gradient.
 
 Source: astra-sim/astra-sim 1.0, inputs/workload; mlcommons/chakra, text converter, for the order; aliyun/SimAI for groups.
@@ -18,6 +19,7 @@ Source: astra-sim/astra-sim 1.0, inputs/workload; mlcommons/chakra, text convert
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import Phase
 from opticcl.reading import printable, title
 from opticcl.traces._astra_layers import PHASES, Layers, read_layers
+from opticcl.traces.call_rows import RankCallTable
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
 from opticcl.units import format_seconds
@@ -61,7 +64,7 @@ class AstraReader(TraceReader):
 
         Raises: WorkloadError: also fewer layers than declared.
         """
-        read = read_layers(path)
+        read = read_layers(path, options.dialect, options.num_ranks)
         trace = _trace(path, read, options.clock_hz)
         if tasks:
             trace.calls, steps = _tasks(read, options.clock_hz)
@@ -117,14 +120,14 @@ def _tasks(read: Layers, clock_hz: float | None) -> tuple[list[RankCall], list[R
 
 def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
     """The calls of the layers of a file."""
-    header, order = read.header, _order(read)
+    header, order = read.header.text, _order(read)
     cycles, updates = exact_sum(read.cycles.ravel()[order]), read.update
     kind = read.kind.ravel()[order]
     called = order[kind >= 0]
     kind, size_bytes, no_rank = kind[kind >= 0], read.size_bytes.ravel()[called], np.full(len(called), -1)
     read.calls.add(kind, size_bytes, no_rank, no_rank, np.zeros(len(called)), called, np.zeros(len(called), np.int64))
     calls = read.calls.table(_Names(read.names))
-    after: list[str] = []
+    after = list(_dialect_notes(read, calls))
     if read.extra:
         after.append(f"left out: {read.extra:,} lines after the last layer")
     if (match := re.search(r"pp_comm:?\s+(\S+)", header)) and match[1].strip("0."):
@@ -141,7 +144,7 @@ def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
         f"ASTRA-sim layer file {printable(path.name)}",
         printable(path.name),
         calls,
-        world_size=_num_ranks(header),
+        world_size=read.header.num_ranks,
         world_source="all_gpus",
         compute_s=compute_s,
         omissions=read.omissions,
@@ -150,6 +153,16 @@ def _trace(path: Path, read: Layers, clock_hz: float | None) -> RankTrace:
     )
 
 
-def _num_ranks(header: str) -> int:
-    match = re.search(r"all_gpus:\s*([0-9]{1,9})\b", header, re.ASCII)
-    return int(match[1]) if match else 0
+def _dialect_notes(read: Layers, calls: RankCallTable) -> Iterator[str]:
+    """By whose law a file with all_gathers, or of SimAI, is read, and what the other makes of one that both fit."""
+    if read.header.dialect == "simai":
+        why = "as given" if read.header.why == "given" else f"by {read.header.why!r} in the first line"
+        yield f"dialect: SimAI's, {why}: bytes are whole messages"
+        return
+    gathers = [kind for kind, call in enumerate(calls.kinds) if call.collective == "all_gather"]
+    rows = np.isin(calls.columns.kind, gathers)
+    if not read.header.why and rows.any():
+        yield (
+            f"dialect: ASTRA-sim's, where bytes of an all_gather are one rank's share; by SimAI's law its {int(rows.sum()):,} "
+            f"all_gathers are {exact_sum(calls.columns.size_bytes[rows]):,} bytes in all (--dialect simai, dialect=)"
+        )

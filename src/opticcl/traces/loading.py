@@ -16,7 +16,7 @@ from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
 from opticcl.traces.merge import merged_graphs, merged_workload
-from opticcl.traces.reader import TRACES, ReadOptions, Recognised, format_of
+from opticcl.traces.reader import TRACES, Dialect, ReadOptions, Recognised, format_of
 from opticcl.traces.recording import RankTrace
 from opticcl.units import counted
 
@@ -30,16 +30,18 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A file, a directory, an archive (.tar.gz), a glob pattern or the name of a built-in workload; or several."""
 
 
-def load_workload(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> Workload:
+def load_workload(
+    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+) -> Workload:
     """The workload in a trace; its content and its suffix select the format (.et .json .fbuf .toml, also with .gz).
 
     Args:
         path: see `Paths`; of several files each is the trace of one rank.
-        num_ranks, clock_hz: see `ReadOptions`.
+        num_ranks, clock_hz, dialect: see `ReadOptions`.
     Raises: WorkloadError: a file cannot be read, there is no call, or two sources contradict each other. ParameterError: no
         path, or no whole number.
     """
-    options = ReadOptions(whole_number(num_ranks, "load_workload: num_ranks"), clock_hz)
+    options = ReadOptions(whole_number(num_ranks, "load_workload: num_ranks"), clock_hz, dialect)
     given = _paths(path, "load_workload")
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
@@ -56,16 +58,18 @@ def load_workload(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = N
         return replace(workload, name=_name(given) or workload.name, notes=(*ignored, *workload.notes))
 
 
-def load_steps(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> list[TaskGraph]:
+def load_steps(
+    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+) -> list[TaskGraph]:
     """The task graphs of all steps in a trace, in order; one if the trace is not divided into steps.
 
     Args:
         path: see `Paths`; of several files each is the trace of one rank, and the graph has a device for each.
-        num_ranks, clock_hz: see `ReadOptions`.
+        num_ranks, clock_hz, dialect: see `ReadOptions`.
     Raises: WorkloadError: a file cannot be read, there is no call, two sources contradict each other, dependencies are cyclic,
         or the number of devices is unknown. ParameterError: no path, or no whole number.
     """
-    options = ReadOptions(whole_number(num_ranks, "load_steps: num_ranks"), clock_hz)
+    options = ReadOptions(whole_number(num_ranks, "load_steps: num_ranks"), clock_hz, dialect)
     given = _paths(path, "load_steps")
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
@@ -82,17 +86,19 @@ def load_steps(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None
         return [replace(step, name=_name(given) or step.name, notes=(*ignored, *step.notes)) for step in steps]
 
 
-def load_job(path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None) -> TaskGraph:
+def load_job(
+    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+) -> TaskGraph:
     """The task graph of the job in a trace; of several steps the one with the median computation.
 
     Args:
         path: see `Paths`.
-        num_ranks, clock_hz: see `ReadOptions`.
+        num_ranks, clock_hz, dialect: see `ReadOptions`.
     Raises: WorkloadError, ParameterError: as `load_steps`.
     """
     whole_number(num_ranks, "load_job: num_ranks")
     _paths(path, "load_job")
-    return median_step(load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz))
+    return median_step(load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz, dialect=dialect))
 
 
 def builtin(name: str) -> Workload:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from opticcl.errors import ParameterError
 from opticcl.ir.task_graph import TaskGraph, Workload
@@ -18,7 +18,19 @@ from opticcl.traces.merge import merged_graphs, merged_workload
 from opticcl.traces.ranks import workload_from
 from opticcl.traces.recording import RankTrace
 
-__all__ = ["TRACES", "ReadOptions", "Recognised", "TraceFormat", "TraceReader", "format_of", "register_trace"]
+__all__ = [
+    "TRACES",
+    "Dialect",
+    "ReadOptions",
+    "Recognised",
+    "TraceFormat",
+    "TraceReader",
+    "format_of",
+    "register_trace",
+]
+
+Dialect = Literal["astra", "simai"]
+"""By whose law a layer file is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +41,14 @@ class ReadOptions:
         num_ranks: devices of the job, for files that do not record it; 0: as recorded [count].
         clock_hz: clock of ASTRA-sim's text form, which counts computation in cycles of an unnamed clock; None: the
             computation stays unknown [1/s].
+        dialect: by whose law a layer file is read, "astra" or "simai"; None: as its first line says.
         kernel_sizes: list of the sizes of kernels that communicate without a record, see `kernel_names`; None: there is none.
-    Raises: ParameterError: fewer than no ranks, or no clock rate.
+    Raises: ParameterError: fewer than no ranks, no clock rate, or no such dialect.
     """
 
     num_ranks: int = 0
     clock_hz: float | None = None
+    dialect: Dialect | None = None
     kernel_sizes: Path | None = None
 
     def __post_init__(self) -> None:
@@ -43,6 +57,8 @@ class ReadOptions:
         clock = self.clock_hz
         if clock is not None and not (isinstance(clock, Real) and 0 < clock < math.inf):
             raise ParameterError(f"clock_hz: {clock!r} is not a clock rate; give cycles per second, such as 1e9")
+        if self.dialect not in (None, "astra", "simai"):
+            raise ParameterError(f"dialect: {self.dialect!r} is not astra or simai; try None: as the file says")
 
 
 class TraceReader:

@@ -1,0 +1,25 @@
+"""Small files of forms that people bring, each with the right value in a line beside it: ../shared/data/cases/traces."""
+
+import pytest
+from tests.optional import shared_file
+
+from opticcl.traces import load_workload
+
+CASES = {
+    "01-simai-groups.txt": [
+        ("all_gather", 4_000, (0, 1)),
+        ("reduce_scatter", 4_000, (0, 1)),
+        ("reduce_scatter", 6_400, (0, 8)),
+        ("all_to_all", 1_600, (0, 2, 4, 6)),
+        ("all_gather", 8_000, tuple(range(0, 32, 4))),
+    ],
+}
+RANKS = {"01": 32}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls_of_a_case_file(name):
+    """Collective, bytes and ranks of every call, and the number of ranks."""
+    read = load_workload(shared_file(f"cases/traces/{name}"))
+    assert [(call.collective, call.size_bytes, call.ranks) for call in read.calls] == CASES[name]
+    assert read.num_ranks == RANKS[name[:2]]
