@@ -279,6 +279,13 @@ class PlanRequest(VerbRequest):
         default="auto",
         help="Law of a layer file, ASTRA-sim's or SimAI's: sizes of all_gathers, and groups; auto: as its first line says.",
     )
+    kernel_sizes: Path | None = option(
+        "--kernel-sizes",
+        metavar="FILE",
+        default=None,
+        help="Sizes (.toml) of kernels of a trace that communicate without a record, such as DeepEP's: [[kernels]] with name, "
+        "collective, size.",
+    )
     engine: str = option(
         "--engine",
         metavar="<engine>",
@@ -353,7 +360,8 @@ class PlanRequest(VerbRequest):
 
         Raises: ParameterError: as of `clock_hz`.
         """
-        return {"clock_hz": self.clock_hz(), "dialect": None if self.dialect == "auto" else self.dialect}
+        dialect = None if self.dialect == "auto" else self.dialect
+        return {"clock_hz": self.clock_hz(), "dialect": dialect, "kernel_sizes": self.kernel_sizes}
 
     def refuse_read_options(self, why: str) -> None:
         """Refuse options of traces where there is none.
@@ -365,6 +373,8 @@ class PlanRequest(VerbRequest):
             raise ParameterError(f"--clock: only a trace that counts cycles needs a clock; {why}")
         if self.dialect != "auto":
             raise ParameterError(f"--dialect: only a layer file has one; {why}")
+        if self.kernel_sizes is not None:
+            raise ParameterError(f"--kernel-sizes: only the trace of a profiler has kernels; {why}")
 
     def clock_hz(self) -> float | None:
         """Clock of files that count computation in cycles [Hz]; None: none is given.

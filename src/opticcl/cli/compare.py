@@ -22,7 +22,7 @@ class CompareRequest(PlanRequest):
     """What `opticcl compare` is asked: values of its options."""
 
     OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock dialect
-        engine assumptions assume at_once sensitivity root out jobs json"""
+        kernel_sizes engine assumptions assume at_once sensitivity root out jobs json"""
 
     algorithm: str = shared_option(
         PlanRequest,

@@ -208,7 +208,7 @@ def spread_of_steps(row: TrainingRow) -> str:
         return ""
     times = sorted(step.total_s for step in row.steps)
     return (
-        f"the iteration is the median of {len(times)} steps, {row.iteration.job.step}; they take "
+        f"the iteration is {row.iteration.job.step}, of {len(times)} steps that of median computation; they take "
         f"{format_seconds(times[0])} to {format_seconds(times[-1])}"
     )
 

@@ -12,9 +12,9 @@ size of its group, and what an all_to_all receives. Gloo has no kernels: its cal
 beside those of NCCL if a job uses both.
 
 A kernel belongs to the call during which the host launched it: the correlation id leads to the launch, the launch lies in the
-interval of the call on the same thread. Otherwise the external id links them. The kernel of a batch is launched in the
-annotation nccl:coalesced behind its calls; they share its time by their bytes. A call is on the stream of its first kernel;
-PyTorch gives every process group a stream of its own.
+interval of the call on the same thread. Otherwise the external id links them, or the only call of another thread at that time.
+The kernel of a batch is launched in the annotation nccl:coalesced behind its calls; they share its time by their bytes. A call
+is on the stream of its first kernel; PyTorch gives every process group a stream of its own.
 
 A graph is captured once, while its calls are recorded and nothing runs, and launched often. The kernels of collectives of each
 launch are the captured calls, in their order, if their number and their collectives agree; the captured calls themselves never
@@ -37,6 +37,7 @@ from opticcl.units import counted, format_seconds
 
 __all__ = ["EARLIER", "HostCall", "Selection", "select_calls"]
 
+NEAR = 8  # calls before a launch that may contain it
 MAX_GRAPHS = 6  # of different kernels, whose captures are distinguished
 EARLIER = "launched before the recording began"
 
@@ -52,6 +53,7 @@ class HostCall:
         kernels: of the call, by start.
         launch_us: time of its first launch; -1 if not recorded [us].
         in_graph: whether it was launched by a graph, together with the kernels around it.
+        on_host: whether the host executes it, as Gloo does.
     """
 
     call: RankCall
@@ -61,6 +63,7 @@ class HostCall:
     kernels: list[Record] = field(default_factory=list)
     launch_us: float = -1.0
     in_graph: bool = False
+    on_host: bool = False
 
 
 @dataclass(slots=True)
@@ -131,7 +134,7 @@ def select_calls(events: Events) -> Selection:
             known = at_us if one.correlation in launches else -1.0
             calls.append(HostCall(one.call, -1, at_us, at_us, [one], known, one.correlation in events.graph_launches))
         else:
-            calls.append(HostCall(one.call, *extents.of(one)))
+            calls.append(HostCall(one.call, *extents.of(one), on_host=one.kind == GLOO))
     foreign: dict[str, list[Record]] = {}
     remarks: list[str] = []
     if KERNEL not in kinds:
@@ -139,8 +142,9 @@ def select_calls(events: Events) -> Selection:
         lone, batches = _link_batches(events, launches, calls, lone)
         lone, calls, graphs = _link_graphs(events, launches, calls, lone)
         remarks = [*batches, *graphs]
-        for kernel in lone:
-            foreign.setdefault(_why_foreign(kernel, events, launches), []).append(kernel)
+        for why, kernel in _reasons(events, launches, lone):
+            foreign.setdefault(why, []).append(kernel)
+    calls.sort(key=lambda call: call.start_us)
     _set_times(calls)
     lost = sum(map(len, foreign.values()))
     repeated = {kind: len(records[kind]) - (lost if kind == KERNEL else 0) for kind in records if kind not in kinds}
@@ -261,7 +265,29 @@ def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Seq
             foreign.append(kernel)
         else:
             found.kernels.append(kernel)
-    return foreign
+    by_start = sorted(calls, key=lambda call: call.start_us) if foreign else []
+    return [kernel for kernel in foreign if not _link_across(kernel, events, launches, by_start)]
+
+
+def _link_across(kernel: Record, events: Events, launches: Launches, by_start: list[HostCall]) -> bool:
+    """Add a kernel to the only call without one that another thread issued while it was launched.
+
+    Args:
+        kernel: of no call so far.
+        events, launches: of the trace.
+        by_start: all calls, by start.
+    Returns: whether there is one.
+    """
+    thread, us = launches.get(kernel.correlation, (-1, -1.0))
+    if thread < 0 or kernel.correlation in events.graph_launches:
+        return False
+    until = bisect_right(by_start, us, key=lambda call: call.start_us)
+    near = [one for one in by_start[max(0, until - NEAR) : until] if us <= one.end_us and not one.on_host]
+    if len(near) != 1 or near[0].kernels or near[0].thread in (thread, -1):
+        return False
+    near[0].launch_us = us
+    near[0].kernels.append(kernel)
+    return True
 
 
 def _link_batches(
@@ -319,7 +345,7 @@ def _link_graphs(
     for kernel in lone:
         if kernel.correlation in events.graph_launches and kernel.correlation in launches:
             replays[kernel.correlation].append(kernel)
-    captured = [call for call in calls if not call.kernels and call.thread >= 0]
+    captured = [call for call in calls if not (call.kernels or call.on_host) and call.thread >= 0]
     if not replays or not captured:
         return lone, calls, []
     for kernels in replays.values():
@@ -328,7 +354,7 @@ def _link_graphs(
     captures = _captures(list(forms), captured)
     if captures is None:
         return lone, calls, []
-    found = [call for call in calls if call.kernels or call.thread < 0]
+    found = [call for call in calls if call.kernels or call.on_host or call.thread < 0]
     for correlation in sorted(replays):
         thread, us = launches[correlation]
         form = tuple(_word(one) for one in replays[correlation])
@@ -339,7 +365,6 @@ def _link_graphs(
         f"graphs: {counted(len(replays), 'launch').replace('launchs', 'launches')} ran {len(taken):,} kernels of collectives, "
         f"whose sizes are those of the {counted(len(captured), 'call')} recorded while they were captured"
     )
-    found.sort(key=lambda call: call.start_us)
     return [kernel for kernel in lone if id(kernel) not in taken], found, [remark]
 
 
@@ -371,21 +396,27 @@ def _word(kernel: Record) -> str:
     return "send" if part.lower().startswith("sendrecv") else collective_of(part.partition("_")[0])
 
 
-def _why_foreign(kernel: Record, events: Events, launches: Launches) -> str:
-    """Why a kernel belongs to no call; each reason is tested."""
-    if kernel.correlation in launches:
-        if kernel.correlation in events.graph_launches:
-            return "launched by a graph whose calls are not recorded, or not known from those of other graphs"
-        thread, us = launches[kernel.correlation]
-        inside = (one for kind in (RECORD, NCCL, OPERATOR) for one in events.records[kind] if one.thread == thread)
-        if any(one.start_us <= us <= one.end_us for one in inside):
-            return "launched within a record without a size"
-        return "launched outside of any record of a call"
-    if not len(events.launch_us):
-        return "of which no launch is recorded, nor that of any kernel"
-    if kernel.start_us < min(events.launch_us):
-        return EARLIER
-    known = min((c for c in events.launch_correlation if c >= 0), default=-1)
-    if 0 <= kernel.correlation < known:
-        return EARLIER
-    return "whose launch is not in the file"
+def _reasons(events: Events, launches: Launches, lone: Sequence[Record]) -> Iterator[tuple[str, Record]]:
+    """Why each kernel belongs to no call; each reason is tested."""
+    records = _by_thread([one for kind in (RECORD, NCCL, OPERATOR) for one in events.records[kind]]) if lone else {}
+    first_us = min(events.launch_us, default=-1.0)
+    first = min((c for c in events.launch_correlation if c >= 0), default=-1)
+    for kernel in lone:
+        if kernel.correlation in launches:
+            thread, us = launches[kernel.correlation]
+            inside = _around(records.get(thread, []), kernel._replace(start_us=us, end_us=us))
+            if kernel.correlation in events.graph_launches:
+                yield (
+                    "launched by a graph whose calls are not recorded, or not known from those of other graphs",
+                    kernel,
+                )
+            elif inside is not None:
+                yield "launched within a record without a size", kernel
+            else:
+                yield "launched outside of any record of a call", kernel
+        elif not len(events.launch_us):
+            yield "without a record of their launch", kernel
+        elif kernel.start_us < first_us or 0 <= kernel.correlation < first:
+            yield EARLIER, kernel
+        else:
+            yield "whose launch is not in the file", kernel

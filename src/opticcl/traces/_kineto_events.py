@@ -612,7 +612,7 @@ class FileEvents:
 
 
 _NEXT_EVENT = re.compile(
-    r"\}(?=\s*,\s*\{\s*\"(?:ph|name|cat|pid|tid|ts)\"\s*:)|\}(?=\s*\]\s*(?:,\s*\"[A-Za-z_ ]+\"\s*:|\}\s*\Z))"
+    r"\}(?=\s*,\s*\{\s*\"(?:ph|name|cat|pid|tid|ts|dur|id|args)\"\s*:)|\}(?=\s*\]\s*(?:,\s*\"[A-Za-z_ ]+\"\s*:|\}\s*\Z))"
 )
 """The end of an event: a further event follows, or the end of the list."""
 

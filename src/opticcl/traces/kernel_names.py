@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -173,7 +173,8 @@ class KernelSizes:
                 raise refusal(path, f"kernels[{i}].{what}; {FORM}")
             if len(set(row.ranks)) < len(row.ranks) or any(not 0 <= rank < MAX_RANKS for rank in row.ranks):
                 raise refusal(path, f"kernels[{i}].ranks: distinct numbers from 0 on, such as [0, 1]")
-            calls[row.name] = RankCall("", collective, size, ranks=row.ranks)
+            rule = "" if row.ranks else "the list of sizes"
+            calls[row.name] = RankCall("", collective, size, ranks=row.ranks, group_rule=rule)
         if not calls:
             raise refusal(path, f"kernels: the list is empty; {FORM}")
         return cls(printable(path.name), calls)
@@ -185,7 +186,7 @@ class KernelSizes:
             return None
         self.used[found] = self.used.get(found, 0) + 1
         one = self.calls[found]
-        return RankCall(printable(name[:80]), one.collective, one.size_bytes, ranks=one.ranks)
+        return replace(one, name=printable(name[:80]))
 
     def notes(self) -> Iterator[str]:
         """What the list was used for."""

@@ -46,6 +46,8 @@ def _is_kineto(head: bytes) -> int:
 class KinetoReader(TraceReader):
     """Reads a trace of the PyTorch profiler."""
 
+    has_kernels = True
+
     def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
         """The calls of each rank, in the order in which they start, and the tasks of each step, as the base class describes."""
         sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None

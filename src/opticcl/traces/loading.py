@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from opticcl.errors import UnknownNameError, WorkloadError
+from opticcl.errors import ParameterError, UnknownNameError, WorkloadError
 from opticcl.ir.task_graph import TaskGraph, Workload, median_step
 from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
@@ -31,23 +31,30 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def load_workload(
-    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+    path: Paths,
+    *,
+    num_ranks: int = 0,
+    clock_hz: float | None = None,
+    dialect: Dialect | None = None,
+    kernel_sizes: str | os.PathLike[str] | None = None,
 ) -> Workload:
     """The workload in a trace; its content and its suffix select the format (.et .json .fbuf .toml, also with .gz).
 
     Args:
         path: see `Paths`; of several files each is the trace of one rank.
-        num_ranks, clock_hz, dialect: see `ReadOptions`.
+        num_ranks, clock_hz, dialect, kernel_sizes: see `ReadOptions`.
     Raises: WorkloadError: a file cannot be read, there is no call, or two sources contradict each other. ParameterError: no
         path, or no whole number.
     """
-    options = ReadOptions(whole_number(num_ranks, "load_workload: num_ranks"), clock_hz, dialect)
+    sizes = None if kernel_sizes is None else Path(kernel_sizes)
+    options = ReadOptions(whole_number(num_ranks, "load_workload: num_ranks"), clock_hz, dialect, sizes)
     given = _paths(path, "load_workload")
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_workload(file, options)
     with files_of(given) as found:
         known, ignored = _traces_among(found)
+        _check_options(known, options)
         if len(known) == 1:
             read = known[0][1].format.reader.read_workload(known[0][0], options)
             return replace(read, notes=(*ignored, *read.notes))
@@ -59,23 +66,30 @@ def load_workload(
 
 
 def load_steps(
-    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+    path: Paths,
+    *,
+    num_ranks: int = 0,
+    clock_hz: float | None = None,
+    dialect: Dialect | None = None,
+    kernel_sizes: str | os.PathLike[str] | None = None,
 ) -> list[TaskGraph]:
     """The task graphs of all steps in a trace, in order; one if the trace is not divided into steps.
 
     Args:
         path: see `Paths`; of several files each is the trace of one rank, and the graph has a device for each.
-        num_ranks, clock_hz, dialect: see `ReadOptions`.
+        num_ranks, clock_hz, dialect, kernel_sizes: see `ReadOptions`.
     Raises: WorkloadError: a file cannot be read, there is no call, two sources contradict each other, dependencies are cyclic,
         or the number of devices is unknown. ParameterError: no path, or no whole number.
     """
-    options = ReadOptions(whole_number(num_ranks, "load_steps: num_ranks"), clock_hz, dialect)
+    sizes = None if kernel_sizes is None else Path(kernel_sizes)
+    options = ReadOptions(whole_number(num_ranks, "load_steps: num_ranks"), clock_hz, dialect, sizes)
     given = _paths(path, "load_steps")
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_steps(file, options)
     with files_of(given) as found:
         known, ignored = _traces_among(found)
+        _check_options(known, options)
         if len(known) == 1:
             steps = known[0][1].format.reader.read_steps(known[0][0], options)
             return [replace(step, notes=(*ignored, *step.notes)) for step in steps]
@@ -87,18 +101,25 @@ def load_steps(
 
 
 def load_job(
-    path: Paths, *, num_ranks: int = 0, clock_hz: float | None = None, dialect: Dialect | None = None
+    path: Paths,
+    *,
+    num_ranks: int = 0,
+    clock_hz: float | None = None,
+    dialect: Dialect | None = None,
+    kernel_sizes: str | os.PathLike[str] | None = None,
 ) -> TaskGraph:
     """The task graph of the job in a trace; of several steps the one with the median computation.
 
     Args:
         path: see `Paths`.
-        num_ranks, clock_hz, dialect: see `ReadOptions`.
+        num_ranks, clock_hz, dialect, kernel_sizes: see `ReadOptions`.
     Raises: WorkloadError, ParameterError: as `load_steps`.
     """
     whole_number(num_ranks, "load_job: num_ranks")
     _paths(path, "load_job")
-    return median_step(load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz, dialect=dialect))
+    return median_step(
+        load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz, dialect=dialect, kernel_sizes=kernel_sizes)
+    )
 
 
 def builtin(name: str) -> Workload:
@@ -177,6 +198,19 @@ def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
         else []
     )
     return traces, [*notes, *_note_on(traces)]
+
+
+def _check_options(known: Known, options: ReadOptions) -> None:
+    """Raises ParameterError: sizes of kernels are given for a format without kernels.
+
+    Args:
+        known: the traces.
+        options: what is added to them.
+    """
+    if options.kernel_sizes is not None and not known[0][1].format.reader.has_kernels:
+        raise ParameterError(
+            f"kernel_sizes: {printable(known[0][0].name)} is a trace without kernels ({known[0][1].name}); leave it out"
+        )
 
 
 def _read_all(known: Known, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:

@@ -62,7 +62,13 @@ class ReadOptions:
 
 
 class TraceReader:
-    """Reads one format. A format implements `read`, or `read_ranks` if a file may be of several ranks; the rest follows."""
+    """Reads one format. A format implements `read`, or `read_ranks` if a file may be of several ranks; the rest follows.
+
+    Attributes:
+        has_kernels: whether its files have kernels by name, whose sizes may be given.
+    """
+
+    has_kernels = False
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """A whole file.

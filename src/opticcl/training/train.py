@@ -41,7 +41,7 @@ class TrainingRow:
 
     Args:
         machine: the fabric.
-        iteration: simulated timeline; of several steps the one with the median time, of two in the middle the faster.
+        iteration: simulated timeline; of several steps that of the job, the one with the median computation.
         plans: verified plans that carry its messages, in descending order of time.
         remarks: deviations from the requested algorithm, and algorithms that raised an exception.
         steps: timelines of all steps, in order; empty if there is one.
@@ -315,14 +315,11 @@ def train(
         progress(f"simulate {job.name} on {built[i].name}")
         planner.progress = progress
         try:
-            row = _row(built[i], graphs, planner, groups, runtime, stragglers, compute_scale, together)
+            row = _row(built[i], job, planner, groups, runtime, stragglers, compute_scale, together, graphs)
             if also is not None:
                 times = CommunicationTimes(built[i], also, groups=groups)
-                again = [
-                    simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
-                    for graph in graphs
-                ]
-                row = replace(row, beside=(other.name, _median(again).total_s))
+                again = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale)
+                row = replace(row, beside=(other.name, again.total_s))
             return row
         except (UnsupportedError, FabricError) as error:
             return ExcludedFabric(built[i].name, str(error))
@@ -343,23 +340,29 @@ def train(
         if job.recorded is None:
             raise ParameterError(f"train: recorded_on: {job.name} has no recorded times to compare with")
         given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
-        model_row = _row(given, [job], planner, groups, runtime, stragglers)
+        model_row = _row(given, job, planner, groups, runtime, stragglers)
     about = (per_epoch, iterations, model_row, compute_scale)
     return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about)
 
 
 def _row(
     machine: Fabric,
-    graphs: Sequence[TaskGraph],
+    job: TaskGraph,
     planner: Searches,
     groups: Literal["scaled", "machine"],
     runtime: Runtime,
     stragglers: Mapping[int, float] | None,
     compute_scale: float = 1.0,
     together: bool = False,
+    graphs: Sequence[TaskGraph] = (),
 ) -> TrainingRow:
     """A job on one machine.
 
+    Args:
+        machine: the fabric.
+        job: whose iteration it is.
+        planner, groups, runtime, stragglers, compute_scale, together: as of `train`.
+        graphs: all steps, one of which is the job.
     Raises: UnsupportedError, FabricError: the machine cannot carry the job.
     """
     times = CommunicationTimes(machine, planner, groups=groups)
@@ -367,7 +370,7 @@ def _row(
     def simulate(graph: TaskGraph) -> Iteration:
         return simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
 
-    steps = [simulate(graph) for graph in graphs]
+    steps = [simulate(graph) for graph in graphs or [job]]
     remarks = times.declined()
     plans = times.used()
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
@@ -375,8 +378,7 @@ def _row(
     remarks += tuple(f"left out: {error}" for error in times.failures())
     row = TrainingRow(machine, steps[0], plans, remarks, rule=planner.rule)
     if len(graphs) > 1:
-        iteration = simulate(_median(steps).job)
-        row = TrainingRow(machine, iteration, times.used(), remarks, tuple(steps), plans, rule=planner.rule)
+        row = TrainingRow(machine, simulate(job), times.used(), remarks, tuple(steps), plans, rule=planner.rule)
     row = replace(row, not_tried=times.not_tried())
     if not together:
         return row
@@ -384,11 +386,6 @@ def _row(
         return replace(row, remarks=(*row.remarks, why))
     planned = plan_together(row.iteration, times, runtime, stragglers, compute_scale=compute_scale)
     return replace(row, together=planned)
-
-
-def _median(iterations: Sequence[Iteration]) -> Iteration:
-    """The iteration with the median time; of two in the middle the faster."""
-    return sorted(iterations, key=lambda one: one.total_s)[(len(iterations) - 1) // 2]
 
 
 def _task_graphs(given: TaskGraph | Sequence[TaskGraph] | str, nodes: int | None) -> list[TaskGraph]:
