@@ -174,6 +174,8 @@ def test_kernels_of_graphs_are_the_captured_calls(folder, seed):
             made.capture(one)
     launched = graphs + [draw.choice(graphs) for _ in range(draw.randint(0, 4))]
     draw.shuffle(launched)
+    if len(graphs) == 1 and draw.random() < 0.5:  # the recording ends within a launch
+        launched.append(graphs[0][: draw.randint(1, len(graphs[0]))])
     for captured in launched:
         made.replay([one for call in captured for one in (draw.randint(5, 90), call)], WORDS)
     path = files(folder, {"a.json": kineto(made.events, information(job, 0))}) / "a.json"
@@ -237,6 +239,53 @@ def test_gloo_has_ends_and_parts_in_its_operators(folder, seed):
     assert found(read) == wanted(job)
     uneven = [call.parts for call in job.calls if call.matrix]
     assert sorted(call.matrix_bytes for call in read.calls if call.matrix_bytes) == sorted(uneven)
+
+
+@examples(30)
+@given(seeds)
+def test_a_receive_from_any_source_is_that_of_a_send(folder, seed):
+    """The operator has no source; the sender's file has both ends."""
+    job = drawn_job(seed)
+    job.work = [one for one in job.calls if one.group == "0" and one.kind == "transfer"]
+    if not job.work:
+        return
+    texts = {}
+    for rank in range(job.world):
+        events = gloo(job, rank)
+        for one in events:
+            if one["name"] == "c10d::recv_":
+                one["name"] = "c10d::recv_any_source_"
+                one["args"]["Concrete Inputs"] = ["", "", "0"]
+        texts[f"{rank}.json"] = kineto(events, information(job, rank))
+    read = load_workload(files(folder, texts))
+    assert found(read) == wanted(job)
+
+
+@examples(30)
+@given(seeds, st.booleans())
+def test_parts_of_one_side_are_enough(folder, seed, sent):
+    """The lists of all senders, or of all receivers; a record without lists has those of its operator."""
+    job = drawn_job(seed, transfers=False)
+    uneven = [call for call in job.calls if call.matrix]
+    job.work = list(uneven)
+    if not uneven:
+        return
+    texts = {}
+    for rank in range(job.world):
+        events = record(job, rank).events
+        for one in [one for one in events if "In split size" in one["args"]]:
+            lists = one["args"]["Out split size"], one["args"]["In split size"]
+            one["args"] |= {"In split size": "[]", "Out split size": "[]"}
+            if sent:
+                one["args"]["In split size"] = lists[1]
+            elif one["name"] == "record_param_comms":
+                values = {"Concrete Inputs": ["", "", "", lists[0], "[]", "False", "-1"]}
+                events.append(
+                    {**one, "name": "c10d::alltoall_base_", "ts": one["ts"], "dur": one["dur"], "args": values}
+                )
+        texts[f"{rank}.json"] = kineto(events, information(job, rank))
+    read = load_workload(files(folder, texts))
+    assert sorted(call.matrix_bytes for call in read.calls) == sorted(call.parts for call in uneven)
 
 
 DAMAGED = [

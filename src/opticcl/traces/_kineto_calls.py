@@ -126,8 +126,8 @@ def select_calls(events: Events) -> Selection:
     calls = []
     for one in chosen:
         assert one.call is not None
-        if one.kind in (NCCL, GLOO):
-            for why in _add_operator(one.call, extents.operator_of(one)):
+        if one.kind in (RECORD, NCCL, GLOO):
+            for why in _add_operator(one, extents.operator_of(one)):
                 events.omissions[one.kind].add(why)
         if one.kind in (KERNEL, SIZED):
             at_us = launches[one.correlation][1] if one.correlation in launches else one.start_us
@@ -168,21 +168,26 @@ def _set_times(calls: list[HostCall]) -> None:
             host.call.measured_s = sum(parts) * 1e-6
 
 
-def _add_operator(call: RankCall, record: Record | None) -> Iterator[str]:
-    """Complete the call of an annotation by the shapes and values of its operator.
+def _add_operator(one: Record, record: Record | None) -> Iterator[str]:
+    """Complete a call by the values of its operator, and the call of an annotation by its shapes.
 
+    Args:
+        one: record of the call, which is changed.
+        record: of the operator around it; None: there is none.
     Yields: why a list of parts is not used.
     """
-    if record is None or record.word != call.collective:
+    call = one.call
+    if record is None or call is None or record.word != call.collective:
         return
     operator = record.call
-    if operator is None:
+    if operator is None or one.kind == RECORD:
         pass
     elif operator.group_size and call.collective in ("all_gather", "reduce_scatter"):
         call.size_bytes, call.counts, call.group_size = operator.size_bytes, "message", operator.group_size
     elif call.collective == "all_to_all":
         call.received_bytes = operator.received_bytes
-    if record.values is not None:
+    known = call.sent_splits or (call.is_transfer and max(call.ranks, default=-1) >= 0)
+    if record.values is not None and not known:
         yield from give_values(call, record.values)
 
 
@@ -351,9 +356,13 @@ def _link_graphs(
     for kernels in replays.values():
         kernels.sort(key=lambda kernel: kernel.start_us)
     forms = dict.fromkeys(tuple(_word(one) for one in replays[c]) for c in sorted(replays))
-    captures = _captures(list(forms), captured)
+    captures = _captures(_whole_forms(list(forms)), captured)
     if captures is None:
         return lone, calls, []
+    for form in forms:  # of a launch that the recording begins or ends in
+        for whole in [*captures] if form not in captures else ():
+            at_end = whole[-len(form) :] == form
+            captures[form] = captures[whole][-len(form) :] if at_end else captures[whole][: len(form)]
     found = [call for call in calls if call.kernels or call.on_host or call.thread < 0]
     for correlation in sorted(replays):
         thread, us = launches[correlation]
@@ -369,6 +378,16 @@ def _link_graphs(
 
 
 Form = tuple[str, ...]
+
+
+def _whole_forms(forms: list[Form]) -> list[Form]:
+    """Without those that may be the beginning or the end of the only longer one."""
+    whole = [
+        form
+        for form in forms
+        if not any(len(one) > len(form) and form in (one[-len(form) :], one[: len(form)]) for one in forms)
+    ]
+    return whole if len(whole) == 1 else forms
 
 
 def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[HostCall]] | None:

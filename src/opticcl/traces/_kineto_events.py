@@ -73,6 +73,7 @@ RECORD, KERNEL, SIZED, NCCL, GLOO, OPERATOR = (
     "c10d:: operators",
 )
 BATCH = "coalesced"
+_OF_CALLS = ("record_param_comms", "nccl:", "gloo:", "c10d::", "ProfilerStep#", "hcom_")
 
 
 class Values(NamedTuple):
@@ -309,11 +310,11 @@ class FileEvents:
                 self.irregular[f"events that are no JSON, left out, such as that at character {damage.at:,}"] += 1
                 continue
             self.count += 1
-            named = isinstance(event, dict) and (isinstance(event.get("name"), str) or event.get("ph") == "E")
-            if not named:
+            phase = event.get("ph") if isinstance(event, dict) else None
+            if not isinstance(event, dict) or not (isinstance(event.get("name"), str) or phase == "E"):
                 self.irregular["events without a name"] += 1
                 continue
-            if event.get("ph") in ("B", "E"):
+            if phase in ("B", "E"):
                 event = self._whole_event(event)
                 if event is None:
                     continue
@@ -351,8 +352,9 @@ class FileEvents:
             kind: "device" or "process", unless the event has a rank.
             event, args: the event.
         """
-        if is_whole(args.get("rank")):
-            key = Owner("rank", args["rank"])
+        rank = count_of(args.get("rank"), -1)
+        if rank >= 0:
+            key = Owner("rank", rank)
         elif kind == "process":
             key = Owner("process", _name(event.get("pid")))
         elif is_whole(args.get("device")):
@@ -366,6 +368,8 @@ class FileEvents:
 
     def _add(self, event: dict[str, Any], name: str, args: dict[str, Any], at: int) -> None:
         category = str(event.get("cat", "")).lower()
+        if is_host(category) and not name.startswith(_OF_CALLS) and "Task Type" not in args:
+            return  # most events
         if category == "kernel":
             self._add_kernel(event, name, args, at)
         elif category.endswith(("_runtime", "_driver")) or category == "runtime":
@@ -390,7 +394,7 @@ class FileEvents:
             if len(steps) < MAX_STEPS:
                 start_us = self._time(event, "ts")
                 steps[printable(name)] = start_us, start_us + self._time(event, "dur")
-        elif not is_host(category) or "Task Type" in args:
+        else:
             self._add_foreign(event, name, args, at)
 
     def _add_kernel(self, event: dict[str, Any], name: str, args: dict[str, Any], at: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from opticcl.reading import refusal
 from opticcl.traces._kineto_events import KERNEL, SIZED, Events, FileEvents, Owner
+from opticcl.traces.c10d import is_whole
 from opticcl.units import counted, format_seconds
 
 __all__ = ["ranks_of"]
@@ -48,7 +49,7 @@ def ranks_of(path: Path, events: FileEvents) -> list[Events]:
 def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list[Events]:
     """The events of each rank, where no event has a rank."""
     processes = {part.name: one for part, one in parts.items() if part.kind == "process"}
-    callers = {name: one for name, one in processes.items() if any(one.records.values())}
+    callers = {name: one for name, one in processes.items() if name is not None and any(one.records.values())}
     devices: Parts = {part.name: one for part, one in parts.items() if part.kind == "device"}
     places: Parts = {part.name: one for part, one in parts.items() if part.kind == "place"}
     if len(callers) > 1:
@@ -140,7 +141,7 @@ def _numbered(path: Path, events: FileEvents, what: str, parts: Parts) -> list[E
     if len(own) == len(parts):
         return _with_ranks(own)
     count = events.world_size or max(map(len, events.groups.values()), default=0) or len(parts)
-    if count != len(parts) or not all(isinstance(name, int) for name in parts):
+    if count != len(parts) or not all(is_whole(name) for name in parts):
         names = ", ".join(map(str, list(parts)[:4]))
         raise refusal(
             path,

@@ -72,7 +72,7 @@ def library_of(name: str) -> Library | None:
 
 def activity_of_task(task_type: Any) -> str:
     """ "computation" for a type of task of an Ascend device that computes; else empty."""
-    return "computation" if task_type in _COMPUTING else ""
+    return "computation" if isinstance(task_type, str) and task_type in _COMPUTING else ""
 
 
 def is_host(category: str) -> bool:

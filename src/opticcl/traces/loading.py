@@ -18,6 +18,7 @@ from opticcl.traces.files import files_of, is_archive
 from opticcl.traces.merge import merged_graphs, merged_workload
 from opticcl.traces.reader import TRACES, Dialect, ReadOptions, Recognised, format_of
 from opticcl.traces.recording import RankTrace
+from opticcl.traces.sidecar import rank_in_name
 from opticcl.units import counted
 
 __all__ = ["BUILTIN_WORKLOADS", "builtin", "load_job", "load_steps", "load_workload"]
@@ -222,28 +223,30 @@ def _read_all(known: Known, options: ReadOptions, *, tasks: bool) -> list[RankTr
     found = [(path, trace) for path, _ in known for trace in reader.read_ranks(path, options, tasks=tasks)]
     ranks = [trace.rank for _, trace in found]
     if min(ranks) < 0 or len(set(ranks)) < len(ranks):
-        numbers = _differing_numbers([path.name for path, _ in known])
+        numbers = _numbers_in([path.name for path, _ in known])
         if len(found) == len(numbers) and not {*ranks} - {-1, *numbers}:
             for (_, trace), number in zip(found, numbers, strict=True):
                 trace.rank = number
     return [trace for _, trace in found]
 
 
-def _differing_numbers(names: Sequence[str]) -> list[int]:
-    """The number in each name that differs between all of them; of several the last. None if there is none.
+def _numbers_in(names: Sequence[str]) -> list[int]:
+    """A number in each name that is the rank; none if there is no such number.
 
-    >>> _differing_numbers(["n02_0", "n03_1"]), _differing_numbers(["fr_0.json", "fr_1.json"]), _differing_numbers(["a"])
+    That behind "rank" or "worker" if all have it; else one that differs between all of them: of several that which counts from
+    0, else the last.
+
+    >>> _numbers_in(["n02_0", "n03_1"]), _numbers_in(["rank0_n5.json", "rank1_n7.json"]), _numbers_in(["a"])
     ([0, 1], [0, 1], [])
     """
-    stems = [
-        re.sub(r"(\.(gz|xz|bz2|json|pickle|pkl|pt|et|fbuf|sqlite3?|txt|trace))+$", "", name.lower()) for name in names
-    ]
-    columns = [[int(number) for number in reversed(re.findall(r"[0-9]{1,9}", stem))] for stem in stems]
-    for place in range(min(map(len, columns))):
-        found = [column[place] for column in columns]
-        if len(set(found)) == len(found) > 1:
-            return found
-    return []
+    said = [rank_in_name(name if "." in name else f"{name}.json") for name in names]
+    suffixes = r"(\.(gz|xz|bz2|json|pickle|pkl|pt|et|fbuf|sqlite3?|txt|trace))+$"
+    numbers = [re.findall(r"[0-9]{1,9}", re.sub(suffixes, "", name.lower())) for name in names]
+    places = range(1, min(map(len, numbers)) + 1)
+    columns = [said, *([int(row[-place]) for row in numbers] for place in places)]
+    differing = [column for column in columns if len(set(column)) == len(names) > 1 and min(column) >= 0]
+    counting = [column for column in differing if set(column) == set(range(len(names)))]
+    return next(iter([*(differing if differing[:1] == [said] else counting), *differing]), [])
 
 
 def _name(paths: Sequence[str | os.PathLike[str]]) -> str:

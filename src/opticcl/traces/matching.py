@@ -12,7 +12,7 @@ rank; the others also waited for it. How long they waited is the skew between th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -96,6 +96,7 @@ def match_calls(
         alone = any(len(trace.groups.get(group, ())) == 2 for trace in traces)
         begun = all(first_number.get((rank, group), 0) <= 1 for rank in (src, dst))
         rows += _match_pairs(ends, by_number=alone or not begun)
+    rows = _with_unknown_ends(rows)
     rows.sort(key=lambda sides: min(firsts[id(side.call)] for side in sides))
     lone = Counter[str]()
     by_rank_trace = {trace.rank: trace for trace in traces}
@@ -173,6 +174,32 @@ def _label(by_rank: dict[int, list[Side]]) -> str:
 def _kind(call: RankCall) -> tuple[str, int]:
     """Collective and size, of an all_to_all without the size, which may differ between ranks."""
     return call.collective, 0 if call.collective == "all_to_all" else call.size_bytes
+
+
+def _with_unknown_ends(rows: list[list[Side]]) -> list[list[Side]]:
+    """The same, where a transfer of which a rank recorded only its own end joins the first that fits of those with both."""
+    alone = [sides[0] for sides in rows if len(sides) == 1 and sides[0].call.is_transfer]
+    unknown = [side for side in alone if -1 in side.call.ranks]
+    if not unknown:
+        return rows
+    known: dict[tuple[str, int, int, int], deque[Side]] = defaultdict(deque)  # by kind, size, own end and its rank
+    for side in alone:
+        if -1 not in side.call.ranks:
+            for end, rank in enumerate(side.call.ranks):
+                known[side.call.collective, side.call.size_bytes, end, rank].append(side)
+    joined: dict[int, Side] = {}  # known side, by identity of its call -> unknown one
+    for side in unknown:
+        end = 0 if side.call.ranks[0] >= 0 else 1
+        other = "send" if side.call.collective == "recv" else "recv"
+        fitting = known[other, side.call.size_bytes, end, side.call.ranks[end]]
+        while fitting and id(fitting[0].call) in joined:
+            fitting.popleft()
+        if fitting:
+            side.call.ranks = fitting[0].call.ranks
+            joined[id(fitting[0].call)] = side
+    moved = {id(side.call) for side in joined.values()}
+    kept = [sides for sides in rows if id(sides[0].call) not in moved]
+    return [[*sides, *([joined[id(sides[0].call)]] if id(sides[0].call) in joined else [])] for sides in kept]
 
 
 def _match_pairs(ends: dict[str, list[Side]], *, by_number: bool) -> Iterator[list[Side]]:
