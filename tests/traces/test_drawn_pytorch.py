@@ -181,7 +181,6 @@ def test_kernels_of_graphs_are_the_captured_calls(folder, seed):
     path = files(folder, {"a.json": kineto(made.events, information(job, 0))}) / "a.json"
     read = load_workload(path)
     ran = plain + [call for captured in launched for call in captured]
-    forms = {tuple(call.kind for call in captured) for captured in graphs}
     assert read.compute_s == pytest.approx(sum(e["dur"] for e in made.events if e["name"] == "gemm") * 1e-6)
     assert load_job(path).bound != "upper"
     said = "\n".join(read.notes)
@@ -191,13 +190,7 @@ def test_kernels_of_graphs_are_the_captured_calls(folder, seed):
         assert "kernels of collectives" in said
         assert "launched by a graph" in said
     if len(graphs) == 1:
-        assert len(forms) == 1
-        assert f"{counted_launches(len(launched))} ran {len(ran) - len(plain)}" in said
-
-
-def counted_launches(number):
-    """As notes count them."""
-    return f"{number} launch" if number == 1 else f"{number} launches"
+        assert f"launched {len(launched)} times, with {len(ran) - len(plain)} kernels" in said
 
 
 @examples(40)

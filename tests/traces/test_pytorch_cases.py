@@ -61,7 +61,7 @@ def test_what_a_case_leaves_out_is_named():
     """Kernels of DeepEP with their time; the file that is no trace; the event that is no JSON."""
     for name, *said in (
         ("02-deepep-beside-nccl.json", "2 kernels of DeepEP without a size, 5 ms", "dispatch", "combine"),
-        ("04-cuda-graph-replays.json", "10 launches ran 20 kernels"),
+        ("04-cuda-graph-replays.json", "launched 10 times, with 20 kernels"),
         ("24-unescaped-quotes.json", "events that are no JSON, left out, such as that at character 253: 1"),
         ("25-trace-beside-a-script", "train.py"),
         ("09-flight-recorder-windows", "3 to 8, 5 to 10"),

@@ -359,20 +359,25 @@ def _link_graphs(
     captures = _captures(_whole_forms(list(forms)), captured)
     if captures is None:
         return lone, calls, []
-    for form in forms:  # of a launch that the recording begins or ends in
-        for whole in [*captures] if form not in captures else ():
-            at_end = whole[-len(form) :] == form
-            captures[form] = captures[whole][-len(form) :] if at_end else captures[whole][: len(form)]
     found = [call for call in calls if call.kernels or call.on_host or call.thread < 0]
-    for correlation in sorted(replays):
+    in_order = sorted(replays, key=lambda correlation: launches[correlation][1])
+    taken = set[int]()
+    for correlation in in_order:
         thread, us = launches[correlation]
         form = tuple(_word(one) for one in replays[correlation])
-        for kernel, call in zip(replays[correlation], captures[form], strict=True):
+        mine = captures.get(form, [])
+        if not mine:  # a launch that the recording begins or ends in
+            whole = next(iter(captures))
+            if correlation == in_order[0] and whole[-len(form) :] == form:
+                mine = captures[whole][-len(form) :]
+            elif correlation == in_order[-1] and whole[: len(form)] == form:
+                mine = captures[whole][: len(form)]
+        for kernel, call in zip(replays[correlation], mine, strict=False):
             found.append(HostCall(replace(call.call), thread, us, us, [kernel], us, in_graph=True))
-    taken = {id(kernel) for kernels in replays.values() for kernel in kernels}
+            taken.add(id(kernel))
     remark = (
-        f"graphs: {counted(len(replays), 'launch').replace('launchs', 'launches')} ran {len(taken):,} kernels of collectives, "
-        f"whose sizes are those of the {counted(len(captured), 'call')} recorded while they were captured"
+        f"graphs: launched {len(replays):,} times, with {len(taken):,} kernels of collectives, whose sizes are those of the "
+        f"{counted(len(captured), 'call')} recorded while they were captured"
     )
     return [kernel for kernel in lone if id(kernel) not in taken], found, [remark]
 
@@ -392,9 +397,13 @@ def _whole_forms(forms: list[Form]) -> list[Form]:
 
 def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[HostCall]] | None:
     """The captured calls of each graph, known by the collectives of its kernels; None if they do not agree or are ambiguous."""
+    of_one = len(forms[0]) if len(forms) == 1 else 0
+    if of_one and len(captured) % of_one == 0:  # a graph that was captured several times
+        again = {_signature(captured[at : at + of_one]) for at in range(0, len(captured), of_one)}
+        captured = captured[:of_one] if len(again) == 1 else captured
     if len(forms) > MAX_GRAPHS or sum(map(len, forms)) != len(captured):
         return None
-    found: list[dict[Form, list[HostCall]]] = []
+    found: dict[object, dict[Form, list[HostCall]]] = {}
     for order in permutations(forms):
         at, divided = 0, {}
         for form in order:
@@ -405,8 +414,13 @@ def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[Ho
             for form, rows in divided.items()
             for word, call in zip(form, rows, strict=True)
         ):
-            found.append(divided)
-    return found[0] if len(found) == 1 else None
+            found[tuple(_signature(divided[form]) for form in forms)] = divided
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _signature(calls: Sequence[HostCall]) -> tuple[object, ...]:
+    """What calls are, apart from their names and times."""
+    return tuple((one.call.collective, one.call.size_bytes, one.call.group, one.call.ranks) for one in calls)
 
 
 def _word(kernel: Record) -> str:
