@@ -216,10 +216,9 @@ class Events:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it is of a rank: no kernel, no launch, no record, no step."""
-        return not (
-            len(self.kernel_us) or len(self.launch_us) or self.steps or self.unsized or any(self.records.values())
-        )
+        """Whether nothing in it is of a rank: no kernel, no launch, no record, no step, nothing unknown."""
+        used = len(self.kernel_us) or len(self.launch_us) or self.steps or self.unsized or any(self.records.values())
+        return not (used or self.activities)
 
     @property
     def own_ranks(self) -> set[int]:

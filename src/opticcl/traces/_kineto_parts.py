@@ -53,6 +53,9 @@ def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list
     devices: Parts = {part.name: one for part, one in parts.items() if part.kind == "device"}
     places: Parts = {part.name: one for part, one in parts.items() if part.kind == "place"}
     if len(callers) > 1:
+        if devices:
+            for one in places.values():
+                next(iter(callers.values())).absorb(one)
         return _by_process(path, events, callers, devices or places)
     calling = {name: one for name, one in devices.items() if one.records[KERNEL] or one.records[SIZED]}
     if len(calling) > 1:

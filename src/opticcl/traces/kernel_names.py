@@ -86,6 +86,10 @@ class Activity:
     def __init__(self) -> None:
         self._found: dict[str, dict[str, list[float]]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any event is counted."""
+        return bool(self._found)
+
     def add(self, what: str, name: str, took_us: float, size_bytes: int = 0) -> None:
         """Count an event.
 
