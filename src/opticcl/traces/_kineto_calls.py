@@ -8,8 +8,9 @@ The profiler records one collective in several places. Of these, in this order, 
     c10d::allreduce_      operator with the shapes of its tensors                        (record_shapes=True)
 
 An annotation lies inside its operator, whose output and input give the whole message of an all_gather or a reduce_scatter, the
-size of its group, and what an all_to_all receives. Gloo has no kernels: its calls are the annotations `gloo:all_reduce`,
-beside those of NCCL if a job uses both.
+size of its group, and what an all_to_all receives; its values are the ends of a transfer and the parts of an all_to_all. Gloo
+has no kernels: its calls are the annotations `gloo:all_reduce`, beside those of NCCL if a job uses both. They begin when Gloo
+starts the call, inside the operator or later: then the operator is the first of that collective and size without one.
 
 A kernel belongs to the call during which the host launched it: the correlation id leads to the launch, the launch lies in the
 interval of the call on the same thread. Otherwise the external id links them, or the only call of another thread at that time.
@@ -24,10 +25,10 @@ ran. Why a kernel belongs to no call is tested, and said.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
 
 from opticcl.traces._kineto_events import GLOO, KERNEL, NCCL, OPERATOR, RECORD, SIZED, Events, Record, give_values
 from opticcl.traces.c10d import collective_of
@@ -196,6 +197,10 @@ class _Extents:
 
     def __init__(self, records: dict[str, list[Record]]) -> None:
         self._operators = _by_thread(records[OPERATOR])
+        self._used: set[int] = set()  # operators of Gloo's annotations, by identity
+        self._waiting: dict[str, deque[Record]] = defaultdict(deque)
+        for one in sorted(records[OPERATOR] if records[GLOO] else (), key=lambda one: one.start_us):
+            self._waiting[one.word].append(one)
         outer = [one for kind in (OPERATOR, RECORD, NCCL, GLOO) for one in records[kind]]
         self._outermost = {}
         for thread, rows in _by_thread(outer).items():
@@ -211,8 +216,26 @@ class _Extents:
         return record.thread, outer.start_us, outer.end_us
 
     def operator_of(self, record: Record) -> Record | None:
-        """The record of the operator around a record."""
-        return _around(self._operators.get(record.thread, []), record)
+        """The record of the operator of a call; calls must come by start."""
+        if record.kind != GLOO:
+            return _around(self._operators.get(record.thread, []), record)
+        found = _around(self._operators.get(record.thread, []), record._replace(end_us=record.start_us))
+        if found is None or found.word != record.word or id(found) in self._used:
+            waiting = self._waiting[record.word]
+            while waiting and id(waiting[0]) in self._used:
+                waiting.popleft()
+            size = record.call.size_bytes if record.call else 0
+            fitting = (
+                one
+                for one in islice(waiting, NEAR * NEAR)
+                if one.start_us <= record.start_us
+                and id(one) not in self._used
+                and (one.call is None or size in (one.call.size_bytes, one.call.received_bytes))
+            )
+            found = next(fitting, None)
+        if found is not None:
+            self._used.add(id(found))
+        return found
 
 
 def _by_thread(records: Sequence[Record]) -> dict[int, list[Record]]:

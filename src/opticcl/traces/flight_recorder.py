@@ -67,6 +67,8 @@ class FlightRecorderReader(TraceReader):
         """The calls in the buffer of the recorder, in order, as the base class describes."""
         dump = _unpickled(path, _content(path)) if head_of(path, 1) == b"\x80" else _parsed(path)
         entries = dump.get("entries") if isinstance(dump, dict) else None
+        if isinstance(dump, dict) and "entries" not in dump and "pg_config" in dump:
+            raise refusal(path, f"is a {WHAT} without an entry: nothing was recorded; Gloo records no transfers")
         if not isinstance(entries, list):
             raise refusal(path, f"is no {WHAT}: it has no list of entries; {_shape_of(dump)}")
         groups = _groups(dump.get("pg_config"))
@@ -84,6 +86,10 @@ class FlightRecorderReader(TraceReader):
         after = [f"state of the calls: {', '.join(f'{n:,} {printable(state[:20])}' for state, n in states.items())}"]
         if "None" in states or not states:
             after = []
+        if any(call.name.startswith("gloo:") for call in calls):
+            after.append(
+                "Gloo's recorder writes a reduce_scatter as an all_reduce, and neither transfers nor parts of all_to_alls"
+            )
         return RankTrace(
             title(path),
             f"{WHAT} {printable(path.name)}, version {printable(str(dump.get('version'))[:20])}",

@@ -76,6 +76,7 @@ def match_calls(
     transfers: dict[tuple[int, int, str, str], dict[str, list[Side]]] = defaultdict(lambda: defaultdict(list))
     first_number: dict[tuple[int, str], int] = {}  # of the transfers of a rank in a group
     firsts: dict[int, tuple[int, int]] = {}  # call -> place, to keep the order of the lowest rank
+    _choose_ends([call for mine in calls for call in mine if call.is_transfer])
     for trace, mine in zip(traces, calls, strict=True):
         for place, call in enumerate(mine):
             firsts[id(call)] = place, trace.rank
@@ -98,10 +99,10 @@ def match_calls(
         rows += _match_pairs(ends, by_number=alone or not begun)
     rows = _with_unknown_ends(rows)
     rows.sort(key=lambda sides: min(firsts[id(side.call)] for side in sides))
-    lone = Counter[str]()
+    lone, guessed = Counter[str](), Counter[str]()
     by_rank_trace = {trace.rank: trace for trace in traces}
     for sides in rows:
-        whole = _together(sides, by_rank_trace, model, omissions)
+        whole = _together(sides, by_rank_trace, model, omissions, guessed)
         if whole is None:
             continue
         matched = Matched(sides, whole)
@@ -111,6 +112,10 @@ def match_calls(
         expected = set(whole.ranks or range(model.count.value)) & set(by_rank_trace)
         if len(sides) < len(expected):
             lone[whole.collective] += 1
+    if guessed.total():
+        found.notes.append(
+            f"parts of {guessed.total():,} uneven all_to_all are not recorded: taken in the proportion of what ranks receive"
+        )
     for collective, n in lone.items():
         found.notes.append(f"without a counterpart in the trace of another rank: {n:,} {collective}")
     return found
@@ -176,6 +181,20 @@ def _kind(call: RankCall) -> tuple[str, int]:
     return call.collective, 0 if call.collective == "all_to_all" else call.size_bytes
 
 
+def _choose_ends(transfers: Sequence[RankCall]) -> None:
+    """Choose the ends of transfers whose group is not recorded: where the other rank has a transfer alone."""
+    wanted = Counter[tuple[object, ...]]()  # receives less sends
+    open_ = [call for call in transfers if len(call.options) > 1]
+    for call in transfers if open_ else ():
+        if len(call.options) < 2:
+            wanted[*call.ranks, call.tag, call.size_bytes] += 1 if call.collective == "recv" else -1
+    for call in open_:
+        sign = 1 if call.collective == "recv" else -1
+        fits = [one for one in call.options if wanted[*one, call.tag, call.size_bytes] * sign < 0]
+        call.ranks = (fits or call.options)[0]
+        wanted[*call.ranks, call.tag, call.size_bytes] += sign
+
+
 def _with_unknown_ends(rows: list[list[Side]]) -> list[list[Side]]:
     """The same, where a transfer of which a rank recorded only its own end joins the first that fits of those with both."""
     alone = [sides[0] for sides in rows if len(sides) == 1 and sides[0].call.is_transfer]
@@ -225,9 +244,17 @@ def _match_pairs(ends: dict[str, list[Side]], *, by_number: bool) -> Iterator[li
 
 
 def _together(
-    sides: list[Side], traces: dict[int, RankTrace], model: RankModel, omissions: Omissions
+    sides: list[Side], traces: dict[int, RankTrace], model: RankModel, omissions: Omissions, guessed: Counter[str]
 ) -> CollectiveCall | None:
-    """The call of the ranks that recorded it."""
+    """The call of the ranks that recorded it.
+
+    Args:
+        sides: of the call.
+        traces: by rank.
+        model: ranks and groups.
+        omissions: counts what is left out.
+        guessed: counts calls whose parts are assumed.
+    """
     first = sides[0]
     call = model.resolve(traces[first.rank], first.call, omissions)
     if call is None:
@@ -236,17 +263,20 @@ def _together(
     call = replace(call, measured_s=min(measured, default=0.0))
     if call.collective != "all_to_all":
         return call
-    matrix = _matrix(sides, call.ranks or tuple(range(min(model.count.value, MAX_MATRIX + 1))))
+    members = call.ranks or tuple(range(min(model.count.value, MAX_MATRIX + 1)))
+    matrix = _matrix(sides, members)
+    if not matrix:
+        matrix = _assumed_matrix(sides, members)
+        guessed["all_to_all"] += len({*(part for row in matrix for part in row)}) > 1
     if not matrix:
         return replace(call, size_bytes=max(max(s.call.size_bytes, s.call.received_bytes) for s in sides))
     return replace(call, size_bytes=_busiest(matrix), matrix_bytes=matrix)
 
 
 def _matrix(sides: list[Side], members: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Bytes from each member to each; none if a member's are unknown or the group is too large.
+    """Bytes from each member to each, by the recorded parts; none if they do not have all pairs, or the group is too large.
 
-    What a member sends to another one is in its own list, else in the list of what the other one receives. Without lists of
-    all pairs a member is assumed to send to the others in the proportion of what they receive in all.
+    What a member sends to another one is in its own list, else in the list of what the other one receives.
     """
     size = len(members)
     by_rank = {side.rank: side.call for side in sides}
@@ -257,17 +287,21 @@ def _matrix(sides: list[Side], members: tuple[int, ...]) -> tuple[tuple[int, ...
     rows = []
     for i in range(size):
         if not sent[i] and not all(received[j] for j in range(size) if j != i):
-            break
+            return ()
         rows.append(sent[i] or tuple(received[j][i] if received[j] else 0 for j in range(size)))
-    else:
-        return tuple(rows)
-    if any(rank not in by_rank for rank in members):
+    return tuple(rows)
+
+
+def _assumed_matrix(sides: list[Side], members: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Bytes from each member to each, if each sends in the proportion of what others receive; none if one is unknown."""
+    by_rank = {side.rank: side.call for side in sides}
+    if len(members) > MAX_MATRIX or any(rank not in by_rank for rank in members):
         return ()
     calls = [by_rank[rank] for rank in members]
     totals = [call.received_bytes if call.received_bytes >= 0 else call.size_bytes for call in calls]
     total = sum(totals)
     if not total:
-        return tuple((0,) * size for _ in calls)
+        return tuple((0,) * len(calls) for _ in calls)
     rows = []
     for call in calls:
         row, given = [], 0

@@ -269,40 +269,44 @@ def _place_ends(trace: RankTrace) -> None:
         if not call.is_transfer:
             continue
         if call.ends is not None:
-            call.ranks, sure = _placed(trace, call, call.ends)
+            call.ranks, call.options = _placed(trace, call, call.ends)
             call.ends = None
-            assumed += not sure
+            assumed += bool(call.options)
         mine = call.collective == "recv"  # the place of this rank among both ends
         if trace.rank >= 0 and len(call.ranks) == 2 and call.ranks[mine] < 0:
             call.ranks = (call.ranks[0], trace.rank) if mine else (trace.rank, call.ranks[1])
     if assumed:
         trace.after.append(
-            f"ends of {counted(assumed, 'transfer')} count within a group that is not recorded, taken to be all ranks"
+            f"ends of {counted(assumed, 'transfer')} count within a group that is not recorded, taken to be all ranks unless "
+            "the trace of the other rank contradicts"
         )
 
 
-def _placed(trace: RankTrace, call: RankCall, ends: GroupEnds) -> tuple[tuple[int, int], bool]:
-    """Sender and receiver of a transfer, and whether its group is recorded or is the only one that they fit.
+Ends = tuple[int, int]
 
-    A group fits if it has both numbers, and the rank of the trace at its own one.
+
+def _placed(trace: RankTrace, call: RankCall, ends: GroupEnds) -> tuple[Ends, tuple[Ends, ...]]:
+    """Sender and receiver of a transfer, and all that they may be if several groups fit and none is recorded.
+
+    A group fits if it has both numbers, the rank of the trace is at its own one, and not at both.
     """
     known = ends.members or trace.groups.get(call.group, ())
-    own = ends.receiver if call.collective == "recv" else ends.sender
-    fitting: dict[tuple[int, int], bool] = {}  # ends -> whether the group is that of all ranks
+    receives = call.collective == "recv"
+    own = ends.receiver if receives else ends.sender
+    fitting: dict[Ends, bool] = {}  # ends -> whether the group is that of all ranks
     for members in [known] if known else dict.fromkeys(trace.groups.values()):
         at_own = trace.rank in members if own < 0 else own < len(members) and members[own] == trace.rank
         if max(ends.sender, ends.receiver) < len(members) and (known or trace.rank < 0 or at_own):
-            placed = (
-                members[ends.sender] if ends.sender >= 0 else -1,
-                members[ends.receiver] if ends.receiver >= 0 else -1,
-            )
-            fitting[placed] = fitting.get(placed, False) or _is_complete(members)
+            src = members[ends.sender] if ends.sender >= 0 else -1 if receives else trace.rank
+            dst = members[ends.receiver] if ends.receiver >= 0 else trace.rank if receives else -1
+            if known or src != dst or src < 0:
+                fitting[src, dst] = fitting.get((src, dst), False) or _is_complete(members)
     if len(fitting) == 1:
-        return next(iter(fitting)), True
+        return next(iter(fitting)), ()
     if known:
-        return (-1, -1), True
-    whole = [placed for placed, complete in fitting.items() if complete]
-    return (whole[0] if whole else (ends.sender, ends.receiver)), False
+        return (-1, -1), ()
+    options = (*sorted(fitting, key=lambda one: not fitting[one]), (ends.sender, ends.receiver))
+    return options[0], options[: max(1, len(fitting))]
 
 
 def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:

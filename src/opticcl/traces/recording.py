@@ -46,6 +46,7 @@ class RankCall:
         group: name of the process group; empty if not recorded.
         ranks: members of the group, if recorded with the call; of a transfer sender and receiver, -1 if not recorded.
         ends: of a transfer, if the file counts within the group; `ranks` follows from them once all groups are known.
+        options: other senders and receivers that `ends` may be, where the group is not recorded.
         sequence: number of the call among those of its group, by which ranks agree; -1 if not recorded.
         group_size: number of members, if only that is recorded; 0 if unknown [count].
         group_stride: distance between members, if a rule gives it: with a size a block of that stride, without one all
@@ -66,6 +67,7 @@ class RankCall:
     group: str = ""
     ranks: tuple[int, ...] = ()
     ends: GroupEnds | None = None
+    options: tuple[tuple[int, int], ...] = ()
     sequence: int = -1
     group_size: int = 0
     group_stride: int = 1
