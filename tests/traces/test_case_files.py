@@ -13,8 +13,10 @@ CASES = {
         ("all_to_all", 1_600, (0, 2, 4, 6)),
         ("all_gather", 8_000, tuple(range(0, 32, 4))),
     ],
+    "08-comm-group-json": [("all_gather", 8_192, tuple(range(8))), ("all_reduce", 1_024, (4, 5, 6, 7))],
+    "08-comm-group-json/a.6.et": [("all_reduce", 1_024, (4, 5, 6, 7)), ("all_gather", 8_192, tuple(range(8)))],
 }
-RANKS = {"01": 32}
+RANKS = {"01": 32, "08": 8}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -136,6 +136,49 @@ def test_a_file_beside_it_of_another_form_is_ignored_and_said_so(tmp_path, conte
     assert any(note.startswith("ignored: w.json") for note in load_workload(tmp_path / "w.0.et").notes)
 
 
+@pytest.mark.parametrize("name", ["comm_group.json", "groups of job.JSON", "a.json"])
+def test_a_list_of_groups_is_known_by_its_content(tmp_path, name):
+    """In a directory, for one file, by a pattern and named beside the traces; other JSON beside it is no list."""
+    groups = {"tp": [0, 2], "dp": [0, 1, 2, 3]}
+    (tmp_path / name).write_text(json.dumps(groups))
+    (tmp_path / "notes.json").write_text('{"tp": "[0, 1]"}')
+    (tmp_path / "other.json").write_text('{"pp": [0, 3]}')
+    for rank in range(4):
+        calls = [coll(1, 8, 2, attribute("pg_name", "tp"))] if rank in groups["tp"] else []
+        (tmp_path / f"w.{rank}.et").write_bytes(trace(*calls, coll(2, 8, 0, attribute("pg_name", "dp"))))
+    files = [tmp_path / f"w.{rank}.et" for rank in range(4)]
+    for paths in ([*files, tmp_path / name], [tmp_path / name, *files], [tmp_path / "w.*"]):
+        read = load_workload(paths)
+        assert [(c.collective, c.size_bytes, c.ranks) for c in read.calls] == [
+            ("all_gather", 16, (0, 2)),
+            ("all_reduce", 8, (0, 1, 2, 3)),
+        ]
+    alone = load_workload(files[2])
+    assert [(c.ranks, c.group_source) for c in alone.calls] == [((0, 2), name), ((0, 1, 2, 3), name)]
+    assert alone.num_ranks == 4
+
+
+def test_the_list_of_the_traces_name_goes_first(tmp_path):
+    """Then the lists that have a called group; several that disagree are refused, equal ones are one."""
+    (tmp_path / "w.0.et").write_bytes(trace(coll(1, 8, 0, attribute("pg_name", "tp"))))
+    (tmp_path / "one.json").write_text('{"tp": [0, 1]}')
+    (tmp_path / "two.json").write_text('{"tp": [0, 1, 2]}')
+    with pytest.raises(WorkloadError, match=r"one.json and two.json beside it list different groups of the same names"):
+        load_workload(tmp_path / "w.0.et")
+    (tmp_path / "w.json").write_text('{"tp": [0, 3]}')
+    assert load_workload(tmp_path / "w.0.et").calls[0].ranks == (0, 3)
+    (tmp_path / "w.json").write_text("[]")
+    (tmp_path / "two.json").write_text('{"tp": [0, 1]}')
+    assert load_workload(tmp_path / "w.0.et").calls[0].ranks == (0, 1)
+
+
+def test_a_list_of_groups_alone_is_no_trace(tmp_path):
+    """It is named."""
+    (tmp_path / "comm_group.json").write_text('{"0": [0, 1]}')
+    with pytest.raises(WorkloadError, match=r"is a list of process groups, .* give the traces beside it"):
+        load_workload(tmp_path / "comm_group.json")
+
+
 def test_groups_without_a_common_rank_are_refused(tmp_path):
     """The trace of one rank calls in two groups that share none."""
     (tmp_path / "w.json").write_text('{"a": [0, 1], "b": [2, 3]}')

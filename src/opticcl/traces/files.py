@@ -15,6 +15,7 @@ from typing import IO
 from opticcl.files import temporary_folder
 from opticcl.reading import head_of, printable, refusal
 from opticcl.traces.reader import format_of
+from opticcl.traces.sidecar import is_group_list
 
 __all__ = ["files_of", "is_archive", "is_group_file"]
 
@@ -34,19 +35,16 @@ def is_archive(path: Path) -> bool:
 
 
 def is_group_file(path: Path, names: Sequence[str]) -> bool:
-    """Whether a file lists the process groups of traces beside it, such as w.json beside w.0.et.
+    """Whether a file lists the process groups of traces beside it, by its content, or by its name as w.json beside w.0.et.
 
     Args:
         path: of the file.
         names: of all files beside it.
     """
-    if path.suffix != ".json":
+    if path.suffix.lower() != ".json" or not path.is_file():
         return False
-    of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.(et|json)(\.gz)?")
-    others = {match[1] for name in names if (match := of_a_rank.fullmatch(name))}
-    with open(path, "rb") as file:
-        is_list = re.match(rb'(\xef\xbb\xbf)?\s*\{\s*"[^"]*"\s*:\s*\[\s*[0-9\]]', file.read(CHUNK))
-    return "et" in others or ("json" in others and is_list is not None)
+    of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.et(\.gz)?")
+    return any(of_a_rank.fullmatch(name) for name in names) or is_group_list(path)
 
 
 @contextmanager
@@ -68,7 +66,8 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
                     found += _inside(folder, one)
                 else:
                     found.append(one)
-        yield list(dict.fromkeys(found))
+        found = list(dict.fromkeys(found))
+        yield [one for one in found if len(found) == 1 or not is_group_file(one, ())] or found
 
 
 def _matches(path: str | os.PathLike[str]) -> list[Path]:

@@ -2,13 +2,19 @@
 
 ::
 
-    w.0.et  w.1.et  ...  w.json       {"1": [0, 1], "2": [2, 3], ...}
+    w.0.et  w.1.et  ...  comm_group.json       {"1": [0, 1], "2": [2, 3], ...}
+
+Such a file is known by its content. Of several, that of the name of the trace (w.json) counts, else those that have a group
+that the trace calls.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
+from collections.abc import Set
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +24,7 @@ from opticcl.errors import WorkloadError
 from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankTrace
 
-__all__ = ["add_groups_beside", "rank_in_name"]
+__all__ = ["add_groups_beside", "is_group_list", "rank_in_name"]
 
 MAX_BYTES = 2**26
 _NUMBERED = re.compile(r"(?P<prefix>.*?)[._-]?(?:rank|worker)?[._-]?(?P<number>[0-9]{1,9})(?:[._-].*)?", re.ASCII)
@@ -45,8 +51,8 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
         group has a rank twice, or one that no job has.
     """
     number = rank_in_name(path.name)
-    beside = _beside(path)
-    if beside is not None and (groups := _read_groups(beside)):
+    beside = _beside(path, {call.group for call in trace.calls})
+    if beside is not None and (groups := _checked_groups(beside)):
         trace.groups, trace.groups_source = groups, printable(beside.name)
         called = {call.group for call in trace.calls if call.group in groups}
         common = set.intersection(*(set(groups[name]) for name in called)) if called else {number}
@@ -68,28 +74,61 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
             call.ranks = (src, trace.rank) if call.collective == "recv" and dst < 0 else call.ranks
 
 
-def _beside(path: Path) -> Path | None:
-    """The JSON file of the same prefix, if there is one."""
+def is_group_list(path: Path) -> bool:
+    """Whether a file maps names to lists of ranks and is nothing else."""
+    with reading(path, "list of process groups (.json)") as file:
+        # so begins such a list, and hardly a trace: of those no more is read
+        likely = re.match(rb'(\xef\xbb\xbf)?\s*\{\s*"[^"]*"\s*:\s*\[\s*[0-9\]-]', file.read(4096))
+    return likely is not None and any(_groups_in(path).values())
+
+
+def _beside(path: Path, called: Set[str]) -> Path | None:
+    """The list of groups of the same prefix, else one that has a group that is called, else any JSON of the same prefix.
+
+    Raises: WorkloadError: several have one, and are not equal.
+    """
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     prefix = re.sub(r"[._-]?(rank|worker)?[._-]?[0-9]{1,9}$", "", stem, flags=re.IGNORECASE)
-    for name in dict.fromkeys((prefix, stem)):
-        if name and (found := path.with_name(f"{name}.json")) != path and found.is_file():
-            return found
-    return None
+    named = [path.with_name(f"{name}.json") for name in dict.fromkeys((prefix, stem)) if name]
+    named = [one for one in named if one != path and one.is_file()]
+    if lists := [one for one in named if is_group_list(one)]:
+        return lists[0]
+    with os.scandir(path.parent) as entries:
+        names = sorted(
+            e.name for e in entries if e.name.lower().endswith(".json") and e.name != path.name and e.is_file()
+        )
+    lists = [one for name in names if (one := path.with_name(name)) and is_group_list(one)]
+    fitting = [one for one in lists if called & _groups_in(one).keys()]
+    if any(_groups_in(one) != _groups_in(fitting[0]) for one in fitting[1:]):
+        shown = " and ".join(printable(one.name) for one in fitting[:2])
+        raise refusal(path, f"{shown} beside it list different groups of the same names; leave one of them there")
+    return next(iter([*fitting, *named]), None)
 
 
-def _read_groups(path: Path) -> dict[str, tuple[int, ...]]:
-    """Groups by name; none if the file is of another form.
+def _groups_in(path: Path) -> dict[str, list[int]]:
+    """Groups by name; none if the file is of another form."""
+    state = path.stat()
+    return _groups_as_of(path, state.st_mtime_ns, state.st_size)
 
-    Raises: WorkloadError: a group has a rank twice, or one that no job has.
-    """
+
+@lru_cache(maxsize=64)
+def _groups_as_of(path: Path, changed_ns: int, size_bytes: int) -> dict[str, list[int]]:
+    """The same, read once for all traces beside it."""
     try:
         with reading(path, "list of process groups (.json)") as file:
             content = content_of(file, MAX_BYTES)
         table: Any = msgspec.json.decode(content) if len(content) <= MAX_BYTES else None
-        groups = msgspec.convert(table, dict[str, list[int]])
+        return msgspec.convert(table, dict[str, list[int]])
     except (WorkloadError, msgspec.MsgspecError, RecursionError, ValueError):
         return {}
+
+
+def _checked_groups(path: Path) -> dict[str, tuple[int, ...]]:
+    """Groups by name; none if the file is of another form.
+
+    Raises: WorkloadError: a group has a rank twice, or one that no job has.
+    """
+    groups = _groups_in(path)
     for name, ranks in groups.items():
         wrong = next((rank for rank in ranks if not 0 <= rank < MAX_RANKS), None)
         if wrong is not None:
