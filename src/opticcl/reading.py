@@ -1,14 +1,18 @@
-"""Opening of input files, plain or gzip, and errors in one printable line with the place."""
+"""Opening of input files, plain or packed with gzip, xz or bzip2, and errors in one printable line with the place."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from opticcl.errors import WorkloadError, printable
 from opticcl.units import MAX_MESSAGE_BYTES
@@ -20,6 +24,7 @@ __all__ = [
     "content_of",
     "head_of",
     "lines",
+    "plain_name",
     "printable",
     "reading",
     "refusal",
@@ -28,6 +33,9 @@ __all__ = [
 ]
 
 MAX_LINE = 2**20  # of a log [bytes]
+CHUNK = 2**16  # read at a time [bytes]
+PACKED = (".gz", ".xz", ".bz2")
+MAX_DICTIONARY = 2**28  # of an xz file; its strongest setting takes 2**26 [bytes]
 
 
 class DamageError(Exception):
@@ -69,18 +77,27 @@ def refusal(where: Path | str, what: str) -> WorkloadError:
     return WorkloadError(printable(f"{where}: {what}"))
 
 
+def plain_name(name: str) -> str:
+    """The name of a file without the suffix of its packing.
+
+    >>> plain_name("step.json.xz")
+    'step.json'
+    """
+    return name[: -len(suffix)] if (suffix := Path(name).suffix).lower() in PACKED else name
+
+
 def title(path: Path) -> str:
     """Name of a job, after its file.
 
     >>> title(Path("runs/resnet.json.gz"))
     'resnet'
     """
-    return printable(Path(path.name.removesuffix(".gz")).stem)
+    return printable(Path(plain_name(path.name)).stem)
 
 
 @contextmanager
 def reading(path: Path, form: str, unit: str = "byte") -> Iterator[BinaryIO]:
-    """Open a file; gzip is decompressed while it is read.
+    """Open a file; gzip, xz and bzip2 are decompressed while it is read.
 
     Args:
         path: of the file.
@@ -90,12 +107,57 @@ def reading(path: Path, form: str, unit: str = "byte") -> Iterator[BinaryIO]:
     """
     check_file(path, form)
     try:
-        with open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as unzipped:
-            yield cast("BinaryIO", unzipped if raw.peek(2)[:2] == b"\x1f\x8b" else raw)
+        with open(path, "rb") as raw:
+            yield cast("BinaryIO", _unpacked(raw))
     except DamageError as error:
         raise refusal(path, f"{unit} {error.at:,}: {error.what}; is this a whole {form}?") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise refusal(path, f"cannot be read to its end: {error}") from None
+
+
+def _unpacked(raw: io.BufferedReader) -> io.BufferedIOBase:
+    """The content of a file, which its first bytes say to be packed or not."""
+    head = raw.peek(16)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    # a digit, then the mark of a block or of the end
+    if re.match(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", head):
+        return bz2.BZ2File(raw)
+    return io.BufferedReader(_Unxz(raw)) if head.startswith(b"\xfd7zXZ\0") else raw
+
+
+class _Unxz(io.RawIOBase):
+    """The content of an xz file, with a bound on the memory of its dictionary, which `lzma.LZMAFile` does not have."""
+
+    def __init__(self, packed: io.BufferedReader) -> None:
+        self._packed, self._stream = packed, self._new_stream()
+
+    def _new_stream(self) -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_DICTIONARY)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, target: Any) -> int:
+        """Unpack as much as is wanted, or less.
+
+        Args: target: buffer that is filled.
+        Returns: what was unpacked; 0 at the end [bytes].
+        Raises: LZMAError, EOFError: a damaged or a cut file.
+        """
+        while True:
+            data = b""
+            if self._stream.eof:  # another stream may follow, after zeros
+                data = (self._stream.unused_data or self._packed.read(CHUNK)).lstrip(b"\0")
+                if not data:
+                    return 0
+                self._stream = self._new_stream()
+            elif self._stream.needs_input and not (data := self._packed.read(CHUNK)):
+                raise EOFError("the packed file ends before its end mark")
+            if found := self._stream.decompress(data, len(target)):
+                target[: len(found)] = found
+                return len(found)
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:
@@ -106,7 +168,7 @@ def head_of(path: Path, size: int = 4096) -> bytes:
     with reading(path, "file") as file:
         try:
             return file.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except (OSError, EOFError, zlib.error, lzma.LZMAError):
             return b""
 
 

@@ -1,21 +1,11 @@
 """Files that are no traces are recognised and refused with what to give instead."""
 
 import bz2
-import io
+import gzip
 import lzma
-import zipfile
 
 import pytest
 from tests.optional import shared_file
-
-
-def zipped() -> bytes:
-    """A zip archive of one file."""
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as file:
-        file.writestr("a.json", "{}")
-    return target.getvalue()
-
 
 CASES = {
     "report.nsys-rep": (b"\0\1\2", "nsys export --type sqlite"),
@@ -27,10 +17,26 @@ CASES = {
     "plan.csv": (b'# {"format": "opticcl-plan", "version": 1', "a plan of opticcl"),
     "nccl.log": (b"host:1:2 [0] NCCL INFO Bootstrap : Using eth0\n", "NCCL_DEBUG"),
     "trace.pftrace": (b"\x0a\x05abcde", "export_chrome_trace"),
-    "traces.zip": (zipped(), "unpack it"),
-    "trace.json.xz": (lzma.compress(b"{}"), "gzip"),
-    "trace.json.bz2": (bz2.compress(b"{}"), "gzip"),
-    "trace.json.zst": (b"\x28\xb5\x2f\xfd\0", "gzip"),
+    "trace.json.zst": (b"\x28\xb5\x2f\xfd\0", "packed with zstd"),
+    "twice.json.gz": (gzip.compress(bz2.compress(b"{}")), "packed twice"),
+    "again.json.xz": (lzma.compress(lzma.compress(b"{}")), "packed twice"),
+    "wide.json": ('{"traceEvents": []}'.encode("utf-32"), "a text in UTF-32"),
+    "wider.json": ("\ufeff{}".encode("utf-32-be"), "a text in UTF-32"),
+    "narrow.json": ('{"traceEvents": []}'.encode("utf-16"), "a text in UTF-16"),
+    "results.json": (b'{ "traceEvents":[{}\n,{"args":{"BeginNs":"5","EndNs":"9"},"ph":"X"}\n]}', "AMD's rocprof"),
+    "out_results.json": (b'{"rocprofiler-sdk-tool": [{"metadata": {}}]}', "AMD's rocprof"),
+    "communication.json": (
+        b'{"step0": {"p2p": {}, "collective": {"hcom_allReduce__1_0_1@1": {"Communication Time Info": {}}}}}',
+        "give trace_view.json",
+    ),
+    "communication_matrix.json": (
+        b'{"step0": {"collective": {"allreduce-top1@1": {"0-1": {"Transport Type": "SDMA", "Transit Size(MB)": 1.0}}}}}',
+        "give trace_view.json",
+    ),
+    "host.xplane.pb": (b"\x0a\x90\x4e\x08\x01\x12\x0d/device:GPU:0\x1a\x04", "give the trace.json.gz beside it"),
+    "gemm.ncu-rep": (b"\0\1\2", "nsys profile"),
+    "traces.otf2": (b"\0\1\2", "Score-P"),
+    "all_reduce_perf.txt": (b"# nThread 1 nGpus 8 minBytes 8 maxBytes 1024\n", "nccl-tests"),
 }
 
 
@@ -43,6 +49,16 @@ def test_a_foreign_file_is_named(tmp_path, opticcl, name):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert said in done.stderr
     assert name in done.stderr
+
+
+@pytest.mark.parametrize("name", ["communication.json", "results.json", "host.xplane.pb", "wide.json"])
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_foreign_file_is_named_without_its_name_and_packed(tmp_path, opticcl, name, pack):
+    """By what it holds."""
+    content, said = CASES[name]
+    (tmp_path / "file").write_bytes(pack(content))
+    done = opticcl("train", "--workload", tmp_path / "file", "--nodes", "4", "--fabric", "ideal")
+    assert (done.returncode, said in done.stderr) == (2, True)
 
 
 def test_a_real_schedule_is_refused(opticcl):

@@ -266,7 +266,7 @@ class PlanRequest(VerbRequest):
         metavar="<trace>",
         default=(),
         help="A trace (.et, .json, .log, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces of several ranks: a "
-        "directory, a .tar.gz or a pattern such as 'w.*.et', or repeat the option.",
+        "directory, a .zip or .tar.gz, or a pattern such as 'w.*.et', or repeat the option.",
     )
     clock: str | None = option(
         "--clock",

@@ -14,8 +14,9 @@
     sizes.toml            a list of sizes, written by hand                          sizes.py
     builtin(name)         the same form, in builtin/
 
-To add a format, write one file here with a `TraceReader` and register it; no list is edited. Traces may be packed with gzip.
-Readers stream, and count in `notes` what they leave out. Several files, a directory or an archive are the ranks of one job.
+To add a format, write one file here with a `TraceReader` and register it; no list is edited. Traces may be packed
+with gzip, xz or bzip2. Readers stream, and count in `notes` what they leave out. Several files, a directory or an archive are
+the ranks of one job.
 Files that are no traces are refused by their kind, with what to give instead (foreign.py).
 """
 

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import glob
+import lzma
 import os
 import re
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 from opticcl.files import temporary_folder
-from opticcl.reading import head_of, printable, refusal
+from opticcl.reading import head_of, printable, reading, refusal
 from opticcl.traces.reader import format_of
 from opticcl.traces.sidecar import is_group_list
 
 __all__ = ["files_of", "is_archive", "is_group_file"]
 
-ARCHIVES = (".tar", ".tar.gz", ".tgz")
+ARCHIVES = (".tar", ".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".zip")
+ZIP = b"PK\x03\x04"
 MAX_FILES = 100_000
 MAX_UNPACKED = 2**35  # bytes
 CHUNK = 2**20
@@ -29,7 +32,8 @@ def is_archive(path: Path) -> bool:
     """Whether a file is an archive by its content; by its name, if the content is of no trace format."""
     if not path.is_file():
         return False
-    if head_of(path, 512)[257:262] == b"ustar":
+    head = head_of(path, 512)
+    if head[257:262] == b"ustar" or head.startswith(ZIP):
         return True
     return path.name.lower().endswith(ARCHIVES) and ((found := format_of(path)) is None or not found.sureness)
 
@@ -43,7 +47,7 @@ def is_group_file(path: Path, names: Sequence[str]) -> bool:
     """
     if path.suffix.lower() != ".json" or not path.is_file():
         return False
-    of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.et(\.gz)?")
+    of_a_rank = re.compile(re.escape(path.name.removesuffix(".json")) + r"\..*\.et(\.gz|\.xz|\.bz2)?")
     return any(of_a_rank.fullmatch(name) for name in names) or is_group_list(path)
 
 
@@ -106,11 +110,12 @@ def _unpack(archive: Path, folder: Path) -> None:
     Raises: WorkloadError: damaged, too large, or two files of one name.
     """
     left, seen = MAX_UNPACKED, set[str]()
-    try:
-        with tarfile.open(archive, "r|*") as members:
-            for member in members:
-                name = os.path.basename(member.name)
-                if not member.isreg() or not name or name.startswith("."):
+    unpack = _zip_members if head_of(archive, len(ZIP)) == ZIP else _tar_members
+    with reading(archive, "archive") as file:
+        try:
+            for path, source in unpack(archive, file):
+                name = os.path.basename(path)
+                if not name or name.startswith("."):
                     continue
                 if name in seen:
                     raise refusal(
@@ -119,11 +124,40 @@ def _unpack(archive: Path, folder: Path) -> None:
                 if len(seen) >= MAX_FILES:
                     raise refusal(archive, f"more than {MAX_FILES:,} files")
                 seen.add(name)
-                source = members.extractfile(member)
-                if source is not None:
-                    left -= _copy(archive, source, folder / name, left)
-    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
-        raise refusal(archive, f"is not a readable archive: {error}") from None
+                left -= _copy(archive, source, folder / name, left)
+        except _DAMAGE as error:
+            raise refusal(archive, f"is not a readable archive: {error or type(error).__name__}") from None
+
+
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(OSError, EOFError, ValueError, NotImplementedError),
+)
+
+
+def _tar_members(archive: Path, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
+    """Path of each regular file of an archive, and its content."""
+    with tarfile.open(fileobj=file, mode="r|") as members:
+        for member in members:
+            if member.isreg() and (source := members.extractfile(member)) is not None:
+                yield member.name, source
+
+
+def _zip_members(archive: Path, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
+    """The same of one that is not encrypted, and packed by methods that take little memory.
+
+    Raises: WorkloadError: packed otherwise.
+    """
+    with zipfile.ZipFile(file) as members:
+        for member in members.infolist():
+            if member.is_dir():
+                continue
+            if member.flag_bits & 1:
+                raise refusal(archive, f"{printable(member.filename)} in it is encrypted; unpack it first")
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
+                raise refusal(archive, f"{printable(member.filename)} in it is not packed with deflate; unpack it")
+            with members.open(member) as source:
+                yield member.filename, source
 
 
 def _copy(archive: Path, source: IO[bytes], target: Path, limit: int) -> int:

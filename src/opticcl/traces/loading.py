@@ -28,7 +28,7 @@ BUILTIN_WORKLOADS: tuple[str, ...] = tuple(
 )
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A file, a directory, an archive (.tar.gz), a glob pattern or the name of a built-in workload; or several."""
+"""A file, a directory, an archive (.zip, .tar.gz), a glob pattern or the name of a built-in workload; or several."""
 
 
 def load_workload(
@@ -39,7 +39,7 @@ def load_workload(
     dialect: Dialect | None = None,
     kernel_sizes: str | os.PathLike[str] | None = None,
 ) -> Workload:
-    """The workload in a trace; its content and its suffix select the format (.et .json .fbuf .toml, also with .gz).
+    """The workload in a trace; its content and its suffix select the format (.et .json .fbuf .toml, also packed).
 
     Args:
         path: see `Paths`; of several files each is the trace of one rank.

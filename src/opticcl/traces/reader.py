@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from opticcl.errors import ParameterError
 from opticcl.ir.task_graph import TaskGraph, Workload
-from opticcl.reading import head_of, refusal
+from opticcl.reading import head_of, plain_name, refusal
 from opticcl.registry import Registry
 from opticcl.traces.graphs import task_graphs
 from opticcl.traces.merge import merged_graphs, merged_workload
@@ -125,7 +125,7 @@ class TraceFormat(NamedTuple):
     """A registered format.
 
     Args:
-        suffixes: of its files, in lower case, without .gz.
+        suffixes: of its files, in lower case, without that of a packing (.gz, .xz, .bz2).
         sniff: how surely the first bytes of a file (unpacked) are of this format: 0 no, 1 perhaps, 2 surely.
         reader: reads it.
     """
@@ -180,7 +180,7 @@ def format_of(path: Path) -> Recognised | None:
     Raises: WorkloadError: the file cannot be read.
     """
     head = head_of(path)
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = Path(plain_name(path.name.lower())).suffix
     formats = {name: TRACES.get(name) for name in TRACES.names()}
     ranked = {name: (int(one.sniff(head)), suffix in one.suffixes) for name, one in formats.items()}
     best = max(ranked, key=lambda name: ranked[name])

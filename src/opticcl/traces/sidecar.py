@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from opticcl.errors import WorkloadError
-from opticcl.reading import content_of, printable, reading, refusal
+from opticcl.reading import content_of, plain_name, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankTrace
 
 __all__ = ["add_groups_beside", "is_group_list", "rank_in_name"]
@@ -36,7 +36,7 @@ def rank_in_name(name: str) -> int:
     >>> rank_in_name("w.12.et"), rank_in_name("resnet50-ddp.rank0.et.gz"), rank_in_name("step.et"), rank_in_name("vgg_16.et")
     (12, 0, -1, -1)
     """
-    stem = name.lower().removesuffix(".gz").rpartition(".")[0]
+    stem = plain_name(name.lower()).rpartition(".")[0]
     match = re.fullmatch(r".*(?:[._-]|^)(?:rank|worker)[._-]?([0-9]{1,9})(?:[._-].*)?|.*\.([0-9]{1,9})", stem, re.ASCII)
     return int(match[1] or match[2]) if match else -1
 
@@ -87,7 +87,7 @@ def _beside(path: Path, called: Set[str]) -> Path | None:
 
     Raises: WorkloadError: several have one, and are not equal.
     """
-    stem = path.name.removesuffix(".gz").rpartition(".")[0]
+    stem = plain_name(path.name).rpartition(".")[0]
     prefix = re.sub(r"[._-]?(rank|worker)?[._-]?[0-9]{1,9}$", "", stem, flags=re.IGNORECASE)
     named = [path.with_name(f"{name}.json") for name in dict.fromkeys((prefix, stem)) if name]
     named = [one for one in named if one != path and one.is_file()]
