@@ -152,6 +152,59 @@ def test_our_own_reader_counts_the_same_nodes(tmp_path):
     assert re.search(r"6 comm_recv", notes)
 
 
+# --- GOAL -------------------------------------------------------------------------------------------------------------
+
+
+def goal(path):
+    """Operations of each rank by label, (kind, bytes, peer, tag), and the labels that each needs."""
+    ranks, mine, needs = {}, {}, {}
+    head, *lines = path.read_text().splitlines()
+    for line in lines:
+        words = line.replace("{", " {").split()
+        if words[:1] == ["rank"]:
+            mine, needs = ranks[int(words[1])] = ({}, {})
+        elif len(words) == 3 and words[1] == "requires":
+            needs[words[0]].append(words[2])
+        elif words and words != ["}"]:
+            label, kind, amount, *rest = words
+            needs[label[:-1]] = []
+            peer, tag = (int(rest[1]), int(rest[3])) if rest else (-1, -1)
+            mine[label[:-1]] = (kind, int(amount.removesuffix("b")), peer, tag)
+    assert head == f"num_ranks {len(ranks)}"
+    return [ranks[rank] for rank in range(len(ranks))]
+
+
+def test_goal_matches_and_runs_to_its_end(plan, tmp_path):
+    """Every send meets a receive of its size and tag, in any order that the labels allow; bytes and sums are the plan's."""
+    plan.export(tmp_path / "plan.goal")
+    ranks = goal(tmp_path / "plan.goal")
+    dice, sent, got = np.random.default_rng(2), {}, {}
+    left = [(rank, label) for rank, (mine, _) in enumerate(ranks) for label in mine]
+    done = set()
+    while left:
+        ready = []
+        for row in dice.permutation(len(left)).tolist():
+            rank, label = left[row]
+            (kind, size, peer, tag), needs = ranks[rank][0][label], ranks[rank][1][label]
+            key = (rank, peer, tag) if kind == "send" else (peer, rank, tag)
+            if not all((rank, one) in done for one in needs) or (kind == "recv" and key not in sent):
+                continue
+            if kind != "calc":
+                ends = sent if kind == "send" else got
+                assert key not in ends
+                ends[key] = size
+            done.add((rank, label))
+            ready.append(row)
+        assert ready
+        left = [one for row, one in enumerate(left) if row not in set(ready)]
+    assert sent == got
+    exact = sum(sum(mine.values()) for mine in pair_bytes(plan))
+    steps = [plan.schedule.step(i) for i in range(plan.schedule.num_steps)]
+    assert abs(sum(sent.values()) - exact) <= plan.schedule.collective.num_chunks * sum(map(len, steps))
+    reductions = sum(int((step.op & Op.REDUCE > 0).sum()) for step in steps)
+    assert sum(kind == "calc" for mine, _ in ranks for kind, *_ in mine.values()) == reductions
+
+
 # --- flows ------------------------------------------------------------------------------------------------------------
 
 
@@ -205,8 +258,9 @@ def test_long_flows_are_cut(tmp_path):
 def test_messages_of_nothing_are_written(tmp_path):
     """A barrier has flows of no bytes, which no simulator starts."""
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", 0, algorithm="ring")
-    for name in ("p.flows", "p.cm", "p.et"):
+    for name in ("p.flows", "p.cm", "p.et", "p.goal"):
         plan.export(tmp_path / name)
+    assert [mine for mine, _ in goal(tmp_path / "p.goal")] == 4 * [{}]
     assert "Connections 0" in (tmp_path / "p.cm").read_text()
     assert (tmp_path / "p.flows").read_text() == "# src dst bytes start_s\n"
     assert trace(tmp_path / "p.0.et") == []

@@ -80,8 +80,9 @@ CLAIMED = {
 }
 CLAIMED |= {".sqlite3": "nsys", ".pkl": "flight_recorder", ".pickle": "flight_recorder", ".nsys-rep": "nsys_report"}
 CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "plan_file", ".pftrace": "perfetto"}
-CLAIMED |= {".perfetto-trace": "perfetto", ".zip": "zip", ".zst": "packed", ".xz": "packed", ".bz2": "packed"}
-PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz"]
+CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".ncu-rep": "nsight_compute"}
+CLAIMED |= {".otf2": "otf2"}
+PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz", ".zip", ".xz", ".bz2"]
 JSON = {"chakra_json", "kineto", "pytorch_et", "flight_recorder"}
 
 
@@ -96,11 +97,12 @@ def test_no_format_is_missing_above():
         "plan_file",
         "nccl_log",
         "perfetto",
-        "zip",
+        "archive_inside",
         "packed",
         "fault_trace",
     }
-    refused |= {"packed_twice", "utf_16", "git_lfs", "web_page"}
+    refused |= {"packed_twice", "utf_16", "utf_32", "git_lfs", "web_page", "group_list", "rocprof", "xplane", "otf2"}
+    refused |= {"ascend_communication", "nsight_compute", "nccl_tests"}
     assert set(TRACES.names()) == {*FORMATS, *refused}
 
 
