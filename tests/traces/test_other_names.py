@@ -13,6 +13,7 @@ from tests.traces.test_chakra_json import as_json
 from tests.traces.test_flight_recorder import JOB
 from tests.traces.test_flow_list import COMMAS, SPACES
 from tests.traces.test_forms import ARGS, LAYERS, LOG, SIZES
+from tests.traces.test_goal import FILE as GOAL
 from tests.traces.test_nsys import training
 from tests.traces.test_pytorch_et import call, text
 from tests.traces.test_topoopt import GOOD
@@ -51,6 +52,7 @@ def contents(tmp_path_factory):
         ("lumorph", ".log"): LOG.encode(),
         ("flow_list", ".csv"): COMMAS.encode(),
         ("flow_list", ".txt"): SPACES.encode(),
+        ("goal", ".goal"): GOAL.encode(),
         ("topoopt", ".fbuf"): GOOD,
         ("astra", ".txt"): LAYERS.encode(),
         ("sizes", ".toml"): SIZES.encode(),
@@ -68,7 +70,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes"]
+FORMATS += ["astra", "sizes", "goal"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",
@@ -81,7 +83,7 @@ CLAIMED = {
 CLAIMED |= {".sqlite3": "nsys", ".pkl": "flight_recorder", ".pickle": "flight_recorder", ".nsys-rep": "nsys_report"}
 CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "plan_file", ".pftrace": "perfetto"}
 CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".ncu-rep": "nsight_compute"}
-CLAIMED |= {".otf2": "otf2"}
+CLAIMED |= {".otf2": "otf2", ".goal": "goal"}
 PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz", ".zip", ".xz", ".bz2"]
 JSON = {"chakra_json", "kineto", "pytorch_et", "flight_recorder"}
 

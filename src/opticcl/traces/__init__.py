@@ -9,6 +9,7 @@
     report.sqlite         Nsight Systems report, exported                           nsys.py
     comms.log             LUMORPH's log of all-reduces and transfers                lumorph.py
     flows.csv             list of flows                                             flow_list.py
+    job.goal              operations of all ranks, as ATLAHS and LogGOPSim read them  goal.py
     graph.fbuf            task graph of TopoOpt                                     topoopt.py
     layers.txt            layers with their collectives, ASTRA-sim's text form      astra.py
     sizes.toml            a list of sizes, written by hand                          sizes.py

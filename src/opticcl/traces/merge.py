@@ -114,7 +114,8 @@ def _about(traces: Sequence[RankTrace]) -> tuple[str, str]:
     """Name and source of the job."""
     first = traces[0]
     common = os.path.commonprefix([trace.name for trace in traces]).rstrip("._-")  # noqa: RUF071 (names, not paths)
-    return common or first.name, f"{first.source} and {counted(len(traces) - 1, 'other file')}"
+    others = len({trace.file for trace in traces}) - 1
+    return common or first.name, f"{first.source} and {counted(others, 'other file')}" if others else first.source
 
 
 def _weakest(bounds: set[Bound]) -> Bound:
@@ -150,7 +151,8 @@ def _notes(
     """Notes on all ranks together, and those of a single rank that the others do not contradict."""
     count = model.count.value
     present = {trace.rank for trace in traces}
-    notes = [f"files: {len(traces):,}, ranks {min(present):,} to {max(present):,}"]
+    files = len({trace.file for trace in traces})
+    notes = [f"files: {files:,}, ranks {min(present):,} to {max(present):,}"]
     if count and len(present) < count:
         missing = sorted(set(range(min(count, 10_000))) - present)
         shown = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")

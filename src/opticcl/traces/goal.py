@@ -1,0 +1,259 @@
+"""Reader of GOAL, the text form of ATLAHS and LogGOPSim: sends, receives and computation of all ranks, with dependencies.
+
+::
+
+    num_ranks 2
+
+    rank 0 {
+    l1: calc 1000 cpu 0                   computation [ns]
+    l2: send 1048576b to 1 tag 0 nic 0    bytes, the other rank, a tag that the receive has too
+    l3: recv 8b from 1 tag 1
+    l2 requires l1                        l2 starts when l1 has ended
+    l3 irequires l2                       l3 starts when l2 starts
+    }
+
+A transfer starts when its sender is ready: a receive that waits for something delays what requires it, not the transfer. So two
+ranks that both send before they receive do not wait for each other. Computation of a rank runs one after the other, whatever
+its `cpu` is, and `nic` is not used: the fabric has its own network interfaces.
+
+Source: spcl/atlahs and LogGOPSim, the text form of GOAL; `compile -o plan.goal` writes it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from opticcl.reading import DamageError, check_size, lines, printable, reading, title
+from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
+from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
+from opticcl.units import counted, format_seconds
+
+__all__ = ["GoalReader"]
+
+MAX_RANKS = 1 << 20
+MAX_OPERATIONS = 1 << 21
+MAX_WAITS = 1 << 24
+FORM = "write label: send 8b to 1 tag 0, recv 8b from 1 tag 0, calc 100, or label requires label"
+_NUMBER = "([0-9]{1,20})"
+_OPERATION = re.compile(
+    rf"(?:(\w+)\s*:\s*)?(?:calc\s+{_NUMBER}|(?:(send)\s+{_NUMBER}b?\s+to|(recv)\s+{_NUMBER}b?\s+from)\s+{_NUMBER})"
+    r"((?:\s+(?:tag|cpu|nic)\s+[0-9]{1,9})*)",
+    re.ASCII,
+)
+_NEEDS = re.compile(r"(\w+)\s+(i?requires)\s+(\w+)", re.ASCII)
+_RANK = re.compile(rf"rank\s+{_NUMBER}\s*\{{\s*(\}})?", re.ASCII)
+
+
+def _is_goal(head: bytes) -> int:
+    text = head.decode("utf-8", "replace").lstrip("\ufeff")
+    return 2 * (re.match(r"(?:\s*//[^\n]*\n)*\s*num_ranks\s+[0-9]+\s*(?:\n|$|//)", text) is not None)
+
+
+@register_trace("goal", (".goal",), _is_goal)
+class GoalReader(TraceReader):
+    """Reads a GOAL file."""
+
+    def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+        """The operations of every rank, as the base class describes.
+
+        Raises: WorkloadError: also labels that do not exist, or that require each other.
+        """
+        with reading(path, "GOAL file", "line") as file:
+            rows = ((number, text) for number, line in lines(file) if (text := line.partition("//")[0].strip()))
+            num_ranks, number = _num_ranks(rows)
+            blocks = _blocks(rows, num_ranks, number)
+            traces = [_trace(path, rank, num_ranks, blocks.get(rank) or _Block(0)) for rank in range(num_ranks)]
+        about = [f"operations: {sum(len(trace.steps[0].tasks) for trace in traces):,} of {counted(num_ranks, 'rank')}"]
+        if most_s := max(trace.compute_s for trace in traces):
+            about.append(f"computation: {format_seconds(most_s)} of the rank that computes most")
+        if several := sum(len(block.cpus) > 1 for block in blocks.values()):
+            about.append(f"order: computation on several cpus runs one after the other, of {counted(several, 'rank')}")
+        about.append(
+            "order: a transfer starts when its sender is ready, whether or not the receive waits for something else"
+        )
+        for trace in traces:
+            trace.after += about
+        return traces
+
+
+def _num_ranks(rows: Iterator[tuple[int, str]]) -> tuple[int, int]:
+    """The number of ranks in the first line, and the number of that line.
+
+    Raises: DamageError: it has none.
+    """
+    number, first = next(rows, (1, ""))
+    match = re.fullmatch(rf"num_ranks\s+{_NUMBER}", first, re.ASCII)
+    if not match or not 1 <= int(match[1]) <= MAX_RANKS:
+        raise DamageError(number, f"{first[:60]!r} is not num_ranks with a number from 1 to {MAX_RANKS:,}")
+    return int(match[1]), number
+
+
+class _Operation(NamedTuple):
+    """An operation: `kind` is calc, send or recv; `amount` are nanoseconds or bytes."""
+
+    kind: str
+    amount: int
+    peer: int
+    tag: str
+    name: str
+
+
+@dataclass(slots=True)
+class _Block:
+    """The operations of a rank.
+
+    Args:
+        line: of its start.
+        operations: in the order of the file.
+        labels: label -> operation.
+        needs: line, operation, label of what it needs, and whether its start is enough.
+        cpus: that compute.
+    """
+
+    line: int
+    operations: list[_Operation] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    needs: list[tuple[int, str, str, bool]] = field(default_factory=list)
+    cpus: set[str] = field(default_factory=set)
+
+
+def _blocks(rows: Iterator[tuple[int, str]], num_ranks: int, number: int) -> dict[int, _Block]:
+    """The block of each rank that has one.
+
+    Raises: DamageError: a line of another form, a rank that is twice or not there, or too many operations.
+    """
+    found: dict[int, _Block] = {}
+    block: _Block | None = None
+    total = 0
+    for number, text in rows:
+        if block is None:
+            match = _RANK.fullmatch(text)
+            if not match:
+                raise DamageError(number, f"{text[:60]!r} is not the start of a rank, such as rank 0 {{")
+            rank = int(match[1])
+            if rank >= num_ranks or rank in found:
+                why = "is there twice" if rank in found else f"is not 0 to {num_ranks - 1:,}"
+                raise DamageError(number, f"rank {rank:,} {why}")
+            found[rank] = _Block(number)
+            block = None if match[2] else found[rank]
+        elif text == "}":
+            block = None
+        elif match := _OPERATION.fullmatch(text):
+            _add(block, number, match, num_ranks)
+            total += 1
+            if total > MAX_OPERATIONS:
+                raise DamageError(number, f"more than {MAX_OPERATIONS:,} operations; give fewer ranks or iterations")
+        elif match := _NEEDS.fullmatch(text):
+            block.needs.append((number, match[1], match[3], match[2] == "irequires"))
+        else:
+            raise DamageError(number, f"{text[:60]!r} is not an operation; {FORM}")
+    if block is not None:
+        raise DamageError(number, f"the file ends within the rank that line {block.line:,} begins")
+    return found
+
+
+def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> None:
+    """Add the operation of a line.
+
+    Raises: DamageError: a label that is there twice, a rank that is not there, or a size of no message.
+    """
+    label, calc, send, sent, recv, received, peer, more = match.groups()
+    about = dict(re.findall(r"(\w+)\s+([0-9]+)", more))
+    amount = int(calc or sent or received)
+    if calc is None:
+        check_size(amount, number, "the message")
+        if int(peer) >= num_ranks:
+            raise DamageError(
+                number, f"{'to' if send else 'from'} {int(peer):,}, which is not a rank from 0 to {num_ranks - 1:,}"
+            )
+    else:
+        block.cpus.add(about.get("cpu", "0"))
+    if label:
+        if label in block.labels:
+            raise DamageError(number, f"label {label[:40]} is there twice in its rank")
+        block.labels[label] = len(block.operations)
+    name = printable(label[:80]) if label else f"line {number}"
+    block.operations.append(_Operation(send or recv or "calc", amount, int(peer or -1), about.get("tag", "0"), name))
+
+
+def _trace(path: Path, rank: int, num_ranks: int, block: _Block) -> RankTrace:
+    """The calls and tasks of a rank.
+
+    Raises: DamageError: labels that do not exist, or that require each other.
+    """
+    operations = block.operations
+    order, waits = _order(block)
+    place = {old: new for new, old in enumerate(order)}
+    tasks: list[RankTask] = []
+    calls: list[RankCall | None] = [None] * len(operations)
+    for old in order:
+        one = operations[old]
+        if one.kind == "calc":
+            tasks.append(RankTask(one.name, one.amount / 1e9, place=old))
+        else:
+            ends = (rank, one.peer) if one.kind == "send" else (one.peer, rank)
+            calls[old] = call = RankCall(one.name, one.kind, one.amount, ranks=ends, tag=one.tag)
+            tasks.append(RankTask(one.name, 0.0, (call,), place=old))
+        tasks[-1].after = tuple(sorted(place[i] for i in waits[old]))
+    compute_s = sum(one.amount for one in operations if one.kind == "calc") / 1e9
+    return RankTrace(
+        title(path),
+        f"GOAL file {printable(path.name)}",
+        printable(path.name),
+        [call for call in calls if call is not None],
+        [RecordedStep("", tasks, ordered=False)],
+        rank=rank,
+        world_size=num_ranks,
+        world_source="num_ranks",
+        compute_s=compute_s,
+    )
+
+
+def _order(block: _Block) -> tuple[list[int], list[set[int]]]:
+    """Operations in an order that their dependencies allow, the first in the file first, and what each waits for.
+
+    A receive waits for nothing itself: what requires it also waits for what it requires.
+
+    Raises: DamageError: labels that do not exist or that require each other, or too many dependencies.
+    """
+    n = len(block.operations)
+    needs: list[list[tuple[int, bool]]] = [[] for _ in range(n)]
+    ahead: list[list[int]] = [[] for _ in range(n)]
+    left = [0] * n
+    for number, label, needed, started in block.needs:
+        for one in (label, needed):
+            if one not in block.labels:
+                raise DamageError(number, f"label {one[:40]} does not exist in its rank")
+        i, j = block.labels[label], block.labels[needed]
+        needs[i].append((j, started))
+        ahead[j].append(i)
+        left[i] += 1
+    ready = [i for i in range(n) if not left[i]]
+    order: list[int] = []
+    waits: list[set[int]] = [set() for _ in range(n)]
+    passed_on: list[set[int]] = [set() for _ in range(n)]  # by a receive, or by an operation whose start is enough
+    total = 0
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        mine: set[int] = set()
+        for j, started in needs[i]:
+            mine |= passed_on[j] if started else {j, *(passed_on[j] if block.operations[j].kind == "recv" else ())}
+        passed_on[i] = mine
+        waits[i] = set() if block.operations[i].kind == "recv" else mine
+        total += len(mine)
+        if total > MAX_WAITS:
+            raise DamageError(block.line, f"this rank has more than {MAX_WAITS:,} dependencies")
+        for j in ahead[i]:
+            left[j] -= 1
+            if not left[j]:
+                heapq.heappush(ready, j)
+    if len(order) < n:
+        stuck = next(label for label, i in block.labels.items() if left[i])
+        raise DamageError(block.line, f"labels of this rank require each other, {stuck[:40]} among them")
+    return order, waits
