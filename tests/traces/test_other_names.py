@@ -8,6 +8,7 @@ import tarfile
 
 import pytest
 from tests.traces.independent import chakra_nodes
+from tests.traces.test_aicb import FILE as AICB
 from tests.traces.test_chakra import attribute, coll, trace
 from tests.traces.test_chakra_json import as_json
 from tests.traces.test_flight_recorder import JOB
@@ -53,6 +54,7 @@ def contents(tmp_path_factory):
         ("flow_list", ".csv"): COMMAS.encode(),
         ("flow_list", ".txt"): SPACES.encode(),
         ("goal", ".goal"): GOAL.encode(),
+        ("aicb", ".csv"): AICB.encode(),
         ("topoopt", ".fbuf"): GOOD,
         ("astra", ".txt"): LAYERS.encode(),
         ("sizes", ".toml"): SIZES.encode(),
@@ -70,7 +72,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes", "goal"]
+FORMATS += ["astra", "sizes", "goal", "aicb"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",

@@ -11,6 +11,7 @@
     flows.csv             list of flows                                             flow_list.py
     job.goal              operations of all ranks, as ATLAHS and LogGOPSim read them  goal.py
     graph.fbuf            task graph of TopoOpt                                     topoopt.py
+    workload.csv          rows of AICB                                              aicb.py
     layers.txt            layers with their collectives, ASTRA-sim's text form      astra.py
     sizes.toml            a list of sizes, written by hand                          sizes.py
     builtin(name)         the same form, in builtin/

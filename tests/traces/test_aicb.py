@@ -1,0 +1,185 @@
+"""Workloads and logs of AICB, read by the package and by a parser written here."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.damage import one_line
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_job, load_steps, load_workload
+
+HEAD = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count"
+FILE = f"""{HEAD}
+CommType.all_gather,CommGroup.tp_group,2,2048,forward.attention,None,None,,None,None,None,1
+CommType.computation,None,None,((4, 6), (6, 10)),forward.mlp,None,None,,None,None,None,1
+CommType.isend,CommGroup.pp_group,2,512,forward,None,None,send_next,None,None,None,1
+CommType.all_reduce,CommGroup.dp_group,4,4096,backward,None,None,,2.5,3.1,4.0,2
+CommType.computation,CommGroup.all,None,0,backward,None,None,,0.25,None,None,1
+CommType.barrier,CommGroup.all,None,0,,None,None,,None,None,None,1
+CommType.epoch_end,None,None,0,,None,None,,None,None,None,1
+CommType.broadcast,CommGroup.dp_group,4,None,init,None,0,,None,None,None,1
+"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("aicb") / "job.csv"
+
+
+def load(path, text, **more):
+    """What the reader makes of a file with that text."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_workload(path, **more)
+
+
+def test_calls_with_their_groups(path):
+    """Whole messages; groups in Megatron's order; a row of two counts as two; what has no size is counted."""
+    read = load(path, FILE)
+    assert [(c.name, c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
+        ("forward.attention", "all_gather", 2048, (0, 1), 0),
+        ("forward", "send_recv", 512, (0, 8), 0),
+        ("backward", "all_reduce", 4096, (0, 2, 4, 6), 2.5e-3),
+        ("backward", "all_reduce", 4096, (0, 2, 4, 6), 2.5e-3),
+        ("barrier", "barrier", 0, (), 0),
+    ]
+    assert (read.num_ranks, read.ranks_source, read.compute_s) == (16, "TP * DP * PP of job.csv", 0.25e-3)
+    assert any("1 broadcast, without a size" in note for note in read.notes)
+    assert load(path, FILE, num_ranks=32).num_ranks == 32
+
+
+def test_rows_run_one_after_the_other(path):
+    """A product of matrices without a time has its operations and, of two bytes an element, its data."""
+    path.write_text(FILE)
+    job = load_job(path)
+    assert [task.after for task in job.tasks] == [(), *((i,) for i in range(len(job.tasks) - 1))]
+    product = next(task for task in job.tasks if task.operations)
+    assert (product.operations, product.memory_bytes, product.phase) == (2 * 4 * 6 * 10, 2 * (24 + 60 + 40), "forward")
+    assert job.bound == "upper"
+    assert any("1 product of matrices; give the device (--device h100)" in note for note in job.notes)
+
+
+def test_epochs_are_steps(path):
+    """Between two ends of an epoch."""
+    rows = FILE.splitlines()
+    path.write_text("\n".join([*rows[:5], rows[7], *rows[1:5], rows[7], rows[4]]))
+    assert [(step.step, step.num_calls) for step in load_steps(path)] == [
+        ("epoch 0", 4),
+        ("epoch 1", 4),
+        ("epoch 2", 2),
+    ]
+
+
+def test_the_older_form_has_no_sizes_of_groups(path):
+    """They are asked for, and assumed in a note."""
+    text = FILE.replace("comm_group_size,", "").replace("_group,2,", "_group,").replace("_group,4,", "_group,")
+    text = (
+        text.replace("None,None,((", "None,((")
+        .replace("all,None,0", "all,0")
+        .replace("epoch_end,None,None,0", "epoch_end,None,0")
+    )
+    read = load(path, text, num_ranks=8)
+    assert [(c.collective, c.ranks) for c in read.calls][:2] == [("all_gather", ()), ("send_recv", (-1, -1))]
+    assert any("groups assumed: 4 of 5 calls of group 'all', 'dp_group', 'tp_group'" in note for note in read.notes)
+
+
+# --- drawn files ------------------------------------------------------------------------------------------------------
+
+KINDS = {
+    "all_reduce": "all_reduce",
+    "all_gather_into_tensor": "all_gather",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "broadcast": "broadcast",
+}
+
+
+def parsed(text):
+    """Calls (collective, bytes, ranks) and computation [ms], by a parser of its own that splits from both ends."""
+    calls, compute_ms, sizes = [], 0.0, {}
+    rows = [row.replace('"', "") for row in text.splitlines()[1:]]
+    for row in rows:
+        _, group, size = row.split(",")[:3]
+        if size != "None":
+            sizes[group.partition(".")[2]] = int(size)
+    tp, dp, ep, pp = (sizes.get(f"{name}_group", 1) for name in ("tp", "dp", "ep", "pp"))
+    world = tp * dp * pp
+    for row in rows:
+        kind, group = (part.partition(".")[2] for part in row.split(",")[:2])
+        took, _, _, count = row.rsplit(",", 4)[1:]
+        if kind == "computation":
+            compute_ms += 0.0 if took == "None" else float(took) * int(count)
+            continue
+        size = int(row.split(",")[3])
+        stride = {"tp_group": 1, "dp_group": tp, "ep_group": tp, "ep_dp_group": tp * ep}[group]
+        ranks = tuple(range(0, sizes[group] * stride, stride))
+        if len(ranks) > 1:
+            calls += [(KINDS[kind], size, () if len(ranks) == world else ranks)] * int(count)
+    return calls, compute_ms
+
+
+@examples(60)
+@given(data=st.data())
+def test_drawn_files_by_an_independent_parser(path, data):
+    """Drawn sizes of groups, rows, counts, shapes with and without quotes, times and ends of lines."""
+    tp, ep, more = (data.draw(st.sampled_from([1, 2, 3])) for _ in range(3))
+    sizes = {"tp_group": tp, "dp_group": ep * more, "ep_group": ep, "ep_dp_group": more}
+    rows = [
+        f"CommType.all_reduce,CommGroup.{name},{size},8,init,None,None,,None,None,None,1"
+        for name, size in sizes.items()
+    ]
+    for _ in range(data.draw(st.integers(0, 8))):
+        count, took = data.draw(st.integers(1, 3)), data.draw(st.one_of(st.none(), st.integers(0, 10**6)))
+        tail = f"backward.x,None,None,,{None if took is None else took / 1000},None,None,{count}"
+        if data.draw(st.booleans()):
+            a, b, c = (data.draw(st.integers(1, 99)) for _ in range(3))
+            shapes = f"(({a}, {b}), ({b}, {c}))"
+            quote = data.draw(st.sampled_from(["", '"']))
+            rows.append(f"CommType.computation,None,None,{quote}{shapes}{quote},{tail}")
+        else:
+            kind, group = data.draw(st.sampled_from(sorted(KINDS))), data.draw(st.sampled_from(sorted(sizes)))
+            rows.append(f"CommType.{kind},CommGroup.{group},{sizes[group]},{data.draw(st.integers(0, 10**9))},{tail}")
+    text = data.draw(st.sampled_from(["\n", "\r\n"])).join([HEAD, *rows])
+    calls, compute_ms = parsed(text)
+    if not calls:
+        assert "no collective" in one_line(load, path, text)
+        return
+    read = load(path, text)
+    assert [(c.collective, c.size_bytes, c.ranks) for c in read.calls] == calls
+    assert read.compute_s == pytest.approx(compute_ms * 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (",msg_size", ",size", "line 1: the first line has no msg_size"),
+        (",2,2048,forward", ",forward", "line 2: 10 columns, not the 12 of the first line"),
+        (",2,2048,", ",2,", "line 2: 11 columns, not the 12 of the first line"),
+        (",2,2048,", ",2,-5,", "line 2: msg_size is '-5', not a number from 0"),
+        (",2,2048,", ",2,1.5,", "line 2: msg_size is 1.5, not a whole number"),
+        (",2,2048,", ",2,2e18,", "line 2: the message is .* not 0 to 2"),
+        (",2,2048,", ",nan,2048,", "line 2: comm_group_size is 'nan'"),
+        (",2,2048,", ",9e8,2048,", "line 2: comm_group_size is 900,000,000, more than"),
+        (",2.5,", ",soon,", "line 5: _elapsed_time is 'soon'"),
+        ("4.0,2\n", "4.0,0\n", "line 5: count is 0, not 1 to"),
+        ("4.0,2\n", "4.0,1e300\n", "line 5: count is 1e\\+300, not 1 to"),
+        ("dp_group,4,None", "dp_group,8,None", "line 9: dp_group has 8 ranks here, and 4 before"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(path, old, new, said):
+    """One printable line."""
+    assert old in FILE
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(path, FILE.replace(old, new, 1))
+    assert str(caught.value).isprintable()
+
+
+@examples(60)
+@given(at=st.integers(0, len(FILE) - 1), byte=st.integers(0, 255), cut=st.integers(0, len(FILE)))
+def test_cut_and_flipped_files_raise_nothing_else(path, at, byte, cut):
+    """A workload or one line."""
+    content = bytearray(FILE.encode())
+    content[at] = byte
+    for damaged in (content, content[:cut]):
+        assert one_line(load, path, bytes(damaged)).isprintable()
