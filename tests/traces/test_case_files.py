@@ -13,12 +13,17 @@ CASES = {
         ("all_to_all", 1_600, (0, 2, 4, 6)),
         ("all_gather", 8_000, tuple(range(0, 32, 4))),
     ],
+    "06-nsys-communicators.rank5.sqlite": [
+        ("all_reduce", 4_000, (4, 5, 6, 7)),
+        ("all_gather", 2_000, (4, 5)),
+        ("all_reduce", 800, tuple(range(8))),
+    ],
     "08-comm-group-json": [("all_gather", 8_192, tuple(range(8))), ("all_reduce", 1_024, (4, 5, 6, 7))],
     "08-comm-group-json/a.6.et": [("all_reduce", 1_024, (4, 5, 6, 7)), ("all_gather", 8_192, tuple(range(8)))],
     "15-goal.goal": [("send_recv", 1_048_576, (0, 1)), ("send_recv", 1_048_576, (1, 0))],
     "16-aicb.csv": [("all_reduce", 1_048_576, (0, 2, 4, 6)), ("all_gather", 2_048, (0, 1))],
 }
-RANKS = {"01": 32, "08": 8, "15": 2, "16": 8}
+RANKS = {"01": 32, "06": 8, "08": 8, "15": 2, "16": 8}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,9 +2,13 @@
 
 import json
 import sqlite3
+from collections import Counter
 from contextlib import closing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_steps, load_workload
@@ -125,6 +129,7 @@ def test_sizes_of_one_rank_become_those_of_all(tmp_path):
     report.call("ncclAllGather", 100)
     report.call("ncclReduceScatter", 100)
     report.call("ncclSend", 30, **{"Peer rank": 3})
+    report.call("ncclAllToAll", 5)
     report.call("ncclGroupStart", None)
     report.call("ncclBroadcast", None)
     path = report.write(tmp_path / "report.rank1.sqlite")
@@ -133,6 +138,7 @@ def test_sizes_of_one_rank_become_those_of_all(tmp_path):
         ("all_gather", 400),
         ("reduce_scatter", 400),
         ("send_recv", 30),
+        ("all_to_all", 20),
     ]
     assert found.calls[2].ranks == (1, 3)
     assert any("ncclBroadcast without a message size" in note for note in found.notes)
@@ -171,7 +177,7 @@ def test_what_is_not_such_a_report_is_refused(tmp_path):
     fake = tmp_path / "fake.sqlite"
     fake.write_bytes(b"")
     for path, said in (
-        (several, "kernels of 2 devices; record one report for each rank"),
+        (several, "kernels of 2 devices in one process; record one report for each rank"),
         (none, "has no kernels; record the report with nsys profile"),
         (tmp_path / "other.sqlite", "no export of Nsight Systems"),
         (damaged, "cannot be read as SQLite"),
@@ -192,3 +198,172 @@ def test_a_payload_of_another_form_is_left_out(tmp_path, payload):
     found = load_workload(report.write(tmp_path / "report.sqlite"))
     assert len(found.calls) == 2
     assert any("ncclAllReduce without a message size" in note for note in found.notes)
+
+
+# --- communicators ----------------------------------------------------------------------------------------------------
+
+ID, SIZE, NUMBER, BYTES = "NCCL communicator ID", "No. of ranks", "Rank", "Message size [bytes]"
+TABLES = {
+    "StringIds": "id INTEGER PRIMARY KEY, value TEXT",
+    KERNEL: "start INT, end INT, deviceId INT, streamId INT, correlationId INT, shortName INT, globalPid INT",
+    RUNTIME: "start INT, end INT, globalTid INT, correlationId INT, nameId INT",
+    "NVTX_EVENTS": "start INT, end INT, text TEXT, globalTid INT, jsonText TEXT, binaryData BLOB",
+}
+
+
+def write_report(path, processes, packed=False):
+    """A report of processes: the ranges of each, (name, values), of which those of calls launch a kernel."""
+    rows = {name: [] for name in TABLES}
+    rows["StringIds"] = [(1, "ncclDevKernel_X"), (2, "cudaLaunchKernel_v7000"), (3, "gemm")]
+    for device, (pid, ranges) in enumerate(processes.items()):
+        thread, at = pid << 24 | 7, 1_000
+        rows[KERNEL].append((500, 900, device, 7, 1, 3, pid << 24))
+        for number, (name, values) in enumerate(ranges, 2):
+            text = None if packed else json.dumps(values)
+            rows["NVTX_EVENTS"].append((at, at + 500, name, thread, text, b"x"))
+            if SIZE not in values:
+                rows[RUNTIME].append((at + 100, at + 200, thread, number, 2))
+                rows[KERNEL].append((at + 300, at + 900, device, 20, number, 1, pid << 24))
+            at += 1_000
+    with closing(sqlite3.connect(path)) as file:
+        for name, columns in TABLES.items():
+            file.execute(f"CREATE TABLE {name} ({columns})")
+            places = ", ".join("?" * len(columns.split(", ")))
+            file.executemany(f"INSERT INTO {name} VALUES ({places})", rows[name])
+        file.commit()
+    return path
+
+
+def begin(id, size, number):
+    """The range in which a communicator is made."""
+    return "ncclCommInitRankConfig", {ID: id, SIZE: size, NUMBER: number, "CUDA device": 0}
+
+
+def test_transfers_count_within_their_communicator(tmp_path):
+    """Four stages in pairs of communicators: 0 to 2 and 1 to 3, whichever of the files are given."""
+    for rank in range(4):
+        pair, number = rank % 2, rank // 2
+        call = ("ncclSend" if number == 0 else "ncclRecv", {ID: pair, "Bytes": 4_000, "Peer rank": 1 - number})
+        write_report(tmp_path / f"r.rank{rank}.sqlite", {5: [begin(pair, 2, number), call]})
+    read = load_workload(tmp_path)
+    assert sorted((c.collective, c.size_bytes, c.ranks) for c in read.calls) == [
+        ("send_recv", 4_000, (0, 2)),
+        ("send_recv", 4_000, (1, 3)),
+    ]
+    assert read.num_ranks == 4
+    (call,) = load_workload(tmp_path / "r.rank2.sqlite", num_ranks=4).calls
+    assert call.ranks == (-1, 2)
+
+
+def test_communicators_that_were_made_before_the_recording(tmp_path):
+    """Those who call them, in their order, and a note."""
+    for rank in (0, 1, 2, 3):
+        call = ("ncclSend" if rank < 2 else "ncclRecv", {ID: rank % 2, "Bytes": 8, "Peer rank": int(rank < 2)})
+        write_report(tmp_path / f"r.rank{rank}.sqlite", {5: [call, ("ncclAllReduce", {ID: 9, BYTES: 4})]})
+    read = load_workload(tmp_path)
+    assert sorted((c.collective, c.ranks) for c in read.calls) == [
+        ("all_reduce", (0, 1, 2, 3)),
+        ("send_recv", (0, 2)),
+        ("send_recv", (1, 3)),
+    ]
+    assert any(note.startswith("made before the recording began") for note in read.notes)
+
+
+def test_values_that_the_export_left_out(tmp_path):
+    """The command that keeps them."""
+    write_report(tmp_path / "a.sqlite", {5: [begin(1, 2, 0), ("ncclAllReduce", {ID: 1, BYTES: 8})]}, packed=True)
+    with pytest.raises(
+        WorkloadError, match=r"1 call of NCCL are only .* nsys export --type sqlite --include-json true"
+    ):
+        load_workload(tmp_path / "a.sqlite")
+
+
+def test_processes_without_a_rank_are_refused(tmp_path):
+    """One of several in a report; one without calls is none."""
+    calls = [("ncclAllReduce", {ID: 1, BYTES: 8})]
+    write_report(tmp_path / "a.sqlite", {5: [begin(1, 2, 0), *calls], 6: [begin(1, 2, 1), *calls], 7: calls})
+    with pytest.raises(
+        WorkloadError, match=r"has calls of 3 processes, and no communicator records the rank of process 7"
+    ):
+        load_workload(tmp_path / "a.sqlite")
+
+
+KINDS = {
+    "ncclAllReduce": ("all_reduce", False),
+    "ncclBroadcast": ("broadcast", False),
+    "ncclAllGather": ("all_gather", True),
+    "ncclReduceScatter": ("reduce_scatter", True),
+    "ncclAllToAll": ("all_to_all", True),
+}
+
+
+@st.composite
+def reports(draw):
+    """Ranges of each rank of a job with communicators of all, of blocks and of every n-th rank, and of drawn pairs."""
+    block, blocks = draw(st.sampled_from([1, 2, 3])), draw(st.sampled_from([2, 3]))
+    everyone = block * blocks
+    groups = [tuple(range(everyone)), *(tuple(range(i * block, (i + 1) * block)) for i in range(blocks))]
+    groups += [tuple(range(i, everyone, block)) for i in range(block)]
+    groups = [group for group in groups if len(group) > 1]
+    ids = draw(st.lists(st.integers(1, 2**63 - 1), min_size=len(groups), max_size=len(groups), unique=True))
+    ranks = {rank: [] for rank in range(everyone)}
+    for id, group in zip(ids, groups, strict=True):
+        for number, rank in enumerate(group):
+            ranks[rank].append(begin(id, len(group), number))
+    for _ in range(draw(st.integers(1, 8))):
+        id, group = draw(st.sampled_from(list(zip(ids, groups, strict=True))))
+        size = draw(st.integers(1, 10**9))
+        if draw(st.booleans()):
+            name = draw(st.sampled_from(sorted(KINDS)))
+            for rank in group:
+                ranks[rank].append((name, {ID: id, BYTES: size}))
+        else:
+            src, dst = draw(st.permutations(range(len(group))))[:2]
+            ranks[group[src]].append(("ncclSend", {ID: str(id), "Bytes": size, "Peer rank": dst}))
+            ranks[group[dst]].append(("ncclRecv", {ID: id, "Bytes": str(size), "Peer rank": src}))
+    return ranks
+
+
+def by_sql(paths):
+    """Calls (collective, whole bytes, ranks) of a job, by SQL on the reports; ranks are numbers in the largest communicator."""
+    places, calls, found = {}, [], Counter()
+    for path in paths:
+        with closing(sqlite3.connect(path)) as file:
+            value = "CAST(json_extract(jsonText, '$.\"{}\"') AS TEXT)".format
+            columns = ", ".join(map(value, (ID, SIZE, NUMBER, BYTES, "Bytes", "Peer rank")))
+            rows = file.execute(f"SELECT text, globalTid / 16777216, {columns} FROM NVTX_EVENTS").fetchall()
+        here = {}
+        for _, pid, id, size, number, *_ in rows:
+            if size is not None:
+                here.setdefault(pid, {})[id] = int(size), int(number)
+        for name, pid, id, size, _, message, transfer, peer in rows:
+            rank = max(here[pid].values())[1]
+            if size is not None:
+                places.setdefault(id, {})[int(here[pid][id][1])] = rank
+            else:
+                calls.append((name, id, int(message or transfer), peer, here[pid][id]))
+    for name, id, size, peer, (n, number) in calls:
+        members = tuple(places[id][i] for i in range(n))
+        if name == "ncclSend":
+            found["send_recv", size, (members[number], members[int(peer)])] += 1
+        elif name in KINDS and number == 0:
+            kind, share = KINDS[name]
+            found[kind, size * n if share else size, members] += 1
+    return found
+
+
+@examples(15)
+@given(ranks=reports(), apart=st.booleans())
+def test_drawn_reports_by_an_independent_parser(tmp_path_factory, ranks, apart):
+    """A report a rank, or one of all processes: every call once, with the ranks of its communicator."""
+    folder = tmp_path_factory.mktemp("reports")
+    if apart:
+        paths = [write_report(folder / f"r{rank}.sqlite", {9: ranges}) for rank, ranges in ranks.items()]
+    else:
+        paths = [write_report(folder / "node.sqlite", {100 + rank: ranges for rank, ranges in ranks.items()})]
+    read = load_workload(folder)
+    everyone = tuple(range(len(ranks)))
+    found = Counter((c.collective, c.size_bytes, c.ranks or everyone) for c in read.calls)
+    assert found == by_sql(paths)
+    assert read.num_ranks == len(ranks)
+    assert load_job(folder).num_calls == sum(found.values())

@@ -261,7 +261,7 @@ def _together(
         return None
     measured = [side.call.measured_s for side in sides if side.call.measured_s]
     call = replace(call, measured_s=min(measured, default=0.0))
-    if call.collective != "all_to_all":
+    if call.collective != "all_to_all" or first.call.counts == "share":  # of equal shares
         return call
     members = call.ranks or tuple(range(min(model.count.value, MAX_MATRIX + 1)))
     matrix = _matrix(sides, members)

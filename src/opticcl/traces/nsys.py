@@ -1,18 +1,22 @@
-"""Reader of Nsight Systems reports of one rank, exported as SQLite (`nsys export --type sqlite report.nsys-rep`).
+"""Reader of Nsight Systems reports, exported by `nsys export --type sqlite --include-json true report.nsys-rep`.
 
 ::
 
-    CUPTI_ACTIVITY_KIND_KERNEL            kernels: start, end [ns], stream, correlation id, name
+    CUPTI_ACTIVITY_KIND_KERNEL            kernels: start, end [ns], stream, correlation id, name, process
+    CUPTI_ACTIVITY_KIND_MEMCPY            copies, of which those between devices count as communication
     CUPTI_ACTIVITY_KIND_RUNTIME           what the host called: launches, cudaStreamWaitEvent
     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION   waits of streams for events
     CUPTI_ACTIVITY_KIND_CUDA_EVENT        records of events
     NVTX_EVENTS                           ranges: ncclAllReduce with its message size (NCCL 2.19 and later), steps
     StringIds                             texts
 
-NCCL records the bytes of one rank: of an all_gather and a reduce_scatter the share. Ranges called ProfilerStep#1, step 1 or
-iteration 1 divide the report into steps. The file is opened for reading alone.
+A report is of one process or, recorded once for a node, of several, each with a device: every process is a rank. NCCL records
+the bytes of one rank: the whole of an all_reduce, a broadcast and a reduce, of the others the share of each rank. Its later
+versions record the communicator of every call, and number, size and own rank when it is made (communicators.py); "Peer rank"
+counts within the communicator. Ranges called ProfilerStep#1, step 1 or iteration 1 divide the report into steps. The file is
+opened for reading alone.
 
-Source: NVIDIA, Nsight Systems, SQLite schema reference; NVIDIA/nccl, collectives.cc.
+Source: NVIDIA, Nsight Systems, SQLite schema reference; NVIDIA/nccl, collectives.cc and nvtx_payload_schemas.h.
 """
 
 from __future__ import annotations
@@ -22,24 +26,28 @@ import os
 import re
 import sqlite3
 from bisect import bisect_left
-from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from opticcl.reading import DamageError, check_file, check_size, printable, refusal
-from opticcl.traces._kineto_events import KERNEL, NCCL, Events, Record, StreamWait
+from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces.c10d import collective_of
+from opticcl.traces.communicators import number_in_largest
+from opticcl.traces.kernel_names import KernelSizes, library_of
 from opticcl.traces.kineto import trace_of
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
-from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.recording import GroupEnds, GroupPlace, RankCall, RankTrace
 from opticcl.traces.sidecar import rank_in_name
+from opticcl.units import counted
 
 __all__ = ["NsysReader"]
 
 MAX_STEPS = 10_000
 _WAIT_EVENT = 3  # syncType of CUpti_ActivitySynchronizationType
+_BETWEEN_DEVICES = 10  # copyKind of CUpti_ActivityMemcpyKind
 _STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _#:]*[0-9]+", re.IGNORECASE)
 
 
@@ -51,8 +59,9 @@ def _is_sqlite(head: bytes) -> int:
 class NsysReader(TraceReader):
     """Reads an Nsight Systems report exported as SQLite."""
 
-    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
-        """The calls and tasks of one rank, as the base class describes."""
+    def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+        """The calls and tasks of each process, as the base class describes."""
+        sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None
         check_file(path)
         with open(path, "rb") as file:
             if not _is_sqlite(file.read(16)):
@@ -61,36 +70,110 @@ class NsysReader(TraceReader):
             uri = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
             with closing(sqlite3.connect(uri, uri=True)) as connection:
                 connection.execute("PRAGMA trusted_schema = OFF")
-                events = _Report(path, connection).events()
+                processes = _Report(path, connection, sizes).processes()
         except sqlite3.Error as error:
             raise refusal(path, f"cannot be read as SQLite: {error}") from None
         except DamageError as error:
             raise refusal(path, f"row {error.at:,}: {error.what}") from None
-        return trace_of(path, events, f"Nsight Systems report {printable(path.name)}", tasks=tasks)
+        found = []
+        for process in processes:
+            source = f"Nsight Systems report {printable(path.name)}"
+            trace = trace_of(path, process.events, source, tasks=tasks)
+            trace.places = process.places
+            trace.after += sizes.notes() if sizes else ()
+            found.append(trace)
+        return found
+
+
+@dataclass(slots=True)
+class _Process:
+    """What one process did on its device.
+
+    Args:
+        events: of it.
+        devices: numbers of the devices of its kernels.
+        places: of its rank in communicators.
+        packed: ranges of calls whose values are only in a packed form [count].
+    """
+
+    events: Events = field(default_factory=Events)
+    devices: set[Any] = field(default_factory=set)
+    places: dict[str, GroupPlace | None] = field(default_factory=dict)
+    packed: int = 0
 
 
 class _Report:
     """The tables of a report as events."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
+    def __init__(self, path: Path, connection: sqlite3.Connection, sizes: KernelSizes | None) -> None:
+        self._path, self._connection, self._sizes = path, connection, sizes
         names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._tables = {str(row[0]) for row in names}
         if "StringIds" not in self._tables:
             raise refusal(path, "is an SQLite file, but no export of Nsight Systems: it has no table StringIds")
+        self._texts = {row[0]: str(row[1]) for row in self._rows("StringIds", "id", "value")}
+        self._processes: dict[int, _Process] = {}
 
-    def events(self) -> Events:
-        """All events of one device.
+    def processes(self) -> list[_Process]:
+        """The events of each process that calls NCCL, by rank.
 
-        Raises: WorkloadError: kernels of several devices, or no kernels. DamageError: a size out of range.
+        Raises: WorkloadError: no kernels, several devices of a process, ranks that are not recorded, or values that the export
+            left out. DamageError: a size out of range.
         """
-        events = Events()
-        events.rank = rank_in_name(self._path.name)
-        self._add_kernels(events)
-        self._add_runtime(events)
-        self._add_waits(events)
-        self._add_ranges(events)
-        return events
+        self._add_kernels()
+        self._add_copies()
+        self._add_runtime()
+        self._add_waits()
+        self._add_ranges()
+        calling = {
+            number: one for number, one in self._processes.items() if one.packed or any(one.events.records.values())
+        }
+        calling = calling or self._processes
+        found = list(calling.values())
+        for process in found:
+            self._finish(process)
+        if len(found) == 1:
+            named = rank_in_name(self._path.name)
+            found[0].events.rank = named if named >= 0 else number_in_largest(found[0].places)
+            return found
+        for number, process in calling.items():
+            process.events.rank = number_in_largest(process.places)
+            if process.events.rank < 0:
+                raise refusal(
+                    self._path,
+                    f"has calls of {len(found):,} processes, and no communicator records the rank of process {number:,}; "
+                    "record from the start, or one report for each rank",
+                )
+        return sorted(found, key=lambda one: one.events.rank)
+
+    def _finish(self, process: _Process) -> None:
+        """Give calls what their communicators record, once all are read.
+
+        Raises: WorkloadError: several devices, or the values of calls are only in a packed form.
+        """
+        calls = [row.call for row in process.events.records[NCCL] if row.call is not None]
+        if len(process.devices) > 1:
+            raise refusal(
+                self._path,
+                f"has kernels of {len(process.devices):,} devices in one process; record one report for each rank, such as "
+                "nsys profile -o rank%q{RANK} python train.py",
+            )
+        if process.packed and not calls:
+            raise refusal(
+                self._path,
+                f"the values of {counted(process.packed, 'call')} of NCCL are only in a packed form (binaryData); export "
+                "again with nsys export --type sqlite --include-json true",
+            )
+        if process.packed:
+            process.events.irregular["calls whose values are only in a packed form, left out"] += process.packed
+        for call in calls:
+            place = process.places.get(call.group)
+            if place is not None:
+                call.group_size = 0 if call.is_transfer else place.size
+                if call.ends is not None:
+                    sender, receiver, _ = call.ends
+                    own = place.number
+                    call.ends = GroupEnds(sender, own) if call.collective == "recv" else GroupEnds(own, receiver)
 
     def _rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """Columns of a table; None for those that it has not, nothing if there is no such table."""
@@ -100,10 +183,11 @@ class _Report:
         chosen = ", ".join(f'"{column}"' if column in known else "NULL" for column in columns)
         return self._connection.execute(f"SELECT {chosen} FROM {table}").fetchall()
 
-    def _texts(self) -> dict[int, str]:
-        return {row[0]: str(row[1]) for row in self._rows("StringIds", "id", "value")}
+    def _process_of(self, id: Any) -> _Process | None:
+        """The process of a global id, if it has kernels; where kernels have none, there is one process."""
+        return self._processes.get(_number_of_process(id)) or self._processes.get(-1)
 
-    def _add_kernels(self, events: Events) -> None:
+    def _add_kernels(self) -> None:
         rows = self._rows(
             "CUPTI_ACTIVITY_KIND_KERNEL",
             "start",
@@ -113,86 +197,128 @@ class _Report:
             "shortName",
             "demangledName",
             "deviceId",
+            "globalPid",
         )
         if not rows:
             raise refusal(self._path, "has no kernels; record the report with nsys profile --trace=cuda,nvtx")
-        devices = Counter(row[6] for row in rows)
-        if len(devices) > 1:
-            raise refusal(
-                self._path,
-                f"has kernels of {len(devices):,} devices; record one report for each rank, such as "
-                "nsys profile -o rank%q{RANK} python train.py",
-            )
-        texts = self._texts()
-        for start, end, stream, correlation, short, long, _ in rows:
+        for start, end, stream, correlation, short, long, device, pid in rows:
+            process = self._processes.setdefault(_number_of_process(pid), _Process())
+            events = process.events
+            process.devices.add(device)
             events.count += 1
-            name = texts.get(short) or texts.get(long) or str(short or long or "")
+            name = self._texts.get(short) or self._texts.get(long) or str(short or long or "")
             if not _are_whole(start, end) or end < start:
                 events.irregular["kernels without a time"] += 1
-            elif name.lower().startswith(("nccl", "rccl", "mscclkernel")):
-                ids = stream if _are_whole(stream) else -1, correlation if _are_whole(correlation) else -1
-                events.records[KERNEL].append(Record(KERNEL, ids[0], start * 1e-3, end * 1e-3, None, None, ids[1]))
-            else:
-                stream, correlation = (value if _are_whole(value) else -1 for value in (stream, correlation))
+                continue
+            stream, correlation = (value if _are_whole(value) else -1 for value in (stream, correlation))
+            library = library_of(name)
+            one = Record(KERNEL, stream, start * 1e-3, end * 1e-3, None, None, correlation, name=name)
+            if library is None:
                 events.add_kernel(start * 1e-3, (end - start) * 1e-3, stream, correlation)
+            elif library.recorded:
+                events.records[KERNEL].append(one)
+            else:
+                self._add_unsized(events, one, f"kernels of {library.name}", 0)
 
-    def _add_runtime(self, events: Events) -> None:
-        texts = self._texts()
+    def _add_copies(self) -> None:
+        """Copies from one device to another, which communicate."""
+        for start, end, stream, correlation, kind, size, pid in self._rows(
+            "CUPTI_ACTIVITY_KIND_MEMCPY", "start", "end", "streamId", "correlationId", "copyKind", "bytes", "globalPid"
+        ):
+            process = self._process_of(pid)
+            if process is not None and kind == _BETWEEN_DEVICES and _are_whole(start, end) and end >= start:
+                process.events.count += 1
+                stream, correlation = (value if _are_whole(value) else -1 for value in (stream, correlation))
+                one = Record(KERNEL, stream, start * 1e-3, end * 1e-3, None, None, correlation, name="Memcpy PtoP")
+                self._add_unsized(process.events, one, "copies between devices", size if _are_whole(size) else 0)
+
+    def _add_unsized(self, events: Events, one: Record, what: str, size_bytes: int) -> None:
+        """A kernel or a copy that communicates and has no record: a call, if its size is listed."""
+        call = self._sizes.call_of(one.name) if self._sizes is not None else None
+        if call is not None:
+            events.records[SIZED].append(one._replace(kind=SIZED, call=call, word=call.collective))
+        else:
+            events.unsized.append(one)
+            events.activities.add(f"{what} without a size", one.name, one.end_us - one.start_us, size_bytes)
+
+    def _add_runtime(self) -> None:
         for start, thread, correlation, name in self._rows(
             "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "globalTid", "correlationId", "nameId"
         ):
-            events.count += 1
-            word = re.sub(r"_v[0-9]+$", "", texts.get(name, ""))
+            process = self._process_of(thread)
+            if process is None:
+                continue
+            process.events.count += 1
+            word = re.sub(r"_v[0-9]+$", "", self._texts.get(name, ""))
             if not _are_whole(start, correlation):
                 continue
             if "aunch" in word:
-                events.add_launch(correlation, thread, start * 1e-3)
+                process.events.add_launch(correlation, thread, start * 1e-3, graph="GraphLaunch" in word)
             elif word.endswith("StreamWaitEvent") and "CUPTI_ACTIVITY_KIND_CUDA_EVENT" not in self._tables:
-                events.waits.append(StreamWait(events.thread_index(thread), start * 1e-3, correlation))
+                index = process.events.thread_index(thread)
+                process.events.waits.append(StreamWait(index, start * 1e-3, correlation))
 
-    def _add_waits(self, events: Events) -> None:
+    def _add_waits(self) -> None:
         """Waits of streams with the last record of their event."""
-        recorded: dict[int, list[tuple[int, int]]] = {}
-        for event, stream, correlation in self._rows(
-            "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "eventId", "streamId", "correlationId"
+        recorded: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for event, stream, correlation, pid in self._rows(
+            "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "eventId", "streamId", "correlationId", "globalPid"
         ):
             if _are_whole(event, stream, correlation):
-                recorded.setdefault(event, []).append((correlation, stream))
+                recorded.setdefault((_number_of_process(pid), event), []).append((correlation, stream))
         for rows in recorded.values():
             rows.sort()
-        for kind, event, stream, correlation in self._rows(
-            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "syncType", "eventId", "streamId", "correlationId"
+        for kind, event, stream, correlation, pid in self._rows(
+            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "syncType", "eventId", "streamId", "correlationId", "globalPid"
         ):
-            if kind == _WAIT_EVENT and _are_whole(event, stream, correlation) and event in recorded:
-                at = bisect_left(recorded[event], (correlation, -1)) - 1
+            process, key = self._process_of(pid), (_number_of_process(pid), event)
+            if process and kind == _WAIT_EVENT and _are_whole(event, stream, correlation) and key in recorded:
+                at = bisect_left(recorded[key], (correlation, -1)) - 1
                 if at >= 0:
-                    number, of = recorded[event][at]
-                    events.waits.append(StreamWait(-1, -1.0, correlation, stream, of, number))
+                    number, of = recorded[key][at]
+                    process.events.waits.append(StreamWait(-1, -1.0, correlation, stream, of, number))
 
-    def _add_ranges(self, events: Events) -> None:
-        texts = self._texts()
-        sizes: set[int] = set()
-        for row, (start, end, text, text_id, thread, payload) in enumerate(
-            self._rows("NVTX_EVENTS", "start", "end", "text", "textId", "globalTid", "jsonText")
+    def _add_ranges(self) -> None:
+        sizes: dict[int, set[int]] = {}
+        for row, (start, end, text, text_id, thread, payload, packed) in enumerate(
+            self._rows("NVTX_EVENTS", "start", "end", "text", "textId", "globalTid", "jsonText", "binaryData")
         ):
+            process = self._process_of(thread)
+            if process is None:
+                continue
+            events = process.events
             events.count += 1
-            name = text if isinstance(text, str) else texts.get(text_id, "")
+            name = text if isinstance(text, str) else self._texts.get(text_id, "")
             if not _are_whole(start, end):
                 continue
             if _STEP.fullmatch(name) and len(events.steps) < MAX_STEPS:
                 events.steps[printable(name)] = start * 1e-3, end * 1e-3
             elif name.lower().startswith(("nccl", "rccl")):
                 values = _payload(payload)
-                if name.startswith("ncclCommInitRank") and _are_whole(values.get("No. of ranks")):
-                    sizes.add(values["No. of ranks"])
-                if call := _call(row, name, values, events):
-                    thread_index = events.thread_index(thread)
+                size, number = _whole(values, "No. of ranks"), _whole(values, "Rank")
+                group = _communicator(values)
+                if size > 0:
+                    sizes.setdefault(id(process), set()).add(size)
+                    if group:
+                        process.places[group] = GroupPlace(number, size) if 0 <= number < size else None
+                    continue
+                if packed is not None and not values and collective_of(name[4:].lstrip(":")):
+                    process.packed += 1
+                elif call := _call(row, name, values, events):
+                    if group:
+                        process.places.setdefault(group, None)
+                        call.group = group
                     word = collective_of(name[4:].lstrip(":"))
-                    events.records[NCCL].append(
-                        Record(NCCL, thread_index, start * 1e-3, end * 1e-3, call, None, -1, word)
-                    )
-        if len(sizes) == 1:
-            events.world_size = sizes.pop()
+                    index = events.thread_index(thread)
+                    events.records[NCCL].append(Record(NCCL, index, start * 1e-3, end * 1e-3, call, None, -1, word))
+        for process in self._processes.values():
+            if not process.places and len(found := sizes.get(id(process), ())) == 1:
+                process.events.world_size = next(iter(found))
+
+
+def _number_of_process(id: Any) -> int:
+    """The process in a global id of a process or a thread; -1 if it is not recorded."""
+    return id >> 24 if _are_whole(id) else -1
 
 
 def _are_whole(*values: Any) -> bool:
@@ -208,19 +334,37 @@ def _payload(text: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def _whole(values: dict[str, Any], *names: str) -> int:
+    """The first of some values that is a whole number, which may be a text; -1 if none is."""
+    for name in names:
+        value = values.get(name)
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,20}", value, re.ASCII):
+            value = int(value)
+        if isinstance(value, int) and value >= 0:
+            return int(value)
+    return -1
+
+
+def _communicator(values: dict[str, Any]) -> str:
+    """Name of the communicator of a range; empty if it is not recorded."""
+    value = values.get("NCCL communicator ID")
+    return printable(f"communicator {value}"[:80]) if isinstance(value, (int, str)) and value != "" else ""
+
+
 def _call(row: int, name: str, values: dict[str, Any], events: Events) -> RankCall | None:
     """The call of a range of NCCL; None, and counted, if it has no size."""
     collective = collective_of(name[4:].lstrip(":"))
     if not collective:
         return None
-    size = next((values[key] for key in ("Message size [bytes]", "Bytes") if _are_whole(values.get(key))), None)
-    if size is None:
-        events.omissions[NCCL].add(f"{printable(name[:40])} without a message size, which NCCL records since 2.19")
+    size = _whole(values, "Message size [bytes]", "Bytes")
+    if size < 0:
+        why = f"{printable(name[:40])} without a message size, which NCCL records since 2.19"
+        events.omissions[NCCL].add(why, missing=True)
         return None
     call = RankCall(printable(name[:80]), collective, check_size(size, row, f"{name[:40]} of this range"))
-    if collective in ("all_gather", "gather", "reduce_scatter"):
+    if collective in ("all_gather", "gather", "reduce_scatter", "scatter", "all_to_all"):
         call.counts = "share"
     if call.is_transfer:
-        peer = values["Peer rank"] if _are_whole(values.get("Peer rank")) else -1
-        call.ranks = (events.rank, peer) if collective == "send" else (peer, events.rank)
+        peer = _whole(values, "Peer rank")
+        call.ends = GroupEnds(-1, peer) if collective == "send" else GroupEnds(peer, -1)
     return call

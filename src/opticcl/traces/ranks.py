@@ -20,6 +20,7 @@ from opticcl.errors import WorkloadError
 from opticcl.ir.call_table import exact_sum
 from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
 from opticcl.traces.call_rows import RankCallTable, kinds_of
+from opticcl.traces.communicators import add_communicators
 from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.recording import MAX_RANKS, GroupEnds, RankCall, RankTrace
 from opticcl.units import MAX_MESSAGE_BYTES, counted
@@ -317,6 +318,7 @@ def rank_model(traces: Sequence[RankTrace], given: int = 0) -> RankModel:
         given: number of ranks by the caller; 0: as recorded [count].
     Raises: WorkloadError: two sources contradict each other.
     """
+    add_communicators(traces, given)
     for trace in traces:
         _place_ends(trace)
         _check_groups(trace)

@@ -13,7 +13,17 @@ from typing import Literal, NamedTuple
 from opticcl.ir.task_graph import Bound, Phase, RecordedTimes
 from opticcl.traces.notes import Omissions
 
-__all__ = ["MAX_RANKS", "Counts", "GroupEnds", "RankCall", "RankTask", "RankTrace", "RecordedStep", "lowered"]
+__all__ = [
+    "MAX_RANKS",
+    "Counts",
+    "GroupEnds",
+    "GroupPlace",
+    "RankCall",
+    "RankTask",
+    "RankTrace",
+    "RecordedStep",
+    "lowered",
+]
 
 MAX_RANKS = 2**30
 """Ranks of a job [count]."""
@@ -32,6 +42,18 @@ class GroupEnds(NamedTuple):
     sender: int
     receiver: int
     members: tuple[int, ...] = ()
+
+
+class GroupPlace(NamedTuple):
+    """Where a rank is in a process group.
+
+    Args:
+        number: of the rank, from 0.
+        size: of the group [count].
+    """
+
+    number: int
+    size: int
 
 
 @dataclass(slots=True, eq=False)
@@ -161,6 +183,7 @@ class RankTrace:
         world_source: the field that records it.
         groups: members of process groups by name, as recorded in the file or beside it.
         groups_source: where they are recorded.
+        places: place of the rank in each process group whose members the file does not record; None: not recorded either.
         whole_job: whether the file is of all ranks, so that no rank occurs elsewhere.
         compute_s: computation of the device [s].
         omissions: calls that the reader leaves out.
@@ -177,6 +200,7 @@ class RankTrace:
     world_source: str = ""
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     groups_source: str = "recorded"
+    places: Mapping[str, GroupPlace | None] = field(default_factory=dict)
     whole_job: bool = False
     compute_s: float = 0.0
     omissions: Omissions = field(default_factory=Omissions)

@@ -1,0 +1,92 @@
+"""Communicators of NCCL: a file records the number of its own rank in each, several files together their members.
+
+The largest communicator is taken to be the whole job if the number of every rank in it is its rank in the job. The members of
+another one are known if there is a file of each. Of a recording that began after a communicator was made only the calls are
+known: of several files its members are then taken to be the ranks that call it, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opticcl.traces.call_rows import RankCallTable
+from opticcl.traces.recording import GroupPlace, RankCall, RankTrace
+
+__all__ = ["add_communicators", "number_in_largest"]
+
+SOURCE = "the numbers of the ranks in it"
+LATE = (
+    "made before the recording began: members of such communicators are taken to be the ranks that call them, in order"
+)
+
+
+def number_in_largest(places: Mapping[str, GroupPlace | None]) -> int:
+    """The number of a rank in its largest communicator, which is its rank in the job; -1 if two of that size differ.
+
+    >>> number_in_largest({"a": GroupPlace(5, 8), "b": GroupPlace(1, 4)})
+    5
+    """
+    known = [place for place in places.values() if place is not None]
+    largest = max((place.size for place in known), default=0)
+    numbers = {place.number for place in known if place.size == largest}
+    return numbers.pop() if len(numbers) == 1 else -1
+
+
+def add_communicators(traces: Sequence[RankTrace], given: int) -> None:
+    """Give traces the members of their communicators; ends of transfers in those that stay unknown become unknown.
+
+    Args:
+        traces: of some or all ranks of a job; those without communicators stay as they are.
+        given: number of ranks by the caller; 0: as recorded [count].
+    """
+    places: dict[str, dict[int, GroupPlace | None]] = {}  # name -> rank -> place
+    for trace in traces:
+        for name, place in trace.places.items():
+            places.setdefault(name, {})[trace.rank] = place
+    if not places:
+        return
+    known = {name: members for name, of_ranks in places.items() if (members := _members(of_ranks))}
+    late = {
+        name: tuple(sorted(of_ranks))
+        for name, of_ranks in places.items()
+        if len(of_ranks) > 1 and not any(of_ranks.values())
+    }
+    if world := _world(places, [trace.rank for trace in traces], given):
+        size = max(place.size for place in places[world].values() if place)
+        known[world] = tuple(range(size))
+        for trace in traces:
+            trace.world_size, trace.world_source = size, "the largest communicator"
+    for trace in traces:
+        mine = {name: ranks for name in trace.places if (ranks := known.get(name) or late.get(name))}
+        trace.groups = {**trace.groups, **mine}
+        trace.groups_source = SOURCE
+        if late.keys() & trace.places.keys() and LATE not in trace.after:
+            trace.after.append(LATE)
+        for call in _calls(trace):
+            if call.ends is not None and call.group in trace.places and call.group not in mine:
+                call.ends, call.ranks = None, (-1, -1)
+
+
+def _calls(trace: RankTrace) -> Sequence[RankCall]:
+    return () if isinstance(trace.calls, RankCallTable) else trace.calls
+
+
+def _members(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
+    """The members of a communicator in their order; none if one of them has no file."""
+    found = {place.number: rank for rank, place in of_ranks.items() if place is not None}
+    sizes = {place.size for place in of_ranks.values() if place is not None}
+    complete = len(found) == len(of_ranks) and sizes == {len(found)} and min(of_ranks) >= 0
+    return tuple(found[number] for number in range(len(found))) if complete and max(found) < len(found) else ()
+
+
+def _world(places: Mapping[str, Mapping[int, GroupPlace | None]], ranks: Sequence[int], given: int) -> str:
+    """The communicator of all ranks; empty if there is none."""
+    sizes = {name: max((place.size for place in found.values() if place), default=0) for name, found in places.items()}
+    largest = max(sizes.values())
+    if not largest or given not in (0, largest) or not all(0 <= rank < largest for rank in ranks):
+        return ""
+    for name, of_ranks in places.items():
+        numbers = [(rank, place.number) for rank, place in of_ranks.items() if place is not None]
+        if sizes[name] == largest and numbers and all(rank == number for rank, number in numbers):
+            return name
+    return ""
