@@ -20,10 +20,16 @@ CASES = {
     ],
     "08-comm-group-json": [("all_gather", 8_192, tuple(range(8))), ("all_reduce", 1_024, (4, 5, 6, 7))],
     "08-comm-group-json/a.6.et": [("all_reduce", 1_024, (4, 5, 6, 7)), ("all_gather", 8_192, tuple(range(8)))],
+    "13-nccl-inspector.log": [
+        ("all_reduce", 1_048_576, tuple(range(8))),
+        ("reduce_scatter", 8_388_608, tuple(range(8))),
+        ("all_gather", 8_388_608, tuple(range(8))),
+    ],
+    "14-nccl-profiler.json": [("all_reduce", 4_194_304, ())],
     "15-goal.goal": [("send_recv", 1_048_576, (0, 1)), ("send_recv", 1_048_576, (1, 0))],
     "16-aicb.csv": [("all_reduce", 1_048_576, (0, 2, 4, 6)), ("all_gather", 2_048, (0, 1))],
 }
-RANKS = {"01": 32, "06": 8, "08": 8, "15": 2, "16": 8}
+RANKS = {"01": 32, "06": 8, "08": 8, "13": 8, "14": 0, "15": 2, "16": 8}
 
 
 @pytest.mark.parametrize("name", CASES)

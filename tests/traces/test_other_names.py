@@ -15,6 +15,8 @@ from tests.traces.test_flight_recorder import JOB
 from tests.traces.test_flow_list import COMMAS, SPACES
 from tests.traces.test_forms import ARGS, LAYERS, LOG, SIZES
 from tests.traces.test_goal import FILE as GOAL
+from tests.traces.test_nccl_logs import LOG as INSPECTOR
+from tests.traces.test_nccl_logs import arguments, events, write_events
 from tests.traces.test_nsys import training
 from tests.traces.test_pytorch_et import call, text
 from tests.traces.test_topoopt import GOOD
@@ -23,6 +25,7 @@ from opticcl.errors import WorkloadError
 from opticcl.traces import TRACES, load_job, load_workload
 
 CHAKRA = trace(coll(1, 64, 0, attribute("pg_name", "0")), coll(2, 8, 0))
+PROFILER = write_events(events("AllReduce", 0, arguments(99, 0, 1000), 10.0, 60.0))
 RECORD = '{"ph": "X", "name": "record_param_comms", "args": ' + ARGS + "}"
 
 
@@ -55,6 +58,8 @@ def contents(tmp_path_factory):
         ("flow_list", ".txt"): SPACES.encode(),
         ("goal", ".goal"): GOAL.encode(),
         ("aicb", ".csv"): AICB.encode(),
+        ("nccl_inspector", ".log"): INSPECTOR.encode(),
+        ("nccl_profiler", ".json"): PROFILER.encode(),
         ("topoopt", ".fbuf"): GOOD,
         ("astra", ".txt"): LAYERS.encode(),
         ("sizes", ".toml"): SIZES.encode(),
@@ -72,7 +77,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes", "goal", "aicb"]
+FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",
@@ -86,14 +91,15 @@ CLAIMED |= {".sqlite3": "nsys", ".pkl": "flight_recorder", ".pickle": "flight_re
 CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "plan_file", ".pftrace": "perfetto"}
 CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".ncu-rep": "nsight_compute"}
 CLAIMED |= {".otf2": "otf2", ".goal": "goal"}
+SHARED = {(".log", "nccl_inspector")}
 PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz", ".zip", ".xz", ".bz2"]
-JSON = {"chakra_json", "kineto", "pytorch_et", "flight_recorder"}
+JSON = {"nccl_inspector", "nccl_profiler", "chakra_json", "kineto", "pytorch_et", "flight_recorder"}
 
 
 def test_no_format_is_missing_above():
     """A new format or suffix needs a row."""
-    found = {suffix: name for name in TRACES.names() for suffix in TRACES.get(name).suffixes}
-    assert found == CLAIMED
+    found = {(suffix, name) for name in TRACES.names() for suffix in TRACES.get(name).suffixes}
+    assert found == {*CLAIMED.items(), *SHARED}
     refused = {
         "nsys_report",
         "msccl_xml",
@@ -113,7 +119,8 @@ def test_no_format_is_missing_above():
 def lies(form, content, suffix):
     """Whether the suffix is that of another format; all forms of JSON share theirs."""
     is_json = form in JSON and content.lstrip()[:1] in (b"{", b"[")
-    return suffix in CLAIMED and CLAIMED[suffix] != form and not (suffix == ".json" and is_json)
+    is_own = (suffix, form) in SHARED or CLAIMED.get(suffix) == form
+    return suffix in CLAIMED and not is_own and not (suffix == ".json" and is_json)
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -7,6 +7,8 @@
     et.json               PyTorch execution trace                                   pytorch_et.py
     nccl_trace_rank_0     dump of the NCCL flight recorder                          flight_recorder.py
     report.sqlite         Nsight Systems report, exported                           nsys.py
+    nccl.log              log of the NCCL Inspector                                 nccl_inspector.py
+    profile.json          trace of NCCL's example profiler plugin                   nccl_profiler.py
     comms.log             LUMORPH's log of all-reduces and transfers                lumorph.py
     flows.csv             list of flows                                             flow_list.py
     job.goal              operations of all ranks, as ATLAHS and LogGOPSim read them  goal.py

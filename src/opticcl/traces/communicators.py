@@ -1,23 +1,39 @@
 """Communicators of NCCL: a file records the number of its own rank in each, several files together their members.
 
 The largest communicator is taken to be the whole job if the number of every rank in it is its rank in the job. The members of
-another one are known if there is a file of each. Of a recording that began after a communicator was made only the calls are
-known: of several files its members are then taken to be the ranks that call it, in their order.
+another one are known if there is a file of each. Where the size of a communicator is not recorded, as in a recording that began
+after it was made, its members are taken to be the ranks that call it, of several files, in their order.
+
+The bytes of a call are those of NCCL's arguments: the whole message of an all_reduce, a broadcast or a reduce, else the share
+of a rank.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from opticcl.reading import printable
 from opticcl.traces.call_rows import RankCallTable
-from opticcl.traces.recording import GroupPlace, RankCall, RankTrace
+from opticcl.traces.recording import Counts, GroupPlace, RankCall, RankTrace
 
-__all__ = ["add_communicators", "number_in_largest"]
+__all__ = ["add_communicators", "nccl_call", "number_in_largest"]
 
 SOURCE = "the numbers of the ranks in it"
-LATE = (
-    "made before the recording began: members of such communicators are taken to be the ranks that call them, in order"
-)
+LATE = "communicators whose size is not recorded: members are taken to be the ranks that call them, in order"
+_SHARES = ("all_gather", "gather", "reduce_scatter", "scatter", "all_to_all")
+
+
+def nccl_call(name: str, collective: str, size_bytes: int, group: str = "") -> RankCall:
+    """A call as NCCL records it.
+
+    Args:
+        name: in the trace.
+        collective: canonical name, or "send" or "recv".
+        size_bytes: count times type of NCCL's arguments [bytes].
+        group: name of the communicator; empty if not recorded.
+    """
+    counts: Counts = "share" if collective in _SHARES else "message"
+    return RankCall(printable(name[:80]), collective, size_bytes, counts, printable(group[:80]))
 
 
 def number_in_largest(places: Mapping[str, GroupPlace | None]) -> int:
@@ -46,11 +62,7 @@ def add_communicators(traces: Sequence[RankTrace], given: int) -> None:
     if not places:
         return
     known = {name: members for name, of_ranks in places.items() if (members := _members(of_ranks))}
-    late = {
-        name: tuple(sorted(of_ranks))
-        for name, of_ranks in places.items()
-        if len(of_ranks) > 1 and not any(of_ranks.values())
-    }
+    late = {name: _callers(of_ranks) for name, of_ranks in places.items() if name not in known}
     if world := _world(places, [trace.rank for trace in traces], given):
         size = max(place.size for place in places[world].values() if place)
         known[world] = tuple(range(size))
@@ -60,7 +72,7 @@ def add_communicators(traces: Sequence[RankTrace], given: int) -> None:
         mine = {name: ranks for name in trace.places if (ranks := known.get(name) or late.get(name))}
         trace.groups = {**trace.groups, **mine}
         trace.groups_source = SOURCE
-        if late.keys() & trace.places.keys() and LATE not in trace.after:
+        if any(late.get(name) for name in trace.places) and LATE not in trace.after:
             trace.after.append(LATE)
         for call in _calls(trace):
             if call.ends is not None and call.group in trace.places and call.group not in mine:
@@ -77,6 +89,16 @@ def _members(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
     sizes = {place.size for place in of_ranks.values() if place is not None}
     complete = len(found) == len(of_ranks) and sizes == {len(found)} and min(of_ranks) >= 0
     return tuple(found[number] for number in range(len(found))) if complete and max(found) < len(found) else ()
+
+
+def _callers(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
+    """The ranks that call a communicator of unknown size; none of one file, or if their numbers say that some are missing."""
+    if len(of_ranks) < 2 or any(place is not None and place.size for place in of_ranks.values()):
+        return ()
+    numbers = {place.number: rank for rank, place in of_ranks.items() if place is not None}
+    if numbers and sorted(numbers) != list(range(len(of_ranks))):
+        return ()
+    return tuple(numbers[number] for number in sorted(numbers)) if numbers else tuple(sorted(of_ranks))
 
 
 def _world(places: Mapping[str, Mapping[int, GroupPlace | None]], ranks: Sequence[int], given: int) -> str:

@@ -35,7 +35,7 @@ from urllib.parse import quote
 from opticcl.reading import DamageError, check_file, check_size, printable, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces.c10d import collective_of
-from opticcl.traces.communicators import number_in_largest
+from opticcl.traces.communicators import nccl_call, number_in_largest
 from opticcl.traces.kernel_names import KernelSizes, library_of
 from opticcl.traces.kineto import trace_of
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
@@ -307,7 +307,6 @@ class _Report:
                 elif call := _call(row, name, values, events):
                     if group:
                         process.places.setdefault(group, None)
-                        call.group = group
                     word = collective_of(name[4:].lstrip(":"))
                     index = events.thread_index(thread)
                     events.records[NCCL].append(Record(NCCL, index, start * 1e-3, end * 1e-3, call, None, -1, word))
@@ -361,9 +360,8 @@ def _call(row: int, name: str, values: dict[str, Any], events: Events) -> RankCa
         why = f"{printable(name[:40])} without a message size, which NCCL records since 2.19"
         events.omissions[NCCL].add(why, missing=True)
         return None
-    call = RankCall(printable(name[:80]), collective, check_size(size, row, f"{name[:40]} of this range"))
-    if collective in ("all_gather", "gather", "reduce_scatter", "scatter", "all_to_all"):
-        call.counts = "share"
+    size = check_size(size, row, f"{name[:40]} of this range")
+    call = nccl_call(name, collective, size, _communicator(values))
     if call.is_transfer:
         peer = _whole(values, "Peer rank")
         call.ends = GroupEnds(-1, peer) if collective == "send" else GroupEnds(peer, -1)

@@ -49,7 +49,7 @@ class GroupPlace(NamedTuple):
 
     Args:
         number: of the rank, from 0.
-        size: of the group [count].
+        size: of the group; 0 if not recorded [count].
     """
 
     number: int

@@ -1,0 +1,261 @@
+"""Logs of the NCCL Inspector and traces of NCCL's example profiler plugin, read by the package and by parsers written here."""
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.damage import one_line
+from tests.traces.test_nsys import BYTES, ID, NUMBER, SIZE, jobs, whole_calls
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_job, load_workload
+
+METADATA = {"inspector_output_format_version": "v4.1", "hostname": "node0", "pid": 5, "dump_timestamp_us": 1}
+
+
+def line(id, rank, size, kind="coll_perf", **values):
+    """A record of the Inspector."""
+    return json.dumps({"header": {"id": id, "rank": rank, "n_ranks": size}, "metadata": METADATA, kind: values})
+
+
+def coll(name, number, size, us=50.0):
+    """Values of a collective."""
+    return {"coll": name, "coll_sn": number, "coll_msg_size_bytes": size, "coll_exec_time_us": us}
+
+
+def p2p(name, number, peer, size):
+    """Values of a transfer."""
+    return {"p2p": name, "p2p_sn": number, "p2p_peer": peer, "p2p_msg_size_bytes": size, "p2p_exec_time_us": 7}
+
+
+LOG = "\n".join(
+    [
+        line("0xa", 1, 4, **coll("AllReduce", 1, 800)),
+        line("0xa", 1, 4, **coll("AllGather", 0, 100)),
+        line("0xb", 0, 2, **coll("ReduceScatter", 0, 30, us=0)),
+        line("0xa", 1, 4, "p2p_perf", **p2p("Send", 2, 3, 64)),
+        line("0xa", 1, 4, coll="Nothing", coll_sn=9, coll_msg_size_bytes=5),
+        line("0xa", 1, 4, "dump_stats", written=3, dropped_total=2, dropped_since_last_dump=1),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("nccl") / "job.log"
+
+
+def load(path, text, **more):
+    """What the reader makes of a file with that text."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_workload(path, **more)
+
+
+def test_a_log_of_the_inspector(path):
+    """Shares times ranks; the order of a communicator by number; ends within it; what was dropped is counted."""
+    read = load(path, LOG)
+    assert [(c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
+        ("all_gather", 400, (0, 1, 2, 3), 50e-6),
+        ("all_reduce", 800, (0, 1, 2, 3), 50e-6),
+        ("send_recv", 64, (1, 3), 7e-6),
+        ("reduce_scatter", 60, (0, 1), 0),
+    ]
+    assert (read.num_ranks, read.ranks_source) == (4, "the largest communicator of job.log")
+    assert "left out: 1 Nothing, which is not a known collective" in read.notes
+    assert "left out: 2 records that the Inspector dropped before they were written" in read.notes
+    assert load_job(path).num_calls == 4
+
+
+def test_records_without_a_header_are_of_the_last_dump(path):
+    """As format v4.3 writes them; and headers without an object of their own."""
+    about = json.loads(line("0xa", 1, 4, "dump_stats", coll_records=1))
+    payload = json.dumps({"coll_perf": coll("AllReduce", 0, 8)})
+    flat = json.dumps({"id": "0xa", "rank": 1, "n_ranks": 4, "coll_perf": coll("AllReduce", 1, 16)})
+    assert [c.size_bytes for c in load(path, f"{json.dumps(about)}\n{payload}\n").calls] == [8]
+    assert [c.size_bytes for c in load(path, f"{flat}\n").calls] == [16]
+    with pytest.raises(WorkloadError, match="line 1: the record has no header with the id of a communicator"):
+        load(path, payload)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LOG + '\n{"header": {"id', "line 7: .* is not a JSON object"),
+        (LOG + "\n[1]", "line 7: '\\[1\\]' is not a JSON object"),
+        (
+            LOG + "\n" + line("0xa", 2, 4, **coll("AllReduce", 3, 8)),
+            "line 7: one process is rank 1 and 2 of communicator 0xa",
+        ),
+        (line("0xa", 1, 4, **coll("AllReduce", 1, 2**61)), "line 1: the message is .* not 0 to 2"),
+        (line("0xa", 1, 4, **coll("Nothing", 1, 8)), "no collective with a size"),
+    ],
+)
+def test_a_wrong_log_is_refused_with_its_line(path, text, said):
+    """One printable line."""
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(path, text)
+    assert str(caught.value).isprintable()
+
+
+def test_processes_of_one_log(path):
+    """Each is a rank by its largest communicator, or the log is refused."""
+    rows = [json.loads(line("0xa", rank, 2, **coll("AllReduce", 0, 8))) for rank in range(2)]
+    for rank, row in enumerate(rows):
+        row["metadata"] = {**METADATA, "pid": rank}
+    (call,) = load(path, "\n".join(map(json.dumps, rows))).calls
+    assert (call.size_bytes, call.ranks) == (8, (0, 1))
+    del rows[1]["header"]["rank"]
+    with pytest.raises(WorkloadError, match="no rank of process 1 on node0 in the job is recorded"):
+        load(path, "\n".join(map(json.dumps, rows)))
+
+
+def test_logs_that_begin_at_different_calls_are_matched_by_number(tmp_path):
+    """5 to 10 and 3 to 8 are eight calls."""
+    for rank, numbers in ((0, range(5, 11)), (1, range(3, 9))):
+        rows = [line("0xa", rank, 2, **coll("AllReduce", number, 400)) for number in numbers]
+        (tmp_path / f"{rank}.log").write_text("\n".join(rows))
+    assert [call.size_bytes for call in load_workload(tmp_path).calls] == [400] * 8
+
+
+# --- the profiler plugin ----------------------------------------------------------------------------------------------
+
+
+def events(name, number, args, start=0.0, end=0.0):
+    """The begin and the end of a call."""
+    about = {"name": name, "cat": "P2P" if name in ("Send", "Recv") else "COLL", "id": number, "pid": 7, "tid": 1}
+    return [{**about, "ph": "b", "ts": start, "args": args}, {**about, "ph": "e", "ts": end}]
+
+
+def write_events(rows):
+    """The text of a trace, as the plugin writes it: an empty event ends the list."""
+    return "[\n" + "".join(f"{json.dumps(row)},\n" for row in rows) + "{}]\n"
+
+
+def arguments(id, rank, count, type="ncclFloat32", **more):
+    """Arguments of a call."""
+    return {"CommHash": id, "Rank": rank, "Count": count, "Datatype": type, **more}
+
+
+def test_a_trace_of_the_profiler_plugin(path):
+    """Elements times type; times from begin to end; groups and kernels are counted apart."""
+    rows = [
+        {"name": "Group", "cat": "GROUP", "ph": "b", "id": 0, "pid": 7, "ts": 1.0},
+        *events("AllReduce", 0, arguments(99, 0, 1000, SeqNum=0), 10.0, 60.0),
+        *events("AllGather", 1, arguments(99, 0, 10, "ncclBfloat16", SeqNum=1), 0.0, 70.0),
+        *events("Send", 0, arguments(99, 0, 5, "ncclFloat8e4m3", Peer=1), 80.0, 90.0),
+        *events("Reduce", 3, arguments(99, 0, 5, "ncclStrange")),
+        {"name": "KernelCh", "cat": "GPU", "ph": "b", "id": 0, "pid": 7, "ts": 1.0},
+    ]
+    read = load(path, write_events(rows), num_ranks=2)
+    assert [(c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
+        ("all_reduce", 4000, (), 50e-6),
+        ("all_gather", 40, (), 0),
+        ("send_recv", 5, (0, -1), 10e-6),
+    ]
+    assert "left out: 1 Reduce, without elements of a known type" in read.notes
+    assert any("parts of calls, not counted: 2 events" in note for note in read.notes)
+    with pytest.raises(WorkloadError, match="the file has rank 0 and 1 of communicator 99"):
+        load(path, write_events([*rows, *events("AllReduce", 7, arguments(99, 1, 5))]))
+    with pytest.raises(WorkloadError, match="is this a whole trace of NCCL's profiler plugin"):
+        load(path, write_events(rows)[:-3])
+
+
+# --- drawn jobs -------------------------------------------------------------------------------------------------------
+
+
+def inspector_log(ranges, pid):
+    """The log of a process with these ranges."""
+    places, numbers, rows = {}, Counter(), []
+    for name, values in ranges:
+        id = str(values[ID])
+        if SIZE in values:
+            places[id] = values[NUMBER], values[SIZE]
+            continue
+        rank, size = places[id]
+        word, amount = name.removeprefix("nccl"), int(values.get(BYTES, values.get("Bytes")))
+        transfer = word in ("Send", "Recv")
+        number = numbers[id, transfer]
+        numbers[id, transfer] += 1
+        about = p2p(word, number, values.get("Peer rank"), amount) if transfer else coll(word, number, amount)
+        row = json.loads(line(id, rank, size, "p2p_perf" if transfer else "coll_perf", **about))
+        row["metadata"] = {**METADATA, "pid": pid}
+        rows.append(row)
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def parsed_log(text):
+    """Places and calls of a log, by a parser of its own."""
+    here, calls = {}, []
+    for row in map(json.loads, text.splitlines()):
+        pid, header = row["metadata"]["pid"], row["header"]
+        here.setdefault(pid, {})[header["id"]] = header["n_ranks"], header["rank"]
+        values = {
+            key.partition("_")[2] or "name": value
+            for key, value in (row.get("coll_perf") or row.get("p2p_perf")).items()
+        }
+        calls.append((pid, values["name"], header["id"], values["msg_size_bytes"], values.get("peer", 0)))
+    return here, calls
+
+
+def warmed_up(ranks):
+    """The ranges with an all_reduce of one byte on each communicator in front, so that every member calls it."""
+    return {
+        rank: [
+            *ranges,
+            *(("ncclAllReduce", {ID: values[ID], BYTES: 1}) for _, values in ranges if SIZE in values),
+        ]
+        for rank, ranges in ranks.items()
+    }
+
+
+@examples(25)
+@given(ranks=jobs().map(warmed_up), apart=st.booleans())
+def test_drawn_logs_by_an_independent_parser(tmp_path_factory, ranks, apart):
+    """A log a process, or one of all: every call once, with the ranks of its communicator."""
+    folder = tmp_path_factory.mktemp("logs")
+    logs = [inspector_log(ranges, 100 + rank) for rank, ranges in ranks.items()]
+    for rank, text in enumerate(logs if apart else ["".join(logs)]):
+        (folder / f"nccl-{1000 - rank}.log").write_text(text)
+    read = load_workload(folder)
+    found = Counter((c.collective, c.size_bytes, c.ranks) for c in read.calls)
+    assert found == whole_calls(*parsed_log("".join(logs)))
+    assert read.num_ranks == len(ranks)
+
+
+@examples(25)
+@given(ranks=jobs().map(warmed_up))
+def test_drawn_traces_by_an_independent_parser(tmp_path_factory, ranks):
+    """A trace a rank: the ranks that call a communicator are its members, in the order of their numbers."""
+    folder = tmp_path_factory.mktemp("traces")
+    here, calls = {}, []
+    for rank, ranges in ranks.items():
+        places, rows = {}, []
+        for number, (name, values) in enumerate(ranges):
+            id, word = int(values[ID]), name.removeprefix("nccl")
+            if SIZE in values:
+                places[id] = values[SIZE], values[NUMBER]
+                continue
+            amount, peer = int(values.get(BYTES, values.get("Bytes"))), values.get("Peer rank", 0)
+            more = {"Peer": peer} if "Peer rank" in values else {}
+            rows += events(word, number, arguments(id, places[id][1], amount, "ncclUint8", **more), 1.0, 2.0)
+            calls.append((rank, word, id, amount, peer))
+        here[rank] = places
+        (folder / f"log_{rank}.json").write_text(write_events(rows))
+    read = load_workload(folder, num_ranks=len(ranks))
+    everyone = tuple(range(len(ranks)))
+    found = Counter((c.collective, c.size_bytes, c.ranks or everyone) for c in read.calls)
+    assert found == whole_calls(here, calls)
+
+
+@examples(80)
+@given(at=st.integers(0, len(LOG) - 1), byte=st.integers(0, 255), cut=st.integers(0, len(LOG)))
+def test_cut_and_flipped_logs_raise_nothing_else(path, at, byte, cut):
+    """A workload or one line."""
+    content = bytearray(LOG.encode())
+    content[at] = byte
+    for damaged in (content, content[:cut]):
+        assert one_line(load, path, bytes(damaged)).isprintable()
