@@ -20,6 +20,7 @@ from tests.traces.test_nccl_logs import arguments, events, write_events
 from tests.traces.test_nsys import training
 from tests.traces.test_pytorch_et import call, text
 from tests.traces.test_topoopt import GOOD
+from tests.traces.test_xla import FILE as XLA
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import TRACES, load_job, load_workload
@@ -58,6 +59,7 @@ def contents(tmp_path_factory):
         ("flow_list", ".txt"): SPACES.encode(),
         ("goal", ".goal"): GOAL.encode(),
         ("aicb", ".csv"): AICB.encode(),
+        ("xla", ".json"): XLA.encode(),
         ("nccl_inspector", ".log"): INSPECTOR.encode(),
         ("nccl_profiler", ".json"): PROFILER.encode(),
         ("topoopt", ".fbuf"): GOOD,
@@ -77,7 +79,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler"]
+FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler", "xla"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",
@@ -93,7 +95,7 @@ CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".
 CLAIMED |= {".otf2": "otf2", ".goal": "goal"}
 SHARED = {(".log", "nccl_inspector")}
 PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz", ".zip", ".xz", ".bz2"]
-JSON = {"nccl_inspector", "nccl_profiler", "chakra_json", "kineto", "pytorch_et", "flight_recorder"}
+JSON = {"xla", "nccl_inspector", "nccl_profiler", "chakra_json", "kineto", "pytorch_et", "flight_recorder"}
 
 
 def test_no_format_is_missing_above():

@@ -265,8 +265,8 @@ class PlanRequest(VerbRequest):
         "-w",
         metavar="<trace>",
         default=(),
-        help="A trace (.et, .json, .log, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces of several ranks: a "
-        "directory, a .zip or .tar.gz, or a pattern such as 'w.*.et', or repeat the option.",
+        help="A trace (.et, .json, .sqlite, .log, .goal, .csv, .fbuf, .txt), a list of sizes (.toml), or resnet50_ddp. Traces "
+        "of several ranks: a directory, a .zip or .tar.gz, or a pattern such as 'w.*.et', or repeat the option.",
     )
     clock: str | None = option(
         "--clock",

@@ -9,6 +9,7 @@
     report.sqlite         Nsight Systems report, exported                           nsys.py
     nccl.log              log of the NCCL Inspector                                 nccl_inspector.py
     profile.json          trace of NCCL's example profiler plugin                   nccl_profiler.py
+    host.trace.json.gz    profile of XLA, as JAX writes it                          xla.py
     comms.log             LUMORPH's log of all-reduces and transfers                lumorph.py
     flows.csv             list of flows                                             flow_list.py
     job.goal              operations of all ranks, as ATLAHS and LogGOPSim read them  goal.py

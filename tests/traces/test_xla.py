@@ -1,0 +1,243 @@
+"""Profiles of XLA, read by the package and by a parser written here."""
+
+import itertools
+import json
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.damage import one_line
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_job, load_steps, load_workload
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("xla") / "host.trace.json"
+
+
+def profile(operations, num_devices, steps=(), *, as_list=False):
+    """A profile in which every device runs the same operations (text, duration), one after the other, in microseconds."""
+    events = [{"ph": "M", "pid": 99, "name": "process_name", "args": {"name": "/host:CPU"}}]
+    for device in range(num_devices):
+        about, at = {"pid": 3 + device}, 0
+        for name, tid, given_name in (("process_name", 0, f"/device:TPU:{device}"), ("thread_name", 2, "XLA Ops")):
+            events.append({**about, "ph": "M", "tid": tid, "name": name, "args": {"name": given_name}})
+        events.append({**about, "ph": "M", "tid": 1, "name": "thread_name", "args": {"name": "Steps"}})
+        for number, (start, end) in enumerate(steps):
+            events.append({**about, "ph": "X", "tid": 1, "ts": start, "dur": end - start, "name": str(number)})
+        for text, took in operations:
+            name = text.split(" ")[0].lstrip("%")
+            args = {"long_name": text, "hlo_category": "any"}
+            events.append({**about, "ph": "X", "tid": 2, "ts": at, "dur": took, "name": name, "args": args})
+            at += took
+    return json.dumps(events if as_list else {"displayTimeUnit": "ns", "metadata": {}, "traceEvents": events})
+
+
+FUSION = "%fusion.{} = f32[8]{{0}} fusion(f32[8]{{0}} %p), kind=kLoop"
+OPERATIONS = [
+    (FUSION.format(1), 10),
+    (
+        "%all-reduce.1 = bf16[256,4]{1,0:T(8,128)(2,1)} all-reduce(bf16[256,4]{1,0} %fusion.1), channel_id=1, "
+        "replica_groups={{0,1},{2,3}}, use_global_device_ids=true, to_apply=%add",
+        5,
+    ),
+    (
+        "%all-gather-start = (f32[8]{0}, f32[16]{0}) all-gather-start(f32[8]{0} %fusion.1), "
+        "replica_groups=[2,2]<=[2,2]T(1,0), dimensions={0}",
+        1,
+    ),
+    (FUSION.format(2), 7),
+    ("%all-gather-done = f32[16]{0} all-gather-done((f32[8]{0}, f32[16]{0}) %all-gather-start)", 1),
+    ("%fusion.3 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %all-reduce.1), kind=kLoop, calls=%all-reduce", 3),
+    ("%rs = f32[8]{0} reduce-scatter(f32[32]{0} %p), replica_groups={}, dimensions={0}", 3),
+    ("%cp = f32[8]{0} collective-permute(f32[8]{0} %p), source_target_pairs={{0,1},{1,2},{3,3}}", 4),
+    ("%async-collective.1 = f32[8]{0} custom-call(f32[8]{0} %p)", 4),
+]
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_calls_of_all_devices(path, as_list):
+    """Each call once a group; whole messages; a duration where an operation is not divided into start and done."""
+    path.write_text(profile(OPERATIONS, 4, as_list=as_list))
+    read = load_workload(path)
+    assert [(c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
+        ("all_reduce", 2048, (0, 1), 5e-6),
+        ("all_reduce", 2048, (2, 3), 5e-6),
+        ("all_gather", 64, (0, 2), 0),
+        ("all_gather", 64, (1, 3), 0),
+        ("reduce_scatter", 128, (0, 1, 2, 3), 3e-6),
+        ("send_recv", 32, (0, 1), 4e-6),
+        ("send_recv", 32, (1, 2), 4e-6),
+    ]
+    assert (read.num_ranks, read.ranks_source) == (4, "replica_groups of host.trace.json")
+    assert read.compute_s == pytest.approx(20e-6)
+    assert "left out: 4 async-collective.1, whose text has no shape and groups" in read.notes
+
+
+def test_what_waits_for_what(path):
+    """Computation beside a collective between start and done; what follows the done waits for it."""
+    path.write_text(profile(OPERATIONS[:6], 2))
+    tasks = [task for task in load_job(path, num_ranks=4).tasks if 0 in task.devices]
+    job = load_job(path, num_ranks=4).tasks
+    names = {id(task): i for i, task in enumerate(job)}
+    assert len(names) == len(job)
+    compute = [i for i, task in enumerate(job) if not task.communicates and task.devices == (0,)]
+    reduce, gather = (
+        next(i for i, task in enumerate(job) if task.collective == kind and 0 in task.devices)
+        for kind in ("all_reduce", "all_gather")
+    )
+    assert [round(job[i].compute_s * 1e6) for i in compute] == [10, 7, 3]
+    assert reduce in job[compute[1]].after
+    assert gather not in job[compute[1]].after
+    assert gather in job[compute[2]].after
+    assert compute[0] in job[reduce].after
+    assert len(tasks) == 5
+
+
+def test_steps_divide_a_profile(path):
+    """By the thread Steps; what is outside is counted."""
+    twice = [*OPERATIONS[:2], *OPERATIONS[:2], *OPERATIONS[:1]]
+    path.write_text(profile(twice, 2, steps=[(0, 15), (15, 30)]))
+    assert [(step.step, step.num_calls) for step in load_steps(path, num_ranks=4)] == [("step 0", 1), ("step 1", 1)]
+    assert "left out: 1 operations outside of the steps" in load_workload(path).notes
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("%a = f32[6]{0} all-reduce(f32[6] %p), replica_groups={{0}}, channel_id=1", [("all_reduce", 24, (0, 1))]),
+        ("%a = (s4[3]{0}, pred[5]) all-reduce(s4[3] %p, pred[5] %q), replica_groups={}", [("all_reduce", 7, (0, 1))]),
+        ("%a = f8e4m3fn[4,4]{1,0} all-to-all(f8e4m3fn[4,4] %p), replica_groups={{0,1}}", [("all_to_all", 16, (0, 1))]),
+        (
+            "%a = (f32[4]{0}, f32[4]{0}, u32[], u32[]) collective-permute-start(f32[4] %p), source_target_pairs={{0,1}}",
+            [("send_recv", 16, (0, 1))],
+        ),
+        ("%a = f32[4] all-reduce(f32[4] %p), replica_groups=[2,]<=[,2], to_apply=%x", [("all_reduce", 16, (0, 1))]),
+        ("%a = c64[<=4]{0} collective-broadcast(c64[<=4] %p), replica_groups={{1,0}}", [("broadcast", 32, (1, 0))]),
+    ],
+)
+def test_shapes_and_groups(path, text, calls):
+    """Bits of types, tuples, one replica over all partitions, dimensions of a bound."""
+    pad = "%b = f32[1]{0} all-reduce(f32[1] %p), replica_groups={{0,1}}"
+    path.write_text(profile([(text, 5), (pad, 1)], 2))
+    found = [(c.collective, c.size_bytes, c.ranks or (0, 1)) for c in load_workload(path).calls]
+    assert found == [*calls, ("all_reduce", 4, (0, 1))]
+
+
+# --- drawn profiles ---------------------------------------------------------------------------------------------------
+
+BITS = {"f32": 32, "bf16": 16, "f8e5m2": 8, "s8": 8, "pred": 8, "f64": 64}
+
+
+@st.composite
+def profiles(draw):
+    """Texts of operations with groups as lists or as the order of a mesh, and the number of devices."""
+    mesh = draw(st.sampled_from([(2,), (4,), (2, 2), (2, 3), (2, 2, 2)]))
+    count = math.prod(mesh)
+    texts = []
+    for number in range(draw(st.integers(1, 6))):
+        type_ = draw(st.sampled_from(sorted(BITS)))
+        # a scalar, or an array that an all_to_all can divide
+        sides = draw(st.one_of(st.just([]), st.lists(st.integers(1, 99), max_size=3).map(lambda rest: [840, *rest])))
+        shape = f"{type_}[{','.join(map(str, sides))}]{{0:T(8,128)}}"
+        turned = draw(st.permutations(range(len(mesh))))
+        per_group = math.prod(mesh[axis] for axis in turned[len(mesh) // 2 :])
+        groups = f"[{count // per_group},{per_group}]<=[{','.join(map(str, mesh))}]"
+        groups += f"T({','.join(map(str, turned))})" if turned != list(range(len(mesh))) else ""
+        if draw(st.booleans()):
+            members = draw(st.permutations(range(count)))
+            cut = draw(st.integers(1, count))
+            groups = (
+                f"{{{{{','.join(map(str, members[:cut]))}}}}}"
+                if cut == count
+                else (f"{{{{{','.join(map(str, members[:cut]))}}},{{{','.join(map(str, members[cut:]))}}}}}")
+            )
+        kind = draw(st.sampled_from(["all-reduce", "all-gather", "reduce-scatter", *(["all-to-all"] if sides else [])]))
+        more = f"channel_id={number}, replica_groups={groups}, use_global_device_ids=true"
+        texts.append(f"%x.{number} = {shape} {kind}({shape} %p), {more}")
+    texts.append(
+        "%last = f32[1] all-reduce(f32[1] %p), replica_groups={" + "{" + ",".join(map(str, range(count))) + "}}"
+    )
+    return texts, count
+
+
+def parsed(text):
+    """Kind, bytes of the result and groups of an operation, by a parser of its own."""
+    result, kind = text.split(" = ")[1].split(" ")[:2]
+    type_, _, sides = result.partition("]")[0].partition("[")
+    size = math.prod(int(side) for side in sides.split(",") if side) * BITS[type_] // 8
+    groups = text.partition("replica_groups=")[2]
+    if groups.startswith("{"):
+        lists = groups[2:].partition("}}")[0].split("},{")
+        return kind.partition("(")[0], size, [tuple(map(int, one.split(","))) for one in lists]
+    shape, _, rest = groups[1:].partition("]<=[")
+    dims, _, rest = rest.partition("]")
+    dims = [int(side) for side in dims.split(",")]
+    turned = [int(axis) for axis in rest[2:].partition(")")[0].split(",")] if rest.startswith("T") else range(len(dims))
+    strides = [math.prod(dims[axis + 1 :]) for axis in range(len(dims))]
+    ordered = [
+        sum(i * strides[axis] for i, axis in zip(index, turned, strict=True))
+        for index in itertools.product(*(range(dims[axis]) for axis in turned))
+    ]
+    width = int(shape.split(",")[1])
+    return kind.partition("(")[0], size, [tuple(ordered[i : i + width]) for i in range(0, len(ordered), width)]
+
+
+@examples(40)
+@given(drawn=profiles())
+def test_drawn_profiles_by_an_independent_parser(path, drawn):
+    """Every operation is a call of each of its groups."""
+    texts, count = drawn
+    due = Counter()
+    for text in texts:
+        kind, size, groups = parsed(text)
+        for group in groups:
+            whole = size * len(group) if kind == "reduce-scatter" else size
+            if len(group) > 1:
+                due[kind.replace("-", "_"), whole, tuple(sorted(group))] += 1
+    path.write_text(profile([(text, 1) for text in texts], count))
+    read = load_workload(path)
+    assert Counter((c.collective, c.size_bytes, tuple(sorted(c.ranks))) for c in read.calls) == due
+    assert read.num_ranks == count
+
+
+FILE = profile(OPERATIONS, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (FILE.replace("XLA Ops", "Other"), "no device has a thread of XLA's operations"),
+        (FILE[:-40], "is this a whole profile of XLA"),
+        (FILE.replace("bf16[256,4]", "bf16[99999999999,99999999999]"), "not 0 to 2"),
+        (profile(OPERATIONS[:1], 2), "no collective with a size"),
+    ],
+)
+def test_a_wrong_profile_is_refused(path, text, said):
+    """One printable line."""
+    path.write_text(text)
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load_workload(path)
+    assert str(caught.value).isprintable()
+
+
+def load(path, content):
+    """What is read of a file with that content."""
+    path.write_bytes(content)
+    return load_workload(path)
+
+
+@examples(60)
+@given(at=st.integers(0, len(FILE) - 1), byte=st.integers(0, 255), cut=st.integers(0, len(FILE)))
+def test_cut_and_flipped_profiles_raise_nothing_else(path, at, byte, cut):
+    """A workload or one line."""
+    content = bytearray(FILE.encode())
+    content[at] = byte
+    for damaged in (content, content[:cut]):
+        assert one_line(load, path, bytes(damaged)).isprintable()
