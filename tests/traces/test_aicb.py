@@ -17,8 +17,8 @@ CommType.isend,CommGroup.pp_group,2,512,forward,None,None,send_next,None,None,No
 CommType.all_reduce,CommGroup.dp_group,4,4096,backward,None,None,,2.5,3.1,4.0,2
 CommType.computation,CommGroup.all,None,0,backward,None,None,,0.25,None,None,1
 CommType.barrier,CommGroup.all,None,0,,None,None,,None,None,None,1
+CommType.broadcast,CommGroup.dp_group,4,None,last,None,0,,None,None,None,1
 CommType.epoch_end,None,None,0,,None,None,,None,None,None,1
-CommType.broadcast,CommGroup.dp_group,4,None,init,None,0,,None,None,None,1
 """
 
 
@@ -50,25 +50,56 @@ def test_calls_with_their_groups(path):
 
 
 def test_rows_run_one_after_the_other(path):
-    """A product of matrices without a time has its operations and, of two bytes an element, its data."""
+    """Nothing waits for an isend; a product of matrices without a time has operations and, of two bytes an element, data."""
     path.write_text(FILE)
     job = load_job(path)
-    assert [task.after for task in job.tasks] == [(), *((i,) for i in range(len(job.tasks) - 1))]
+    assert [task.after for task in job.tasks] == [(), (0,), (1,), (1,), (3,), (4,), (5,)]
     product = next(task for task in job.tasks if task.operations)
     assert (product.operations, product.memory_bytes, product.phase) == (2 * 4 * 6 * 10, 2 * (24 + 60 + 40), "forward")
-    assert job.bound == "upper"
+    assert job.bound == ""
+    path.write_text("\n".join(row for row in FILE.splitlines() if "isend" not in row))
+    assert load_job(path).bound == "upper"
     assert any("1 product of matrices; give the device (--device h100)" in note for note in job.notes)
 
 
 def test_epochs_are_steps(path):
-    """Between two ends of an epoch."""
+    """Between two ends of an epoch; what is before the first is initialisation."""
     rows = FILE.splitlines()
-    path.write_text("\n".join([*rows[:5], rows[7], *rows[1:5], rows[7], rows[4]]))
-    assert [(step.step, step.num_calls) for step in load_steps(path)] == [
-        ("epoch 0", 4),
-        ("epoch 1", 4),
-        ("epoch 2", 2),
+    path.write_text("\n".join([*rows[:5], rows[8], *rows[1:5], rows[8], rows[4]]))
+    assert [(step.step, step.num_calls) for step in load_steps(path)] == [("epoch 1", 4), ("epoch 2", 2)]
+    assert "left out: rows of the initialisation, before the first epoch_end" in load_workload(path).notes
+
+
+def test_stages_of_a_pipeline(path):
+    """A section a stage, whose first rank stands for all: its groups, and transfers with the next stage."""
+    sections = []
+    for stage, ways in enumerate((["isend,send_next", "irecv,recv_next"], ["irecv,recv_prev", "isend,send_prev"])):
+        ranks = ", ".join(f"rank{rank}" for rank in range(4 * stage, 4 * stage + 4))
+        rows = [
+            f"CommType.{kind},CommGroup.pp_group,1,{100 + i},forward,None,None,{way},None,None,None,1"
+            for i, (kind, way) in enumerate(one.split(",") for one in ways)
+        ]
+        group = "CommType.all_reduce,CommGroup.tp_group,2,8,forward,None,None,,None,None,None,1"
+        data = "CommType.all_reduce,CommGroup.dp_group,2,16,backward,None,None,,None,None,None,1"
+        sections.append("\n".join([f"[ pp_stage{stage}: [{ranks}] ]", HEAD, group, *rows, data]))
+    read = load(path, "\n".join(sections))
+    assert sorted((c.collective, c.size_bytes, c.ranks) for c in read.calls) == [
+        ("all_reduce", 8, (0, 1)),
+        ("all_reduce", 8, (4, 5)),
+        ("all_reduce", 16, (0, 2)),
+        ("all_reduce", 16, (4, 6)),
+        ("send_recv", 100, (0, 4)),
+        ("send_recv", 101, (4, 0)),
     ]
+    assert (read.num_ranks, read.ranks_source) == (8, "the list of ranks of job.csv")
+    job = load_job(path)
+    assert job.device_ranks == (0, 4)
+    assert [task.after for task in job.tasks if task.name == "forward" and task.collective == "send_recv"] == [
+        (0, 1)
+    ] * 2
+    assert all(len(task.after) == 2 for task in job.tasks if task.name == "backward")
+    whole = load(path, f"[rank0 ~ rank15]\n{FILE}")
+    assert (whole.num_ranks, whole.calls[1].ranks) == (16, (0, 8))
 
 
 def test_the_older_form_has_no_sizes_of_groups(path):
@@ -153,9 +184,9 @@ def test_drawn_files_by_an_independent_parser(path, data):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (",msg_size", ",size", "line 1: the first line has no msg_size"),
-        (",2,2048,forward", ",forward", "line 2: 10 columns, not the 12 of the first line"),
-        (",2,2048,", ",2,", "line 2: 11 columns, not the 12 of the first line"),
+        (",msg_size", ",size", "line 1: the line before the rows has no msg_size"),
+        (",2,2048,forward", ",forward", "line 2: 10 columns, not the 12 of the line before the rows"),
+        (",2,2048,", ",2,", "line 2: 11 columns, not the 12 of the line before the rows"),
         (",2,2048,", ",2,-5,", "line 2: msg_size is '-5', not a number from 0"),
         (",2,2048,", ",2,1.5,", "line 2: msg_size is 1.5, not a whole number"),
         (",2,2048,", ",2,2e18,", "line 2: the message is .* not 0 to 2"),
@@ -164,7 +195,8 @@ def test_drawn_files_by_an_independent_parser(path, data):
         (",2.5,", ",soon,", "line 5: _elapsed_time is 'soon'"),
         ("4.0,2\n", "4.0,0\n", "line 5: count is 0, not 1 to"),
         ("4.0,2\n", "4.0,1e300\n", "line 5: count is 1e\\+300, not 1 to"),
-        ("dp_group,4,None", "dp_group,8,None", "line 9: dp_group has 8 ranks here, and 4 before"),
+        ("comm_type,", "[ranks]\ncomm_type,", "line 1: '\\[ranks\\]' lists no ranks"),
+        ("dp_group,4,None", "dp_group,8,None", "line 8: dp_group has 8 ranks here, and 4 before"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_line(path, old, new, said):

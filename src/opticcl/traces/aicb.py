@@ -1,15 +1,18 @@
-"""Reader of AICB's workloads and logs as CSV: what one rank computes and communicates, a row each.
+"""Reader of AICB's workloads and logs as CSV: what ranks compute and communicate, a row each.
 
 ::
 
+    [ pp_stage0: [rank0, rank1, rank2, rank3] ]     the ranks whose rows follow, or [rank0 ~ rank127]; may be missing
     comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count
     CommType.all_gather,CommGroup.tp_group,2,2048,forward.attention,None,None,,None,None,None,1
     CommType.computation,None,None,((4096, 5120), (5120, 1920)),forward.mlp,None,None,,1.5,None,None,1
 
 Sizes are whole messages, of an all_gather the result; times are in milliseconds. Rows run one after the other, as AICB runs
-them; CommType.epoch_end divides them into steps. A computation of two matrices without a time has their operations, for the
-roofline of a device. Groups follow Megatron's order of ranks: blocks of TP, every TP-th rank for DP and EP, every (TP * EP)-th
-for EP and DP together, and stages of TP * DP ranks. Older files have no comm_group_size.
+them; transfers start at once, and what follows an irecv waits for it. CommType.epoch_end divides rows into steps; what is
+before the first one is initialisation. A computation of two matrices without a time has their operations, for the roofline
+of a device. Groups follow Megatron's order of ranks: blocks of TP, every TP-th rank for DP and EP, every (TP * EP)-th for
+EP and DP together, and stages of TP * DP ranks. The first rank of a stage stands for all of them. Older files have no
+comm_group_size.
 
 Source: aliyun/aicb, log_analyzer and workload_applyer.
 """
@@ -31,7 +34,7 @@ from opticcl.traces.c10d import collective_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
-from opticcl.units import counted, format_seconds, number_of
+from opticcl.units import counted, number_of
 
 __all__ = ["AicbReader"]
 
@@ -40,52 +43,93 @@ MAX_GROUP_RANKS = 1 << 20
 BYTES_OF_ELEMENT = 2  # AICB's buffers are of bfloat16
 _SHAPES = re.compile(r"\(\s*\([0-9,\s]*\)(?:\s*,\s*\([0-9,\s]*\))*\s*,?\s*\)", re.ASCII)
 _NEEDED = ("comm_type", "comm_group", "msg_size")
-# the ends of a transfer between two stages of a pipeline, as (sender, receiver) of the first two stages
-_STAGES = {"send_next": (0, 1), "recv_prev": (0, 1), "send_prev": (1, 0), "recv_next": (1, 0)}
+# Stages from that of the rank to that of the other end of a transfer.
+_STAGES = {"send_next": 1, "recv_next": 1, "send_prev": -1, "recv_prev": -1}
 
 
-@register_trace("aicb", (), lambda head: 2 * (re.match(rb"(\xef\xbb\xbf)?\s*comm_type,comm_group,", head) is not None))
+def _is_aicb(head: bytes) -> int:
+    return 2 * (re.match(rb"(\xef\xbb\xbf)?\s*(\[[^\n]*\]\s*\n)?comm_type,comm_group,", head) is not None)
+
+
+@register_trace("aicb", (), _is_aicb)
 class AicbReader(TraceReader):
     """Reads a workload or a log of AICB."""
 
-    def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
-        """The rows of one rank, as the base class describes."""
-        omissions = Omissions()
+    def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
+        """The rows of the first rank of each stage, as the base class describes."""
         with reading(path, "CSV file of AICB", "line") as file:
-            rows = list(_rows(lines(file)))
-            sizes = _sizes(rows)
-        steps: list[list[RankTask]] = [[]]
-        untimed = Counter[bool]()
-        for row in rows:
-            if row.kind == "epoch_end":
-                steps.append([])
-            elif row.kind == "computation":
-                task = RankTask(row.stage, row.took_s or 0.0, phase=row.phase)
-                task.operations, task.memory_bytes = row.work or (0.0, 0.0)
-                steps[-1] += [task] * row.times
-                untimed[bool(row.work)] += row.times * (row.took_s is None)
-            elif call := _call(row, sizes, omissions):
-                steps[-1] += [RankTask(row.stage, 0.0, (replace(call),), phase=row.phase) for _ in range(row.times)]
-        steps = [step for step in steps if step]
-        for step in steps:
-            step[:] = [replace(one, after=(i - 1,) if i else ()) for i, one in enumerate(step)]
-        world = math.prod(sizes.get(name, 1) for name in ("tp_group", "dp_group", "pp_group"))
-        compute_s = sum(task.compute_s for step in steps for task in step)
-        notes = list(_notes(rows, compute_s, untimed))
-        source = f"AICB workload {printable(path.name)}"
-        calls = [call for step in steps for task in step for call in task.calls]
-        trace = RankTrace(title(path), source, printable(path.name), calls, compute_s=compute_s, omissions=omissions)
-        if sizes and not options.num_ranks:
-            trace.world_size, trace.world_source = world, "TP * DP * PP"
-        trace.after = notes
-        if tasks:
-            upper: Bound = "upper" if compute_s else ""
-            trace.steps = [
-                RecordedStep(f"epoch {number}" if len(steps) > 1 else "", step, bound=upper)
-                for number, step in enumerate(steps)
-            ]
-            trace.after.append("order: rows run one after the other, as AICB runs them")
-        return trace
+            sections = list(_sections(lines(file)))
+            sizes = [_sizes(section.rows) for section in sections]
+        traces = [_trace(path, *both) for both in zip(sections, sizes, strict=True)]
+        listed = max(section.last + 1 for section in sections)
+        product = math.prod(sizes[0].get(name, 1) for name in ("tp_group", "dp_group", "pp_group"))
+        staged = any(row.kind in ("isend", "irecv") for row in sections[0].rows)
+        known = listed or ("pp_group" in sizes[0] if staged else sizes[0])
+        for trace in traces if known and not options.num_ranks else ():
+            trace.world_size, trace.world_source = (
+                (listed, "the list of ranks") if listed else (product, "TP * DP * PP")
+            )
+        return traces
+
+
+class _Section(NamedTuple):
+    """Rows of some ranks: the first and the last of them, -1 if they are not listed."""
+
+    first: int
+    last: int
+    rows: list[_Row]
+
+
+def _trace(path: Path, section: _Section, sizes: Mapping[str, int]) -> RankTrace:
+    """The calls and tasks of the first rank of a section."""
+    omissions = Omissions()
+    ends = [i for i, row in enumerate(section.rows) if row.kind == "epoch_end"]
+    begin = ends[0] + 1 if ends and ends[0] + 1 < len(section.rows) else 0
+    steps: list[list[RankTask]] = [[]]
+    last: tuple[int, ...] = ()  # the task before, but for transfers
+    received: tuple[int, ...] = ()  # since then
+    untimed = Counter[bool]()
+    for row in section.rows[begin:]:
+        if row.kind == "epoch_end":
+            steps.append([])
+            last = received = ()
+            continue
+        made: list[RankTask] = []
+        if row.kind == "computation":
+            task = RankTask(row.stage, row.took_s or 0.0, phase=row.phase)
+            task.operations, task.memory_bytes = row.work or (0.0, 0.0)
+            made = [task] * row.times
+            untimed[bool(row.work)] += row.times * (row.took_s is None)
+        elif call := _call(row, section.first, sizes, omissions):
+            made = [RankTask(row.stage, 0.0, (replace(call),), phase=row.phase) for _ in range(row.times)]
+        for task in made:
+            own = (len(steps[-1]),)
+            if row.kind in ("isend", "irecv"):
+                steps[-1].append(replace(task, after=last))
+                received += own if row.kind == "irecv" else ()
+            else:
+                steps[-1].append(replace(task, after=last + received))
+                last, received = own, ()
+    steps = [step for step in steps if step]
+    compute_s = math.fsum(task.compute_s for step in steps for task in step)
+    transfers = any(row.kind in ("isend", "irecv") for row in section.rows[begin:])
+    bound: Bound = "upper" if compute_s and not transfers else ""
+    trace = RankTrace(
+        title(path),
+        f"AICB workload {printable(path.name)}",
+        printable(path.name),
+        [call for step in steps for task in step for call in task.calls],
+        [RecordedStep(f"epoch {i}" if len(steps) > 1 else "", step, bound=bound) for i, step in enumerate(steps, 1)],
+        rank=section.first,
+        compute_s=compute_s,
+        omissions=omissions,
+    )
+    if begin:
+        trace.after.append("left out: rows of the initialisation, before the first epoch_end")
+    if transfers and section.first < 0:
+        trace.after.append("transfers between stages of the pipeline are taken to be those of the first two stages")
+    trace.after += _notes(compute_s, untimed)
+    return trace
 
 
 class _Row(NamedTuple):
@@ -121,27 +165,39 @@ class _Row(NamedTuple):
         return "forward" if "forward" in self.stage else "backward" if "backward" in self.stage else ""
 
 
-def _rows(numbered: Iterator[tuple[int, str]]) -> Iterator[_Row]:
-    """The rows of a file.
+def _sections(numbered: Iterator[tuple[int, str]]) -> Iterator[_Section]:
+    """The rows of a file, by the ranks that they are of.
 
     Raises: DamageError: no such header, or a row that does not fit it.
     """
-    number, first = next(numbered, (1, ""))
-    names = [name.strip() for name in first.split(",")]
-    if missing := [name for name in _NEEDED if name not in names]:
-        raise DamageError(number, f"the first line has no {' and '.join(missing)}")
+    names: list[str] = []
+    section = _Section(-1, -1, [])
     total = 0
     for number, text in numbered:
+        if text.startswith("["):
+            if section.rows:
+                yield section
+            ranks = list(map(int, re.findall("rank([0-9]{1,9})", text)))
+            if not ranks:
+                raise DamageError(number, f"{text[:60]!r} lists no ranks, such as [rank0 ~ rank7]")
+            section, names = _Section(min(ranks), max(ranks), []), []
+            continue
+        if not names:
+            names = [name.strip() for name in text.split(",")]
+            if missing := [name for name in _NEEDED if name not in names]:
+                raise DamageError(number, f"the line before the rows has no {' and '.join(missing)}")
+            continue
         shapes = _SHAPES.search(text)  # AICB does not quote their commas
         plain = text[: shapes.start()] + "shapes" + text[shapes.end() :] if shapes else text
         values = next(csv.reader([plain]), [])
         if len(values) != len(names):
-            raise DamageError(number, f"{len(values)} columns, not the {len(names)} of the first line")
+            raise DamageError(number, f"{len(values)} columns, not the {len(names)} of the line before the rows")
         found = _row(number, dict(zip(names, map(str.strip, values), strict=True)), shapes[0] if shapes else "")
         total += found.times
         if total > MAX_ROWS:
             raise DamageError(number, f"more than {MAX_ROWS:,} rows")
-        yield found
+        section.rows.append(found)
+    yield section
 
 
 def _row(number: int, values: Mapping[str, str], shapes: str) -> _Row:
@@ -210,6 +266,8 @@ def _sizes(rows: Sequence[_Row]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for row in rows:
+        if row.kind in ("isend", "irecv") and row.group_size == 1:
+            continue
         if row.group and row.group_size and found.setdefault(row.group, row.group_size) != row.group_size:
             raise DamageError(
                 row.line, f"{row.group} has {row.group_size:,} ranks here, and {found[row.group]:,} before"
@@ -217,7 +275,7 @@ def _sizes(rows: Sequence[_Row]) -> dict[str, int]:
     return found
 
 
-def _call(row: _Row, sizes: Mapping[str, int], omissions: Omissions) -> RankCall | None:
+def _call(row: _Row, rank: int, sizes: Mapping[str, int], omissions: Omissions) -> RankCall | None:
     """The call of a row; None, and counted, if it moves no data or has no size."""
     collective = collective_of(row.kind.removeprefix("i") if row.kind in ("isend", "irecv") else row.kind)
     if not collective or (row.size_bytes < 0 and collective != "barrier"):
@@ -227,8 +285,13 @@ def _call(row: _Row, sizes: Mapping[str, int], omissions: Omissions) -> RankCall
     tensor, expert, data = (sizes.get(name, 1) for name in ("tp_group", "ep_group", "dp_group"))
     call = RankCall(row.stage, collective, max(0, row.size_bytes), group=row.group, measured_s=row.took_s or 0.0)
     if call.is_transfer:
-        stages = _STAGES.get(row.additional)
-        call.ranks = (stages[0] * tensor * data, stages[1] * tensor * data) if stages and sizes else (-1, -1)
+        call.ranks = (-1, -1)
+        if (away := _STAGES.get(row.additional, 0) * tensor * data) and sizes:
+            own = rank if rank >= 0 else max(0, -away)
+            call.ranks = (own, own + away) if collective == "send" else (own + away, own)
+            if own + away < 0:
+                omissions.add(f"{row.kind} to or from a stage before the first", row.size_bytes, row.times)
+                return None
     elif row.group_size:
         strides = {"tp_group": 1, "dp_group": tensor, "ep_group": tensor, "ep_dp_group": tensor * expert}
         strides["pp_group"] = tensor * data
@@ -238,14 +301,12 @@ def _call(row: _Row, sizes: Mapping[str, int], omissions: Omissions) -> RankCall
     return call
 
 
-def _notes(rows: Sequence[_Row], compute_s: float, untimed: Mapping[bool, int]) -> Iterator[str]:
+def _notes(compute_s: float, untimed: Mapping[bool, int]) -> Iterator[str]:
     """What was computed, and what is not known of it."""
-    yield f"rows: {sum(row.times for row in rows):,}"
     if compute_s:
-        yield f"computation: {format_seconds(compute_s)}, of milliseconds in _elapsed_time"
+        yield "computation: of milliseconds in _elapsed_time"
     if untimed[True]:
         yield f"computation without a time: {counted(untimed[True], 'product')} of matrices; give the device (--device h100)"
     if untimed[False]:
         yield f"left out: {counted(untimed[False], 'computation')} without a time and without two matrices"
-    if any(row.kind in ("isend", "irecv") for row in rows):
-        yield "transfers between stages of the pipeline are taken to be those of the first two stages"
+    yield "order: rows run one after the other, as AICB runs them; transfers start at once"
