@@ -57,6 +57,7 @@ OPERATIONS = [
     ("%fusion.3 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %all-reduce.1), kind=kLoop, calls=%all-reduce", 3),
     ("%rs = f32[8]{0} reduce-scatter(f32[32]{0} %p), replica_groups={}, dimensions={0}", 3),
     ("%cp = f32[8]{0} collective-permute(f32[8]{0} %p), source_target_pairs={{0,1},{1,2},{3,3}}", 4),
+    ("%fusion.9 = f32[8]{0} fusion(f32[32] %p), kind=kCustom, calls=%all-reduce-scatter.5", 2),
     ("%async-collective.1 = f32[8]{0} custom-call(f32[8]{0} %p)", 4),
 ]
 
@@ -77,6 +78,7 @@ def test_calls_of_all_devices(path, as_list):
     ]
     assert (read.num_ranks, read.ranks_source) == (4, "replica_groups of host.trace.json")
     assert read.compute_s == pytest.approx(20e-6)
+    assert "left out: 4 fusion.9, whose text has no shape and groups" in read.notes
     assert "left out: 4 async-collective.1, whose text has no shape and groups" in read.notes
 
 
@@ -119,6 +121,19 @@ def test_steps_divide_a_profile(path):
             [("send_recv", 16, (0, 1))],
         ),
         ("%a = f32[4] all-reduce(f32[4] %p), replica_groups=[2,]<=[,2], to_apply=%x", [("all_reduce", 16, (0, 1))]),
+        (
+            "%a = ((c64[4,2]{1,0:T(8)S(1)}), c64[4,2]{1,0}) all-to-all-start(c64[4,2] %p), replica_groups={{0,1}}",
+            [("all_to_all", 64, (0, 1))],
+        ),
+        (
+            "%a = ((f32[8]{0}, s8[4]), (f32[4]{0}, s8[2])) reduce-scatter-start(f32[8] %p, s8[4] %q), replica_groups={{0,1}}",
+            [("reduce_scatter", 36, (0, 1))],
+        ),
+        (
+            "%a = (f32[8]{0}, s8[4], f32[16], s8[8]) all-gather-start(f32[8] %p, s8[4] %q), replica_groups={{0,1}}",
+            [("all_gather", 72, (0, 1))],
+        ),
+        ("%a = (f32[8], s8[4]) all-reduce-start(%p, %q), replica_groups={{0,1}}", [("all_reduce", 36, (0, 1))]),
         ("%a = c64[<=4]{0} collective-broadcast(c64[<=4] %p), replica_groups={{1,0}}", [("broadcast", 32, (1, 0))]),
     ],
 )

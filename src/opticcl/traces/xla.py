@@ -177,12 +177,14 @@ def _parsed(text: str) -> _Hlo | None:
     if not match:
         return None
     before, kind, phase, after = text[: match.end(1)], match[1], match[2] or "", text[match.end() :]
-    sizes = [_shape_bytes(*shape) for shape in _SHAPE.findall(before.partition("=")[2])]
+    result = before.partition("=")[2].strip()
+    nested = phase == "-start" and result.startswith("((")
+    sizes = [_shape_bytes(*shape) for shape in _SHAPE.findall(result.partition("), ")[2] if nested else result)]
     sizes = [size for size in sizes if size]
-    if phase == "-start" and kind in ("all-gather", "collective-permute"):
-        # (operands, results, contexts): a permutation has as many bytes on both sides
-        half = len(sizes) // 2
-        sizes = sizes[:1] if kind == "collective-permute" else sizes[half : 2 * half]
+    if phase == "-start" and kind == "collective-permute":
+        sizes = sizes[:1]  # (operand, result, contexts)
+    elif phase == "-start" and kind != "all-reduce" and not nested:
+        sizes = sizes[len(sizes) // 2 :]  # (operands, results)
     groups, pairs = _groups(after), _numbers(re.search(rf"source_target_pairs={_LIST}", after))
     if groups == ((0,),) and "channel_id=" in after and "use_global_device_ids=true" not in after:
         groups = ((),)  # the one replica, over all partitions
@@ -194,6 +196,8 @@ def _communicates(one: _Event) -> bool:
     """Whether an operation is another one that communicates: by its word in the text, of a fusion and a call by its name."""
     match = _WORD.search(one.text)
     word = match[1] if match else ""
+    if word == "fusion" and "calls=%all-reduce-scatter" in one.text:
+        return True
     return _COMMUNICATES.match(one.name if word in ("", "fusion", "custom-call") else word) is not None
 
 
