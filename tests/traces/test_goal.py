@@ -195,8 +195,9 @@ def test_drawn_files_by_an_independent_parser(path, text):
 def test_a_wrong_file_is_refused_with_its_line(path, old, new, said):
     """One printable line."""
     assert old in FILE
+    path.write_text(FILE.replace(old, new))
     with pytest.raises(WorkloadError, match=said) as caught:
-        load(path, FILE.replace(old, new))
+        load_job(path)
     assert str(caught.value).isprintable()
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from opticcl.formats.encoding.json_stream import JsonStream
-from opticcl.reading import DamageError, check_size, printable, reading
+from opticcl.reading import DamageError, check_size, printable, reading, refusal
 from opticcl.traces.c10d import (
     MAX_GROUP,
     add_splits,
@@ -677,9 +677,12 @@ def read_events(path: Path, sizes: KernelSizes | None = None) -> FileEvents:
                     events.add_info(stream.value())
                 else:
                     stream.skip()
-        stream.finish()
         if not found:
-            raise DamageError(0, "there are no traceEvents")
+            raise refusal(
+                path,
+                "is JSON, but no trace that opticcl reads: there are no traceEvents; docs/workload.md lists the forms",
+            )
+        stream.finish()
     return events
 
 

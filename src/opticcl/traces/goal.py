@@ -36,7 +36,7 @@ from opticcl.units import counted, format_seconds
 __all__ = ["GoalReader"]
 
 MAX_RANKS = 1 << 20
-MAX_OPERATIONS = 1 << 21
+MAX_OPERATIONS = 1 << 20
 MAX_WAITS = 1 << 24
 FORM = "write label: send 8b to 1 tag 0, recv 8b from 1 tag 0, calc 100, or label requires label"
 _NUMBER = "([0-9]{1,20})"
@@ -67,8 +67,9 @@ class GoalReader(TraceReader):
             rows = ((number, text) for number, line in lines(file) if (text := line.partition("//")[0].strip()))
             num_ranks, number = _num_ranks(rows)
             blocks = _blocks(rows, num_ranks, number)
-            traces = [_trace(path, rank, num_ranks, blocks.get(rank) or _Block(0)) for rank in range(num_ranks)]
-        about = [f"operations: {sum(len(trace.steps[0].tasks) for trace in traces):,} of {counted(num_ranks, 'rank')}"]
+            traces = [_trace(path, rank, num_ranks, blocks.get(rank) or _Block(0), tasks) for rank in range(num_ranks)]
+        total = sum(len(block.operations) for block in blocks.values())
+        about = [f"operations: {total:,} of {counted(num_ranks, 'rank')}"]
         if most_s := max(trace.compute_s for trace in traces):
             about.append(f"computation: {format_seconds(most_s)} of the rank that computes most")
         if several := sum(len(block.cpus) > 1 for block in blocks.values()):
@@ -181,32 +182,36 @@ def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> No
     block.operations.append(_Operation(send or recv or "calc", amount, int(peer or -1), about.get("tag", "0"), name))
 
 
-def _trace(path: Path, rank: int, num_ranks: int, block: _Block) -> RankTrace:
-    """The calls and tasks of a rank.
+def _trace(path: Path, rank: int, num_ranks: int, block: _Block, with_tasks: bool) -> RankTrace:
+    """The calls of a rank, and its tasks if they are wanted.
 
     Raises: DamageError: labels that do not exist, or that require each other.
     """
     operations = block.operations
-    order, waits = _order(block)
-    place = {old: new for new, old in enumerate(order)}
-    tasks: list[RankTask] = []
-    calls: list[RankCall | None] = [None] * len(operations)
-    for old in order:
-        one = operations[old]
-        if one.kind == "calc":
-            tasks.append(RankTask(one.name, one.amount / 1e9, place=old))
-        else:
+    needs = _needs(block)
+    calls: dict[int, RankCall] = {}
+    for i, one in enumerate(operations):
+        if one.kind != "calc":
             ends = (rank, one.peer) if one.kind == "send" else (one.peer, rank)
-            calls[old] = call = RankCall(one.name, one.kind, one.amount, ranks=ends, tag=one.tag)
-            tasks.append(RankTask(one.name, 0.0, (call,), place=old))
-        tasks[-1].after = tuple(sorted(place[i] for i in waits[old]))
+            calls[i] = RankCall(one.name, one.kind, one.amount, ranks=ends, tag=one.tag)
+    steps = []
+    if with_tasks:
+        order, waits = _order(block, needs)
+        place = {old: new for new, old in enumerate(order)}
+        tasks = []
+        for old in order:
+            after = tuple(sorted(place[i] for i in waits[old]))
+            one = operations[old]
+            mine = (calls[old],) if old in calls else ()
+            tasks.append(RankTask(one.name, 0.0 if mine else one.amount / 1e9, mine, after, place=old))
+        steps = [RecordedStep("", tasks, ordered=False)]
     compute_s = sum(one.amount for one in operations if one.kind == "calc") / 1e9
     return RankTrace(
         title(path),
         f"GOAL file {printable(path.name)}",
         printable(path.name),
-        [call for call in calls if call is not None],
-        [RecordedStep("", tasks, ordered=False)],
+        list(calls.values()),
+        steps,
         rank=rank,
         world_size=num_ranks,
         world_source="num_ranks",
@@ -214,25 +219,33 @@ def _trace(path: Path, rank: int, num_ranks: int, block: _Block) -> RankTrace:
     )
 
 
-def _order(block: _Block) -> tuple[list[int], list[set[int]]]:
-    """Operations in an order that their dependencies allow, the first in the file first, and what each waits for.
+def _needs(block: _Block) -> list[list[tuple[int, bool]]]:
+    """What each operation needs, and whether its start is enough.
 
-    A receive waits for nothing itself: what requires it also waits for what it requires.
-
-    Raises: DamageError: labels that do not exist or that require each other, or too many dependencies.
+    Raises: DamageError: a label that does not exist.
     """
-    n = len(block.operations)
-    needs: list[list[tuple[int, bool]]] = [[] for _ in range(n)]
-    ahead: list[list[int]] = [[] for _ in range(n)]
-    left = [0] * n
+    found: list[list[tuple[int, bool]]] = [[] for _ in block.operations]
     for number, label, needed, started in block.needs:
         for one in (label, needed):
             if one not in block.labels:
                 raise DamageError(number, f"label {one[:40]} does not exist in its rank")
-        i, j = block.labels[label], block.labels[needed]
-        needs[i].append((j, started))
-        ahead[j].append(i)
-        left[i] += 1
+        found[block.labels[label]].append((block.labels[needed], started))
+    return found
+
+
+def _order(block: _Block, needs: list[list[tuple[int, bool]]]) -> tuple[list[int], list[set[int]]]:
+    """Operations in an order that their dependencies allow, the first in the file first, and what each waits for.
+
+    A receive waits for nothing itself: what requires it also waits for what it requires.
+
+    Raises: DamageError: labels that require each other, or too many dependencies.
+    """
+    n = len(block.operations)
+    ahead: list[list[int]] = [[] for _ in range(n)]
+    left = [len(mine) for mine in needs]
+    for i, mine in enumerate(needs):
+        for j, _ in mine:
+            ahead[j].append(i)
     ready = [i for i in range(n) if not left[i]]
     order: list[int] = []
     waits: list[set[int]] = [set() for _ in range(n)]
@@ -241,12 +254,12 @@ def _order(block: _Block) -> tuple[list[int], list[set[int]]]:
     while ready:
         i = heapq.heappop(ready)
         order.append(i)
-        mine: set[int] = set()
+        found: set[int] = set()
         for j, started in needs[i]:
-            mine |= passed_on[j] if started else {j, *(passed_on[j] if block.operations[j].kind == "recv" else ())}
-        passed_on[i] = mine
-        waits[i] = set() if block.operations[i].kind == "recv" else mine
-        total += len(mine)
+            found |= passed_on[j] if started else {j, *(passed_on[j] if block.operations[j].kind == "recv" else ())}
+        passed_on[i] = found
+        waits[i] = set() if block.operations[i].kind == "recv" else found
+        total += len(found)
         if total > MAX_WAITS:
             raise DamageError(block.line, f"this rank has more than {MAX_WAITS:,} dependencies")
         for j in ahead[i]:

@@ -93,8 +93,9 @@ def match_calls(
     rows: list[list[Side]] = []
     for by_rank in groups.values():
         rows += _match_group(by_rank, found.notes)
+    pairs = {name for trace in traces for name, ranks in trace.groups.items() if len(ranks) == 2}
     for (src, dst, group, _), ends in transfers.items():
-        alone = any(len(trace.groups.get(group, ())) == 2 for trace in traces)
+        alone = group in pairs
         begun = all(first_number.get((rank, group), 0) <= 1 for rank in (src, dst))
         rows += _match_pairs(ends, by_number=alone or not begun)
     rows = _with_unknown_ends(rows)
