@@ -284,8 +284,14 @@ def begun_and_ended(events: list[dict]) -> list[dict]:
     return sorted(found, key=lambda one: (one["ts"], one["ph"] == "B"))
 
 
-def gloo(job: Job, rank: int) -> list[dict]:
-    """Events of one rank on Gloo: an annotation within its operator; ends and parts are among the operator's values."""
+def gloo(job: Job, rank: int, late: bool = False) -> list[dict]:
+    """Events of one rank on Gloo; ends and parts are among the values of the operator.
+
+    Args:
+        job: as drawn.
+        rank: of the job.
+        late: whether other threads start the calls when their operators have ended.
+    """
     made = Recorder(rank, job)
     kinds = {"Float": "float", "BFloat16": "c10::BFloat16", "Long": "long int", "Byte": "unsigned char"}
     for call in job.calls:
@@ -293,7 +299,7 @@ def gloo(job: Job, rank: int) -> list[dict]:
             continue
         word, (sent, received), kind = call.word(rank), call.sides(rank), kinds[call.dtype]
         if call.kind == "transfer":
-            peer = str(call.ranks[word == "send"])
+            peer = str(job.groups[call.group].index(call.ranks[word == "send"]))
             name, values, dims, types = (
                 ("send" if word == "send" else "recv_"),
                 ["", "", peer, "0"],
@@ -310,7 +316,10 @@ def gloo(job: Job, rank: int) -> list[dict]:
         about = {"Concrete Inputs": values, "Input Dims": dims, "Input type": types}
         made.event("cpu_op", f"c10d::{name}", made.now, 40, 900, 1, about)
         shapes = {"Input Dims": [[sent]], "Input type": [kind]}
-        made.event("user_annotation", f"gloo:{word}", made.now + 5, 30, 900, 1, shapes)
+        if late and call.kind != "transfer":
+            made.event("user_annotation", f"gloo:{word}", made.now + 70, 30, 900, 2 + call.number % 2, shapes)
+        else:  # a transfer may end long after its operator
+            made.event("user_annotation", f"gloo:{word}", made.now + 5, 300 if late else 30, 900, 1, shapes)
         made.now += 50
     return made.events
 

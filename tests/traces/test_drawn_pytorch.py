@@ -219,15 +219,18 @@ def test_the_kernel_of_a_batch_is_that_of_its_transfers(folder, seed):
 
 
 @examples(40)
-@given(seeds)
-def test_gloo_has_ends_and_parts_in_its_operators(folder, seed):
-    """Transfers of the group of all ranks, all_to_alls of rows; each counts once."""
+@given(seeds, st.booleans())
+def test_gloo_has_ends_and_parts_in_its_operators(folder, seed, late):
+    """Transfers, whose groups are not recorded, and all_to_alls of rows; each counts once, whenever Gloo starts it."""
     job = drawn_job(seed)
-    job.work = [one for one in job.calls if one.group == "0" and one.kind in ("transfer", "all_to_all", "all_reduce")]
+    kinds = ("all_to_all", "all_reduce")
+    job.work = [one for one in job.calls if one.kind == "transfer" or (one.group == "0" and one.kind in kinds)]
     if not job.work:
         return
-    job.groups = {"0": job.groups["0"]}
-    ranks = {f"{r}.json": kineto(gloo(job, r), information(job, r)) for r in range(job.world)}
+    about = [information(job, rank) for rank in range(job.world)]
+    for rank, info in enumerate(about):  # a rank knows the groups that it is in
+        info["pg_config"] = [group for group in info["pg_config"] if rank in group["ranks"]]
+    ranks = {f"{r}.json": kineto(gloo(job, r, late), about[r]) for r in range(job.world)}
     read = load_workload(files(folder, ranks))
     assert found(read) == wanted(job)
     uneven = [call.parts for call in job.calls if call.matrix]

@@ -183,17 +183,44 @@ def _kind(call: RankCall) -> tuple[str, int]:
 
 
 def _choose_ends(transfers: Sequence[RankCall]) -> None:
-    """Choose the ends of transfers whose group is not recorded: where the other rank has a transfer alone."""
-    wanted = Counter[tuple[object, ...]]()  # receives less sends
-    open_ = [call for call in transfers if len(call.options) > 1]
-    for call in transfers if open_ else ():
+    """Choose the ends of transfers whose group is not recorded, so that as many as possible have one of the other rank.
+
+    First those with a counterpart of known ends, then those that share only one pair of ends with another, at last the others.
+    """
+    waiting = [call for call in transfers if len(call.options) > 1]
+    if not waiting:
+        return
+    wanted = Counter[tuple[object, ...]]()  # known receives less known sends
+    for call in transfers:
         if len(call.options) < 2:
             wanted[*call.ranks, call.tag, call.size_bytes] += 1 if call.collective == "recv" else -1
-    for call in open_:
+    left = []
+    for call in waiting:
         sign = 1 if call.collective == "recv" else -1
         fits = [one for one in call.options if wanted[*one, call.tag, call.size_bytes] * sign < 0]
-        call.ranks = (fits or call.options)[0]
-        wanted[*call.ranks, call.tag, call.size_bytes] += sign
+        if fits:
+            call.ranks = fits[0]
+            wanted[*call.ranks, call.tag, call.size_bytes] += sign
+        else:
+            left.append(call)
+    may_be: dict[tuple[object, ...], deque[RankCall]] = defaultdict(deque)
+    for call in left:
+        for one in call.options:
+            may_be[call.collective, *one, call.tag, call.size_bytes].append(call)
+    chosen = set[int]()
+    for most in (1, 1, 1, len(left)):  # pairs of ends that are shared
+        for call in left:
+            other = "send" if call.collective == "recv" else "recv"
+            found: list[tuple[tuple[int, int], RankCall]] = []
+            for one in call.options if id(call) not in chosen else ():
+                partners = may_be[other, *one, call.tag, call.size_bytes]
+                while partners and id(partners[0]) in chosen:
+                    partners.popleft()
+                found += [(one, partners[0])] if partners else []
+            if 0 < len(found) <= most:
+                call.ranks, partner = found[0]
+                partner.ranks = call.ranks
+                chosen |= {id(call), id(partner)}
 
 
 def _with_unknown_ends(rows: list[list[Side]]) -> list[list[Side]]:
