@@ -87,12 +87,13 @@ class Job:
         return [one for one in self.work if isinstance(one, Call)]
 
 
-def drawn_job(seed: int, transfers: bool = True, uneven: bool = True) -> Job:
+def drawn_job(seed: int, transfers: bool = True, uneven: bool = True, repeated: bool = False) -> Job:
     """A job: the group of all ranks, groups of neighbours, of strides, and pairs.
 
     Args:
         seed: the same job for the same seed.
         transfers, uneven: whether it has any, and all_to_alls.
+        repeated: whether all calls of a kind and group have one size, as those of equal layers.
     """
     draw = random.Random(seed)
     world = draw.choice([2, 4, 6, 8])
@@ -110,6 +111,9 @@ def drawn_job(seed: int, transfers: bool = True, uneven: bool = True) -> Job:
         job.work += [draw.randint(20, 400)] * draw.randint(0, 2)
         kind, name = draw.choice(kinds), draw.choice(list(groups))
         dtype, members = draw.choice(list(WIDTHS)), groups[name]
+        if repeated:
+            kind, name, dtype = kinds[seed % len(kinds)], list(groups)[seed // 7 % len(groups)], "Float"
+            members = groups[name]
         numbers[name] += 1
         if kind == "transfer":
             src, dst = draw.sample(members, 2)
@@ -120,7 +124,8 @@ def drawn_job(seed: int, transfers: bool = True, uneven: bool = True) -> Job:
             row = draw.choice([1, 4, 16])
             job.work.append(Call(kind, name, members, dtype, 0, rows, row, numbers[name]))
         else:
-            job.work.append(Call(kind, name, members, dtype, len(members) * draw.randint(1, 900), number=numbers[name]))
+            elements = len(members) * (5 if repeated else draw.randint(1, 900))
+            job.work.append(Call(kind, name, members, dtype, elements, number=numbers[name]))
     job.work.append(draw.randint(20, 400))
     return job
 
@@ -168,7 +173,7 @@ class Recorder:
         self.launch("gemm", COMPUTE, took, {})
         self.now += 10
 
-    def arguments(self, call: Call, sequence: bool = True) -> dict:
+    def arguments(self, call: Call) -> dict:
         """What the profiler records of a call."""
         members = self.job.groups[call.group]
         word, (sent, received) = call.word(self.rank), call.sides(self.rank)
@@ -188,7 +193,7 @@ class Recorder:
             at = call.ranks.index(self.rank)
             args["In split size"] = str(list(call.matrix[at]))
             args["Out split size"] = str([line[at] for line in call.matrix])
-        return args | ({"Seq": call.number} if sequence else {})
+        return args | {"Seq": call.number}
 
     def capture(self, call: Call) -> None:
         """A call that a graph captures: its record, and no kernel."""
@@ -225,33 +230,33 @@ class Recorder:
         """PyTorch gives every group a stream of its own."""
         return 20 + int(call.group)
 
-    def call(self, call: Call, took: int, sequence: bool = True) -> None:
+    def call(self, call: Call, took: int) -> None:
         """A call with its record and its kernel."""
-        args = self.arguments(call, sequence)
+        args = self.arguments(call)
         self.event("cpu_op", "record_param_comms", self.now, 8, self.host, 1 + self.rank, args)
         name = f"ncclDevKernel_{'SendRecv' if call.kind == 'transfer' else call.kind.title().replace('_', '')}_RING(x)"
         self.launch(name, self.stream(call), took, args, wait=COMPUTE)
         self.now += 10
 
 
-def record(job: Job, rank: int, first: int = 0, sequence: bool = True, **about) -> Recorder:
+def record(job: Job, rank: int, first: int = 0, last: int = 0, **about) -> Recorder:
     """The events of one rank.
 
     Args:
         job: as drawn.
         rank: of the job.
-        first: calls of this rank that the recording misses at its begin.
-        sequence: whether sequence numbers are recorded.
+        first, last: calls of this rank that the recording misses at its begin and at its end.
         about: of `Recorder`.
     """
     made, seen = Recorder(rank, job, **about), 0
+    mine = sum(rank in call.ranks for call in job.calls)
     for place, one in enumerate(job.work):
         if isinstance(one, int):
             made.compute(one)
         elif rank in one.ranks:
             seen += 1
-            if seen > first:
-                made.call(one, 30 + 7 * place, sequence)
+            if first < seen <= mine - last:
+                made.call(one, 30 + 7 * place)
     return made
 
 
@@ -324,13 +329,14 @@ def gloo(job: Job, rank: int, late: bool = False) -> list[dict]:
     return made.events
 
 
-def flight_recorder(job: Job, rank: int, first: int = 0) -> dict:
+def flight_recorder(job: Job, rank: int, first: int = 0, last: int = 0) -> dict:
     """A dump of one rank.
 
     Args:
         job: as drawn.
         rank: of the job.
         first: calls of this rank that have left the ring.
+        last: calls that it has not reached.
     """
     config = {name: {"name": name, "desc": "d", "ranks": str(list(ranks))} for name, ranks in job.groups.items()}
     entries = []
@@ -353,4 +359,4 @@ def flight_recorder(job: Job, rank: int, first: int = 0) -> dict:
             entry["input_split_sizes"] = [rows * call.row for rows in call.matrix[at]]
             entry["output_split_sizes"] = [line[at] * call.row for line in call.matrix]
         entries.append(entry)
-    return {"version": "2.11", "pg_config": config, "entries": entries[first:]}
+    return {"version": "2.11", "pg_config": config, "entries": entries[first : max(first, len(entries) - last)]}

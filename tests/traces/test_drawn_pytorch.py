@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -21,11 +22,12 @@ from tests.traces.drawn_job import (
     kineto,
     record,
 )
-from tests.traces.independent import calls_of, times_of
+from tests.traces.independent import calls_of, records_of, times_of
 
 from opticcl.traces import load_job, load_steps, load_workload
 
 seeds = st.integers(0, 2**32)
+cuts = st.just([0] * 8) | st.lists(st.integers(0, 3), min_size=8, max_size=8)
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +75,11 @@ def test_a_file_a_rank(folder, seed, last, pairs):
 
 
 @examples(40)
-@given(seeds, st.lists(st.integers(0, 3), min_size=8, max_size=8))
-def test_recordings_that_begin_at_different_calls(folder, seed, first):
-    """Calls of any rank count once, by their sequence number."""
-    job = drawn_job(seed, transfers=False)
-    ranks = {rank: record(job, rank, first[rank]).events for rank in range(job.world)}
+@given(seeds, cuts, cuts, st.booleans())
+def test_recordings_that_begin_and_end_at_different_calls(folder, seed, first, last, repeated):
+    """Calls of any rank count once, by their sequence number; those that a member did not record are counted."""
+    job = drawn_job(seed, transfers=False, repeated=repeated)
+    ranks = {rank: record(job, rank, first[rank], last[rank]).events for rank in range(job.world)}
     expected = sorted(calls_of(ranks))
     kinds = {kind for kind, *_ in expected} - {"all_to_all"}  # of which a rank that is missing hides its part
     if not expected:
@@ -85,6 +87,9 @@ def test_recordings_that_begin_at_different_calls(folder, seed, first):
     read = load_workload(files(folder, {f"{r}.json": kineto(e, information(job, r)) for r, e in ranks.items()}))
     assert [one for one in found(read) if one[0] in kinds] == [one for one in expected if one[0] in kinds]
     assert len(read.calls) == len(expected)
+    seen = Counter((one["Process Group Name"], one["Seq"]) for events in ranks.values() for one in records_of(events))
+    alone = sum(number < len(job.groups[group]) for (group, _), number in seen.items())
+    assert alone == sum(int(note.split()[-2]) for note in read.notes if "without a counterpart" in note)
 
 
 @examples(40)
@@ -126,11 +131,11 @@ def test_recorded_times_add_up(folder, seed):
 
 
 @examples(40)
-@given(seeds, st.lists(st.integers(0, 3), min_size=8, max_size=8), st.booleans(), st.sampled_from(["fr_", "n02_"]))
-def test_dumps_of_the_flight_recorder(folder, seed, first, plain, prefix):
+@given(seeds, cuts, cuts, st.booleans(), st.sampled_from(["fr_", "n02_"]))
+def test_dumps_of_the_flight_recorder(folder, seed, first, last, plain, prefix):
     """The same job, each rank known by the number in which the names end; rings begin at different calls."""
-    job = drawn_job(seed, transfers=not any(first))
-    dumps = {rank: flight_recorder(job, rank, first[rank]) for rank in range(job.world)}
+    job = drawn_job(seed, transfers=not any(first + last), repeated=plain)
+    dumps = {rank: flight_recorder(job, rank, first[rank], last[rank]) for rank in range(job.world)}
     recorded = {
         (e["process_group"][0], e["collective_seq_id"], e["is_p2p"]) for d in dumps.values() for e in d["entries"]
     }
@@ -138,7 +143,7 @@ def test_dumps_of_the_flight_recorder(folder, seed, first, plain, prefix):
         return
     write = json.dumps if plain else pickle.dumps
     read = load_workload(files(folder, {f"{prefix}{rank}{'.json' * plain}": write(one) for rank, one in dumps.items()}))
-    if any(first):
+    if any(first + last):
         assert len(read.calls) == len(recorded)
     else:
         assert found(read) == wanted(job)
@@ -352,3 +357,62 @@ def test_kernels_communicate_or_compute(folder, names, sizes):
     notes = [note for note in read.notes if "without a size" in note]
     assert sum(int(note.split()[2]) for note in notes) == (0 if sizes else len(lost))
     assert load_job(here).bound != "upper"
+
+
+@examples(40)
+@given(seeds, st.lists(st.integers(0, 4), min_size=2, max_size=2))
+def test_transfers_of_recordings_that_begin_late(folder, seed, first):
+    """Both ranks of a group of two have the same numbers."""
+    draw = random.Random(seed)
+    job = Job(4, {"0": (0, 1, 2, 3), "1": (1, 3)})
+    job.work = [
+        Call("transfer", "1", draw.choice([(1, 3), (3, 1)]), "Byte", draw.choice([10, 20]), number=n + 1)
+        for n in range(draw.randint(1, 8))
+    ]
+    kept = job.work[min(first) :]
+    if kept:
+        dumps = {
+            f"fr_{rank}.json": flight_recorder(job, rank, start) for rank, start in zip((1, 3), first, strict=True)
+        }
+        read = load_workload(files(folder, {name: json.dumps(one) for name, one in dumps.items()}), num_ranks=4)
+        assert found(read) == wanted(job, kept)
+
+
+@examples(40)
+@given(seeds, st.integers(0, 3))
+def test_transfers_of_complete_recordings_are_matched_in_order(folder, seed, others):
+    """In a larger group each rank numbers its own transfers, those with other ranks too."""
+    draw = random.Random(seed)
+    job = Job(4, {"0": (0, 1, 2, 3)})
+    job.work = [Call("transfer", "0", (2, 1), "Byte", 5, number=n + 1) for n in range(others)]
+    job.work += [Call("transfer", "0", draw.choice([(0, 2), (2, 0)]), "Byte", draw.choice([10, 20])) for _ in range(6)]
+    texts = {}
+    for rank in (0, 2):  # rank 1 has no file
+        dump = flight_recorder(job, rank)
+        for number, entry in enumerate(dump["entries"], 1):
+            entry["p2p_seq_id"] = number
+        texts[f"fr_{rank}.json"] = json.dumps(dump)
+    assert found(load_workload(files(folder, texts), num_ranks=4)) == wanted(job)
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        (["fr_0.json", "fr_1.json"], [0, 1]),
+        (["trace_rank_host-02_1", "trace_rank_host-03_0"], [1, 0]),
+        (["rank1_host7.json", "rank0_host9.json"], [1, 0]),
+        (["run5_1_node8.json", "run5_0_node4.json"], [1, 0]),
+        (["a7.json", "a9.json"], [7, 9]),
+    ],
+)
+def test_ranks_by_the_number_that_differs(folder, names, ranks):
+    """That behind "rank", else one that counts from 0, else the last; each rank sends its number of bytes."""
+    job = Job(10, {"0": tuple(range(10))})
+    job.work = [Call("transfer", "0", (rank, 5), "Byte", 100 + rank, number=1) for rank in ranks]
+    texts = {}
+    for name, rank in zip(names, ranks, strict=True):
+        text = flight_recorder(job, rank) if "fr" in name or "." not in name else None
+        events = record(job, rank).events
+        texts[name] = json.dumps(text) if text else kineto(events, {**information(job, rank), "rank": None})
+    read = load_workload(files(folder, texts))
+    assert sorted((call.size_bytes, call.ranks[0]) for call in read.calls) == sorted((100 + r, r) for r in ranks)

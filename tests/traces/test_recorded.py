@@ -56,6 +56,7 @@ def test_starts_in_a_chakra_trace_give_the_overlap(tmp_path):
     assert recorded.record() == {
         "iteration_s": pytest.approx(50e-6),
         "compute_s": pytest.approx(30e-6),
+        "busy_s": pytest.approx(30e-6),
         "communication_s": pytest.approx(25e-6),
         "exposed_s": pytest.approx(15e-6),
         "hidden_share": pytest.approx(0.4),

@@ -269,6 +269,7 @@ class RecordedTimes:
         return {
             "iteration_s": self.total_s,
             "compute_s": self.compute_s,
+            "busy_s": self.busy_s,
             "communication_s": self.communication_s,
             "exposed_s": self.exposed_s,
             "hidden_share": self.hidden_share,

@@ -70,6 +70,11 @@ class TraceReader:
 
     has_kernels = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.read is TraceReader.read and cls.read_ranks is TraceReader.read_ranks:
+            raise TypeError(f"{cls.__name__} implements neither read nor read_ranks")
+
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """A whole file.
 
