@@ -238,6 +238,7 @@ def test_gloo_has_ends_and_parts_in_its_operators(folder, seed, late):
     ranks = {f"{r}.json": kineto(gloo(job, r, late), about[r]) for r in range(job.world)}
     read = load_workload(files(folder, ranks))
     assert found(read) == wanted(job)
+    assert not any("counterpart" in note for note in read.notes)
     uneven = [call.parts for call in job.calls if call.matrix]
     assert sorted(call.matrix_bytes for call in read.calls if call.matrix_bytes) == sorted(uneven)
 
@@ -260,6 +261,7 @@ def test_a_receive_from_any_source_is_that_of_a_send(folder, seed):
         texts[f"{rank}.json"] = kineto(events, information(job, rank))
     read = load_workload(files(folder, texts))
     assert found(read) == wanted(job)
+    assert not any("counterpart" in note for note in read.notes)
 
 
 @examples(30)
@@ -376,6 +378,8 @@ def test_transfers_of_recordings_that_begin_late(folder, seed, first):
         }
         read = load_workload(files(folder, {name: json.dumps(one) for name, one in dumps.items()}), num_ranks=4)
         assert found(read) == wanted(job, kept)
+        notes = [int(note.split()[-2]) for note in read.notes if "without a counterpart" in note]
+        assert sum(notes) == min(max(first), len(job.work)) - min(first)
 
 
 @examples(40)
