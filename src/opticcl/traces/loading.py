@@ -169,7 +169,7 @@ Known = list[tuple[Path, Recognised]]
 def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
     """The traces among files, and notes on the others and on wrong suffixes.
 
-    Files that perhaps are of another format than those that surely are of one are no traces.
+    Where a file surely is of a format, those that only may be of one are no traces.
 
     Raises: WorkloadError: there is no trace, or they are of different formats.
     """
@@ -181,10 +181,9 @@ def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
         what = "has the form of no trace that opticcl reads, and is no list of sizes (.toml); docs/workload.md lists the forms"
         raise refusal(paths[0], what if paths[0].stat().st_size else "the file is empty")
     surest = max(one.sureness for _, one in known)
-    sure = [(path, one) for path, one in known if one.sureness == surest]
-    first, chosen = sure[0]
-    traces = [(path, one) for path, one in known if one.format is chosen.format]
-    for path, one in sure:
+    traces = [(path, one) for path, one in known if one.sureness == surest]
+    first, chosen = traces[0]
+    for path, one in traces:
         if one.format is not chosen.format:
             raise WorkloadError(
                 printable(
