@@ -115,6 +115,31 @@ def assert_ends(script, processes, folder, destroy):
     assert "accuracy" in done.stdout
 
 
+def test_words_of_another_rank_are_waited_for_a_while():
+    """A rank that sends the digest of another call and then says nothing: one line that names it, and no wait without end."""
+    from datetime import timedelta
+
+    import torch.distributed as dist
+
+    from opticcl.errors import ExecutionError
+    from opticcl.execute.torch.agreement import Agreement
+
+    class Wires:
+        label = ""
+
+        def post(self, exchange, tag):
+            for _, row in exchange.recvs:
+                row.fill_(1)
+            return lambda: None
+
+    agreement = Agreement(Wires(), dist.HashStore(), 0, 3, timedelta(seconds=0.1), (0, 1, 2))
+    agreement.begin_call("broadcast")
+    with pytest.raises(
+        ExecutionError, match="rank 0 of 3: broadcast of 4: rank 1 calls something else and does not say"
+    ):
+        agreement.agree("broadcast", "broadcast of 4", None)
+
+
 PREAMBLE = """
 import os, sys, time
 from datetime import timedelta

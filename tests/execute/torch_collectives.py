@@ -2,10 +2,15 @@
 
 import gc
 import os
+import tempfile
+import time
 import warnings
+from datetime import timedelta
+from random import Random
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoint
 from torch.distributed import _functional_collectives as functional
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -146,6 +151,164 @@ def test_unequal_parts():
     out = torch.empty(sum(sends), 3)
     dist.all_to_all_single(out, given, output_split_sizes=sends, input_split_sizes=sends)
     same(out, torch.cat([torch.full((count, 3), 100.0 * peer + rank) for peer, count in enumerate(sends)]))
+
+
+def test_dispatches():
+    """all_to_all_single with drawn splits, as a mixture of experts sends rows: equal on some ranks, on all, empty."""
+    random = Random(size)
+    for _ in range(40):
+        rows = [[random.choice((0, 1, 1, 3)) for _ in range(size)] for _ in range(size)]
+        if random.random() < 0.4:  # one rank sends equal parts
+            rows[random.randrange(size)] = [1] * size
+        if random.random() < 0.3:  # and gets them
+            for row in rows:
+                row[0] = 1
+        sends, takes = rows[rank], [row[rank] for row in rows]
+        given = torch.cat([torch.full((count, 2), 10.0 * rank + peer) for peer, count in enumerate(sends)])
+        out = torch.empty(sum(takes), 2)
+        dist.all_to_all_single(out, given, takes, sends)
+        same(out, torch.cat([torch.full((count, 2), 10.0 * peer + rank) for peer, count in enumerate(takes)]))
+
+
+def arguments(kind, draw):
+    """Arguments of a call in numbers, all of which may differ between ranks."""
+    length, wide = draw((2, 3)), draw((size, size, size, size + 1))
+    return {
+        "kind": kind, "length": length, "dtype": draw((torch.float32, torch.int64)), "op": draw(("SUM", "MAX")),
+        "root": draw(range(size)), "count": wide, "out": draw((length, length, length + 1)),
+    }  # fmt: skip
+
+
+def make(kind, length, dtype, op, root, count, out):
+    """Call a collective with these arguments, whether they are right or not."""
+    group, op = dist.group.WORLD, getattr(dist.ReduceOp, op)
+    given, wide = torch.ones(length, dtype=dtype), torch.ones(length * count, dtype=dtype)
+    many = [torch.empty(out, dtype=dtype) for _ in range(count)]
+    parts = [torch.ones(length, dtype=dtype) for _ in range(count)]
+    options = {"reduce": dist.ReduceOptions, "gather": dist.distributed_c10d.GatherOptions}
+    opts = options.get(kind, dist.distributed_c10d.ScatterOptions)()
+    opts.rootRank = root
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(given, op),
+        "reduce": lambda: dist.reduce(given, root, op),
+        "broadcast": lambda: dist.broadcast(given, root),
+        "all_gather": lambda: group.allgather([many], [given]).wait(),
+        "gather": lambda: group.gather([many] if rank == root else [], [given], opts).wait(),
+        "scatter": lambda: group.scatter([given], [parts] if rank == root else [], opts).wait(),
+        "reduce_scatter": lambda: group.reduce_scatter([many[0]], [parts]).wait(),
+        "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(wide, given),
+        "reduce_scatter_tensor": lambda: dist.reduce_scatter_tensor(given, wide, op),
+        "all_to_all": lambda: group.alltoall(many, parts).wait(),
+        "all_to_all_single": lambda: group.alltoall_base(torch.empty(length * size, dtype=dtype), wide, [], []).wait(),
+        "splits": lambda: group.alltoall_base(
+            torch.empty(out * size, dtype=dtype), torch.ones(length * size, dtype=dtype), [], [length] * count
+        ).wait(),
+        "all_reduce_coalesced": lambda: dist.all_reduce_coalesced(many[:root]),
+        "all_gather_coalesced": lambda: group.allgather_into_tensor_coalesced([wide] * count, [given] * size).wait(),
+        "reduce_scatter_coalesced": lambda: group.reduce_scatter_tensor_coalesced(
+            [given] * size, [wide] * count
+        ).wait(),
+        "barrier": lambda: dist.barrier(),
+    }
+    if kind == "kinds":
+        return list(calls)
+    return calls[kind]()
+
+
+def test_ranks_that_differ():
+    """Arguments drawn on each rank: all ranks finish, or all refuse in the same words, and the group goes on."""
+    kinds = make("kinds", 2, torch.float32, "SUM", 0, size, 2)
+    shared, own = Random(7), Random(rank)
+    refused = 0
+    for kind in [*kinds, *kinds, *kinds, *kinds]:
+        common = arguments(kind, shared.choice)
+        mine = arguments(shared.choice(kinds) if shared.random() < 0.2 else kind, own.choice)
+        apart = shared.choice(list(common))  # what alone differs, on a rank of its own
+        if shared.random() < 0.6 and rank == shared.randrange(size):
+            mine = {**common, apart: mine[apart]}
+        elif shared.random() < 0.6:
+            mine = common
+        try:
+            make(**mine)
+            words = None
+        except OpticclError as error:
+            words = str(error)
+        found = [None] * size
+        dist.all_gather_object(found, words, group=gloo)
+        assert found == [found[0]] * size, (kind, mine, found)
+        assert words is None or "\n" not in words
+        refused += words is not None
+        same(_reduced(torch.ones(1), dist.group.WORLD), torch.full((1,), float(size)))
+    assert size == 1 or refused > len(kinds)
+
+
+def test_types_that_only_move():
+    """Types without sums are refused at once, and moved as all others; uint8 is added too."""
+    kinds = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2]
+    for dtype in kinds:
+        mine = torch.arange(3 * size).view(torch.uint8).clone()[: 8 * size].view(dtype)
+        for op in ("SUM", "PRODUCT", "MIN"):
+            words = refusal(lambda given=mine, name=op: dist.all_reduce(given.clone(), getattr(dist.ReduceOp, name)))
+            assert f"reduction {op} of {dtype} is not available" in words
+        block = mine[: len(mine) // size]
+        assert "is not available" in refusal(lambda out=block, given=mine: dist.reduce_scatter_tensor(out, given))
+        due, found = mine.view(torch.uint8), mine.clone()
+        dist.broadcast(found, size - 1)
+        same(found.view(torch.uint8), due)
+        found = torch.empty_like(mine)
+        dist.all_to_all_single(found, mine)
+        same(found.view(torch.uint8), due.chunk(size)[rank].repeat(size))
+    same(
+        _reduced(torch.full((2,), 3, dtype=torch.uint8), dist.group.WORLD),
+        torch.full((2,), 3 * size, dtype=torch.uint8),
+    )
+
+
+def test_work():
+    """Results, states, and a wait that ends before the call; the call goes on."""
+    mine = torch.ones(4)
+    if rank == 0:
+        time.sleep(0.2)
+    work = dist.all_reduce(mine, async_op=True)
+    if rank and size > 1:
+        assert "all_reduce: not done within 0.01 s" in refusal(lambda: work.wait(timedelta(seconds=0.01)))
+        assert not work.is_success()
+    assert work.wait(timedelta(seconds=60))
+    assert work.is_completed()
+    assert work.is_success()
+    assert work.exception() is None
+    same(work.result()[0], torch.full((4,), float(size)))
+    bad = dist.all_reduce(torch.ones(1, dtype=torch.uint32), async_op=True)
+    assert "uint32" in refusal(bad.wait)
+    assert "uint32" in str(bad.exception())
+    assert not bad.is_success()
+
+
+def test_what_torch_asks_of_a_group():
+    """Devices, coalesced calls, a part of a group, an asynchronous checkpoint."""
+    world = dist.group.WORLD
+    assert torch.device("cpu") in world._device_types
+    for device in (None, torch.device("cpu")):
+        some = [torch.ones(3), torch.ones(5)]
+        with dist.distributed_c10d._coalescing_manager(device=device):
+            for tensor in some:
+                dist.all_reduce(tensor)
+        same(torch.cat(some), torch.full((8,), float(size)))
+    last = [r for r in range(size) if r % 2 == rank % 2]
+    if not (len(last) > 1 and are_apart(*last[:2])):
+        part = world.split_group(last, group_name=f"part {rank % 2}")
+        assert (part.rank(), part.size()) == (last.index(rank), len(last))
+        found = torch.ones(2)
+        part.allreduce([found]).wait()
+        same(found, torch.full((2,), float(len(last))))
+        part.shutdown()
+    assert "are not different ranks" in refusal(lambda: world.split_group([size, rank]))
+    folder = [tempfile.mkdtemp()]
+    dist.broadcast_object_list(folder)
+    checkpoint.async_save({"a": torch.arange(4.0)}, checkpoint_id=folder[0]).result(timeout=60)
+    loaded = {"a": torch.zeros(4)}
+    checkpoint.load(loaded, checkpoint_id=folder[0])
+    same(loaded["a"], torch.arange(4.0))
 
 
 def test_asynchronous_and_coalesced():

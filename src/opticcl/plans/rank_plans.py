@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opticcl.collective import Request
 from opticcl.errors import ParameterError, UnsupportedError, VerificationError
@@ -77,6 +77,11 @@ class RankPlanner:
         except VerificationError as error:
             raise rejection(error, str(plan)) from None
         return schedules
+
+    def part(self, ranks: Sequence[int]) -> RankPlanner:
+        """The planner of some of the ranks, in their order."""
+        nodes = None if self.fabric is None else [self.nodes[rank] if self.nodes else rank for rank in ranks]
+        return replace(self, num_ranks=len(ranks), nodes=nodes)
 
     def check(self) -> Fabric:
         """The fabric, if it has a node for every rank.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import pickle
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Protocol
 
 import torch
 
 from opticcl.collective import Request
-from opticcl.errors import OpticclError, ParameterError
+from opticcl.errors import ExecutionError, OpticclError
+from opticcl.execute.calls import MOVES, check_buffers
 from opticcl.execute.failures import text_of_error
 from opticcl.execute.loop import Exchange
 from opticcl.execute.ranks import RankSchedule
@@ -23,8 +25,15 @@ __all__ = ["GroupCollectives", "Planner"]
 
 LOG = logging.getLogger("opticcl")
 
-Planner = Callable[[Request, int], list[RankSchedule]]
-"""(collective, size of the message [bytes]) -> verified schedules of all ranks."""
+
+class Planner(Protocol):
+    """Makes plans for the ranks of a group."""
+
+    def __call__(self, request: Request, size_bytes: int) -> list[RankSchedule]:
+        """Verified schedules of all ranks, for a collective and the size of its message [bytes]."""
+
+    def part(self, ranks: Sequence[int]) -> Planner:
+        """The planner of some of the ranks."""
 
 
 class GroupCollectives:
@@ -37,6 +46,7 @@ class GroupCollectives:
         agreement: compares the calls of all ranks.
         store: of torch, for this group.
         rank, size: of this process in the group.
+        timeout: longest wait for a plan.
         planner: compiles, verifies and cuts plans; called on rank 0 of the group only.
         log: whether to print plans, and collectives that are sent without a schedule.
     """
@@ -49,11 +59,12 @@ class GroupCollectives:
         store: Any,
         rank: int,
         size: int,
+        timeout: timedelta,
         planner: Planner,
         log: bool = False,
     ) -> None:
         self._executor, self._transport, self._agreement, self._store = executor, transport, agreement, store
-        self._rank, self._size, self._planner, self._log_it = rank, size, planner, log
+        self._rank, self._size, self._timeout, self._planner, self._log_it = rank, size, timeout, planner, log
         self._schedules: dict[tuple[str, int, int], RankSchedule] = {}
 
     def all_reduce(self, tensor: torch.Tensor, op: str) -> None:
@@ -84,19 +95,60 @@ class GroupCollectives:
 
         with_place(output, call)
 
-    def all_to_all(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
-        """Send a tensor to every rank; by a schedule where all of them are of one size, otherwise directly."""
+    def all_to_all(
+        self,
+        outputs: list[torch.Tensor],
+        inputs: list[torch.Tensor],
+        whole: tuple[torch.Tensor, torch.Tensor] | None = None,
+    ) -> None:
+        """Send a tensor to every rank: by a schedule where those of all ranks are of one size, otherwise directly.
+
+        Args:
+            outputs, inputs: of and for each rank.
+            whole: tensors of which they are the parts, in this order; None: there are none.
+        """
+        parts = [part.numel() for part in inputs]
+        sizes = {*parts, *(place.numel() for place in outputs)}
+        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in (*inputs, *outputs)}))
+        call, problem = f"all_to_all of {kinds}", None
+        if len(inputs) != self._size or len(outputs) != self._size:
+            problem = f"{len(inputs)} parts to send and {len(outputs)} to receive; {self._size} ranks need one each"
+        elif "," in kinds:
+            problem = f"tensors of {kinds}; all must have one type"
+        common, announced = parts[0] if len(sizes) == 1 else -1, parts if problem is None else [0] * self._size
         self._agreement.begin_call("all_to_all")
-        sizes = [part.numel() for part in (*inputs, *outputs)]
-        found = self._agreement.compare([min(sizes), max(sizes)])
-        if all(values == [sizes[0], sizes[0]] for values in found):
-            result = torch.empty(sum(part.numel() for part in outputs), dtype=outputs[0].dtype)
-            self.run("all_to_all", 0, torch.cat([part.reshape(-1) for part in inputs]), result, result.numel())
+        tag, commons, sent = self._agreement.agree_on_parts("all_to_all", call, problem, common, announced)
+        if common >= 0 and set(commons) == {common}:
+            given = torch.cat([part.reshape(-1) for part in inputs]) if whole is None else whole[1].reshape(-1)
+            length = common * self._size
+            if whole is not None:
+                with_place(whole[0], lambda result: self.run("all_to_all", 0, given, result, length, tag=tag))
+                return
+            result = torch.empty(length, dtype=given.dtype)
+            self.run("all_to_all", 0, given, result, length, tag=tag)
             for place, part in zip(outputs, result.view(self._size, -1), strict=True):
                 place.copy_(part.view(place.shape))
             return
+        wrong = [rank for rank, place in enumerate(outputs) if place.numel() != sent[rank]]
+        if wrong:
+            problem = f"rank {wrong[0]} sends it {sent[wrong[0]]} elements, and it expects {outputs[wrong[0]].numel()}"
+        self._agreement.begin_call("all_to_all")
+        tag = self._agreement.agree("all_to_all", call, problem)
         self.log("all_to_all of unequal parts is sent directly, without a schedule")
-        self._direct(outputs, inputs)
+        self._direct(outputs, inputs, tag)
+
+    def several(self, name: str, call: str, each: Sequence[Callable[[], None]]) -> None:
+        """Execute several collectives, once all ranks have agreed on all of them.
+
+        Args:
+            name: of the collectives.
+            call: all of them, in words.
+            each: executes one.
+        """
+        self._agreement.begin_call(name)
+        self._agreement.agree(name, call, None)
+        for one in each:
+            one()
 
     def divide(self, tensor: torch.Tensor, op: str) -> None:
         """The division of AVG, after the sum."""
@@ -109,7 +161,15 @@ class GroupCollectives:
         Raises: ParameterError: on every rank, with the problem.
         """
         self._agreement.begin_call(name)
-        self._agreement.agree(name, name, problem)
+        if name == "all_to_all":
+            self._agreement.agree_on_parts(name, name, problem, -1, [0] * self._size)
+        else:
+            self._agreement.agree(name, name, problem)
+
+    @property
+    def calls(self) -> int:
+        """Calls that have begun [count]."""
+        return self._agreement.calls
 
     def run(
         self,
@@ -119,6 +179,7 @@ class GroupCollectives:
         result: torch.Tensor | None,
         length: int,
         op: str = "SUM",
+        tag: int = -1,
     ) -> None:
         """Execute one collective on flat tensors.
 
@@ -129,21 +190,22 @@ class GroupCollectives:
             result: filled with what it gets; None if nothing. It may be `given`.
             length: elements of the whole message [count].
             op: reduction, as torch writes it.
+            tag: of the messages, where all ranks have agreed on the call; -1: they have not.
         Raises: ParameterError: on every rank, where their calls differ, or the collective cannot be compiled.
         """
         some = given if given is not None else result
         assert some is not None
-        problem = text_of_error(lambda: check_call(name, self._size, given, result, length, op))
-        call = f"{name} root {root} {op} {some.dtype} of {length} elements"
         size_bytes = length * some.element_size()
         key = (name, root, size_bytes.bit_length())
-        self._agreement.begin_call(name)
         schedule = self._schedules.get(key)
-        tag = -1
-        if problem is not None or not length or schedule is None or writes_early(schedule, given, result, length):
-            tag = self._agreement.agree(name, call, problem)
-            if not length:
-                return
+        call = f"{name} root {root} {op} {some.dtype} of {length} elements"
+        if tag < 0:
+            problem = text_of_error(lambda: check_call(name, self._size, given, result, length, op))
+            self._agreement.begin_call(name)
+            if problem is not None or not length or schedule is None or writes_early(schedule, given, result, length):
+                tag = self._agreement.agree(name, call, problem)
+        if not length:
+            return
         if schedule is None:
             schedule = self._schedules[key] = self._shared(key, size_bytes)
 
@@ -151,7 +213,8 @@ class GroupCollectives:
             by_call = tag if tag >= 0 else self._agreement.agree(name, call, None, next(exchanges, None))
             self._transport.run(exchanges, by_call)
 
-        self._executor.execute(schedule, given, result, length, tensor_reduction(op, some.dtype), carry)
+        reduce = _moves_only if name in MOVES else tensor_reduction(op, some.dtype)
+        self._executor.execute(schedule, given, result, length, reduce, carry)
 
     def _shared(self, key: tuple[str, int, int], size_bytes: int) -> RankSchedule:
         """Rank 0 compiles; every rank gets its schedule from the store.
@@ -159,29 +222,38 @@ class GroupCollectives:
         Raises: ParameterError: on every rank, where rank 0 cannot compile it.
         """
         name, root, _ = key
-        where = f"plan/{name}/{root}/{key[2]}"
+        where = f"plan/{self._agreement.calls}"
+        failure: Exception | None = None
         if self._rank == 0:
             try:
                 answers: list[Any] = list(self._planner(Request(name, root), size_bytes))
-            except OpticclError as error:
-                answers = [str(error)] * self._size
+            except Exception as error:
+                failure = error
+                answers = [str(error) if isinstance(error, OpticclError) else f"{name}: rank 0: {error!r}"] * self._size
             for rank, answer in enumerate(answers):
                 self._store.set(f"{where}/{rank}", pickle.dumps(answer))
+        try:
+            self._store.wait([f"{where}/{self._rank}"], self._timeout)
+        except RuntimeError:
+            limit = f"{self._timeout.total_seconds():g} s"
+            late = ExecutionError(f"rank {self._rank} of {self._size}: {name}: rank 0 has no plan within {limit}")
+            late.failed_rank = 0
+            raise late from None
         found = pickle.loads(self._store.get(f"{where}/{self._rank}"))
         if isinstance(found, str):
-            raise self._agreement.common(found)
+            raise self._agreement.common(found) from (None if isinstance(failure, OpticclError) else failure)
         assert isinstance(found, RankSchedule)
         self.log(f"{name} of {size_bytes} bytes: {len(found.steps)} steps, {found.num_chunks} chunks")
         return found
 
-    def _direct(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor]) -> None:
+    def _direct(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], tag: int) -> None:
         """Exchange parts of any size, every pair directly."""
         outputs[self._rank].copy_(inputs[self._rank])
         places = [place if place.is_contiguous() else torch.empty_like(place).contiguous() for place in outputs]
         others = [rank for rank in range(self._size) if rank != self._rank]
         sends = [(rank, inputs[rank].contiguous()) for rank in others if inputs[rank].numel()]
         recvs = [(rank, places[rank]) for rank in others if places[rank].numel()]
-        self._transport.run(iter([Exchange(0, sends, recvs)]))
+        self._transport.run(iter([Exchange(0, sends, recvs)]), tag)
         for place, out in zip(places, outputs, strict=True):
             if place is not out:
                 out.copy_(place)
@@ -232,11 +304,11 @@ def check_call(
     """
     some = given if given is not None else result
     assert some is not None
-    tensor_reduction(op, some.dtype)
-    if name in ("reduce_scatter", "all_to_all") and length % size:
-        raise ParameterError(f"{length} elements do not divide among {size} ranks")
-    if given is not None and result is not None and given.dtype != result.dtype:
-        raise ParameterError(f"the types {given.dtype} and {result.dtype} differ")
-    block = {"reduce_scatter": length // size}.get(name, length)
-    if result is not None and name in ("all_gather", "reduce_scatter", "all_to_all") and len(result) != block:
-        raise ParameterError(f"the result has {len(result)} elements, not {block}")
+    if name not in MOVES:
+        tensor_reduction(op, some.dtype)
+    check_buffers(name, size, given, result, length, ("the input", "the result"))
+
+
+def _moves_only(target: torch.Tensor, source: torch.Tensor) -> None:
+    """The reduction of collectives without one."""
+    raise AssertionError("a schedule that only moves data reduces them")

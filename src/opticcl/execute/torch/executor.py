@@ -28,9 +28,13 @@ Carry = Callable[[Iterator[Exchange]], None]
 
 
 class Transport(Protocol):
-    """Carries messages between the ranks of a group; failures name `label`, the collective."""
+    """Carries messages between the ranks of a group; failures name `label`, the collective.
+
+    Attributes: underway: whether messages of a schedule are left, of this call or of one that failed.
+    """
 
     label: str
+    underway: bool
 
     def run(self, exchanges: Iterator[Exchange]) -> None:
         """Carry the messages of all steps."""
@@ -39,24 +43,49 @@ class Transport(Protocol):
 class FutureWork(Work):  # type: ignore[misc]
     """A call that is in progress; waiting for it raises its failure.
 
-    Args: future: completed with the tensors of the result, or with an exception.
+    Args:
+        name: of the collective, for messages.
+        future: completed with the tensors of the result, or with an exception.
     """
 
-    def __init__(self, future: Future) -> None:
+    def __init__(self, name: str, future: Future) -> None:
         super().__init__()
-        self._future = future
+        self._name, self._future = name, future
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the result; messages have the timeout of the group.
+        """Wait for the result.
 
-        Raises: ExecutionError, ParameterError: the call failed.
+        Args: timeout: longest time; the call goes on after it. None, or 0 from callers in C++: messages have that of the group.
+        Raises: ExecutionError, ParameterError: the call failed, or is not done in time.
         """
+        if timeout:
+            done = threading.Event()
+            self._future.add_done_callback(lambda _: done.set())
+            if not done.wait(timeout.total_seconds()):
+                raise ExecutionError(f"{self._name}: not done within {timeout.total_seconds():g} s; it goes on")
         self._future.wait()
         return True
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the result, once the call is done."""
+        return list(self._future.wait())
 
     def is_completed(self) -> bool:
         """Whether the call is done."""
         return bool(self._future.done())
+
+    def exception(self) -> BaseException | None:
+        """The failure of a call that is done; None if it has none."""
+        if self._future.done():
+            try:
+                self._future.wait()
+            except Exception as error:
+                return error
+        return None
+
+    def is_success(self) -> bool:
+        """Whether the call is done without a failure."""
+        return self.is_completed() and self.exception() is None
 
     def get_future(self) -> Future:
         """A future of the result whose failure callers in C++ see too: that of `Future.set_exception` is a value to them."""
@@ -95,7 +124,7 @@ class TorchExecutor:
         if self._device is not None:
             call = self._after(torch.cuda.current_stream(self._device).record_event(), call)
         self._calls.put((call, future))
-        return FutureWork(future)
+        return FutureWork(name, future)
 
     def _after(self, event: Any, call: Callable[[], Any]) -> Callable[[], Any]:
         """A call that begins on the device after an event, and returns when the device has finished it."""
@@ -133,8 +162,8 @@ class TorchExecutor:
                     remember_failure(error)
                     self._failed = self._failed or error.with_traceback(None)
                     future.set_exception(self._failed)
-                except Exception as error:
-                    self._failed = self._failed or error
+                except Exception as error:  # messages that other ranks wait for are left, or none
+                    self._failed = self._failed or (error if self._transport.underway else None)
                     future.set_exception(error)
                 else:
                     future.set_result(result)

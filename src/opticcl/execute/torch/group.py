@@ -14,8 +14,8 @@ from torch._C._distributed_c10d import ProcessGroupGloo
 
 from opticcl.errors import ExecutionError, ParameterError
 from opticcl.execute.torch.agreement import Agreement
-from opticcl.execute.torch.collectives import GroupCollectives, Planner, with_place
-from opticcl.execute.torch.executor import TorchExecutor
+from opticcl.execute.torch.collectives import GroupCollectives, Planner
+from opticcl.execute.torch.executor import FutureWork, TorchExecutor
 from opticcl.execute.torch.fresh_store import fresh_store
 from opticcl.execute.torch.profiling import record_call
 from opticcl.execute.torch.reductions import op_name, root_of
@@ -48,16 +48,22 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         nodes: Sequence[int],
     ) -> None:
         super().__init__(rank, size)
-        self._rank, self._size = rank, size
+        self._rank, self._size, self._timeout, self._store = rank, size, timeout, store
+        self._planner, self._settings, self._nodes = planner, settings, nodes
         own = fresh_store(dist.PrefixStore("opticcl", store), rank, size, timeout)
         self._gloo = ProcessGroupGloo(dist.PrefixStore("p2p", own), rank, size, timeout=timeout)
+        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, self._gloo)
         transport = GlooTransport(self._gloo, rank, size, timeout)
         self._executor = TorchExecutor(transport)
-        self._agreement = Agreement(transport, own, rank, size, tuple(nodes), settings.check)
+        if rank == 0:
+            own.set("check", str(settings.check))
+        check = settings.check if rank == 0 else own.get("check") == b"True"
+        self._agreement = Agreement(transport, own, rank, size, timeout, tuple(nodes), check)
         self._collectives = GroupCollectives(
-            self._executor, transport, self._agreement, own, rank, size, planner, settings.log
+            self._executor, transport, self._agreement, own, rank, size, timeout, planner, settings.log
         )
         self._name = self._description = ""
+        self._coalesced: list[FutureWork] | None = None
 
     # --- what callers ask of a group ---------------------------------------------------------------------------------
 
@@ -113,9 +119,46 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     def _set_group_desc(self, text: str) -> None:
         self._description = text
 
-    def _get_backend(self, device: torch.device) -> Any:
-        """The group of Gloo that carries messages of users; torch asks it what it supports."""
-        return self._gloo if torch.device(device).type == "cpu" else super()._get_backend(device)
+    def get_group_store(self) -> Any:
+        """The store of torch for this group."""
+        return self._store
+
+    def split_group(
+        self,
+        ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,
+    ) -> Any:
+        """A group of some of the ranks, this one among them; each of them calls this with the same ranks.
+
+        Args:
+            ranks: of this group, in the order of the new one.
+            timeout: longest duration of a message; None: that of this group.
+            opts, device_types: of other backends.
+            group_name, group_desc: under which torch knows the new group.
+        Raises: ParameterError: ranks that this group has not, or has once; this rank is none of them.
+        """
+        ranks = list(ranks)
+        if len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(self._size)) or self._rank not in ranks:
+            raise ParameterError(
+                f"split_group: ranks={ranks} are not different ranks of 0 to {self._size - 1} with {self._rank}"
+            )
+        name = group_name or f"{self._name}/{'.'.join(map(str, ranks))}"
+        part = OpticclProcessGroup(
+            dist.PrefixStore(f"split/{name}", self._store),
+            ranks.index(self._rank),
+            len(ranks),
+            timeout or self._timeout,
+            self._planner.part(ranks),
+            self._settings,
+            [self._nodes[rank] for rank in ranks],
+        )
+        part._set_group_name(name)
+        part._set_group_desc(group_desc or "")
+        return part
 
     def shutdown(self) -> None:
         """Finish all calls and end the worker thread."""
@@ -137,17 +180,17 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Reduce several tensors, one flat buffer per type."""
         op = op_name(opts)
 
-        def call() -> None:
-            for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
-                some = [tensor for tensor in tensors if tensor.dtype == dtype]
-                flat = torch.cat([tensor.reshape(-1) for tensor in some])
-                self._collectives.all_reduce(flat, op)
-                parts = flat.split([tensor.numel() for tensor in some])
-                for tensor, part in zip(some, parts, strict=True):
-                    tensor.copy_(part.view(tensor.shape))
+        def reduce_type(some: list[torch.Tensor]) -> None:
+            flat = torch.cat([tensor.reshape(-1) for tensor in some])
+            self._collectives.all_reduce(flat, op)
+            parts = flat.split([tensor.numel() for tensor in some])
+            for tensor, part in zip(some, parts, strict=True):
+                tensor.copy_(part.view(tensor.shape))
 
+        kinds = dict.fromkeys(tensor.dtype for tensor in tensors)
+        calls = [partial(reduce_type, [tensor for tensor in tensors if tensor.dtype == kind]) for kind in kinds]
         total = sum(tensor.numel() for tensor in tensors)
-        return self._submit("all_reduce", tensors, call, tensors, (total, total))
+        return self._submit_several("all_reduce", tensors, tensors, calls, (total, total))
 
     def reduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Reduce a tensor to one rank."""
@@ -197,7 +240,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 tensor.copy_(part.view(tensor.shape))
 
         lengths = (given.numel() * self._size, given.numel())
-        return self._submit("all_gather", [given, *out], call, out, lengths, equal=True)
+        return self._submit("all_gather", [given, *out], call, out, lengths, self._size + 1)
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Gather a tensor of every rank into one."""
@@ -207,20 +250,18 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Any:
         """Several gathers of one tensor each."""
-
-        def call() -> None:
-            for output, given in zip(outputs, inputs, strict=True):
-                self._collectives.all_gather(output, given)
-
         total = sum(given.numel() for given in inputs)
-        return self._submit("all_gather", inputs, call, outputs, (total * self._size, total))
+        calls = [partial(self._collectives.all_gather, *pair) for pair in zip(outputs, inputs, strict=False)]
+        return self._submit_several("all_gather", outputs, inputs, calls, (total * self._size, total))
 
     def allgather_coalesced(
         self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
     ) -> Any:
-        """Several gathers into lists."""
-        works = [self.allgather([[row[i] for row in outputs]], [given], opts) for i, given in enumerate(inputs)]
-        return works[-1]
+        """Several gathers into lists: for each rank, or as Gloo takes them."""
+        self._start_coalescing()
+        for i, given in enumerate(inputs):
+            self.allgather([[row[i] for row in outputs]], [given], opts)
+        return self._end_coalescing()
 
     def reduce_scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
         """Reduce a list of tensors; every rank gets one of them."""
@@ -231,7 +272,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._collectives.reduce_scatter(output, torch.cat([tensor.reshape(-1) for tensor in given]), op)
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, equal=True)
+        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, self._size + 1)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Reduce a tensor; every rank gets a block of it."""
@@ -244,13 +285,10 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> Any:
         """Several reductions of one tensor each."""
         op = op_name(opts)
-
-        def call() -> None:
-            for output, given in zip(outputs, inputs, strict=True):
-                self._collectives.reduce_scatter(output, given, op)
-
         total = sum(output.numel() for output in outputs)
-        return self._submit("reduce_scatter", inputs, call, outputs, (total, total * self._size))
+        pairs = zip(outputs, inputs, strict=False)
+        calls = [partial(self._collectives.reduce_scatter, output, given, op) for output, given in pairs]
+        return self._submit_several("reduce_scatter", outputs, inputs, calls, (total, total * self._size))
 
     def all_to_all_single(
         self,
@@ -261,16 +299,20 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         opts: Any = None,
     ) -> Any:
         """Send a block of a tensor to every rank; blocks of unequal size travel directly, without a schedule."""
-        if len(set(output_splits)) > 1 or len(set(input_splits)) > 1:
-            parts = list(given.split(list(input_splits or [given.shape[0] // self._size] * self._size)))
-            places = list(output.split(list(output_splits or [output.shape[0] // self._size] * self._size)))
-            return self.alltoall(places, parts, opts)
 
         def call() -> None:
-            flat = given.reshape(-1)
-            with_place(output, lambda place: self._collectives.run("all_to_all", 0, flat, place, flat.numel()))
+            parts = given.split(list(input_splits or [self._share(given)] * self._size))
+            places = output.split(list(output_splits or [self._share(output)] * self._size))
+            self._collectives.all_to_all(list(places), list(parts), (output, given))
 
         return self._submit("all_to_all", [given], call, [output])
+
+    def _share(self, tensor: torch.Tensor) -> int:
+        """Rows of a tensor for each rank."""
+        rows = tensor.shape[0] if tensor.dim() else 0
+        if tensor.dim() == 0 or rows % self._size:
+            raise ParameterError(f"{rows} rows do not divide among {self._size} ranks")
+        return rows // self._size
 
     def alltoall(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None) -> Any:
         """Send a tensor to every rank; tensors of unequal size travel directly, without a schedule."""
@@ -292,7 +334,9 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                     tensor.copy_(part.view(tensor.shape))
 
         lengths = (given.numel() * self._size, given.numel())
-        return self._submit("gather", [given, *out], call, out, lengths, equal=True)
+        return self._submit(
+            "gather", [given, *out], call, out, lengths, len(inputs) + self._size * (self._rank == root)
+        )
 
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
         """Send a tensor of one rank to every rank."""
@@ -306,7 +350,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             output.copy_(result.view(output.shape))
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit("scatter", [*given, output], call, outputs, lengths, equal=True)
+        return self._submit("scatter", [*given, output], call, outputs, lengths, 1 + self._size * (self._rank == root))
 
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -333,6 +377,36 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             raise ParameterError(f"tag={tag} is not 0 to {OWN_TAGS - 1}")
         return tag
 
+    # --- several calls at once -----------------------------------------------------------------------------------------
+
+    def _start_coalescing(self, device: torch.device | None = None) -> None:
+        """Begin a group of calls that are waited for together."""
+        self._coalesced = []
+
+    def _end_coalescing(self, device: torch.device | None = None) -> Any:
+        """End it; returns a Work of all its calls."""
+        works, self._coalesced = self._coalesced or [], None
+
+        def results() -> list[torch.Tensor]:
+            return [tensor for work in works for tensor in work.result()]
+
+        return self._executor.submit("coalesced calls", results)
+
+    def _submit_several(
+        self,
+        name: str,
+        outputs: list[torch.Tensor],
+        inputs: list[torch.Tensor],
+        calls: Sequence[Callable[[], None]],
+        lengths: tuple[int, int],
+    ) -> Any:
+        """Submit calls of one collective as one; all ranks agree on all of them before the first."""
+        found = ", ".join(f"{tensor.dtype} of {tensor.numel()} elements" for tensor in inputs)
+        call = partial(self._collectives.several, name, f"{name} of {len(inputs)} tensors ({found})", calls)
+        if len(outputs) != len(inputs):
+            call = partial(self._collectives.refuse, name, f"{len(inputs)} inputs for {len(outputs)} results")
+        return self._submit(name, inputs, call, outputs, lengths)
+
     def _submit(
         self,
         name: str,
@@ -340,42 +414,54 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         call: Callable[[], None],
         result: list[torch.Tensor],
         lengths: tuple[int, int] | None = None,
-        equal: bool = False,
+        equal: int = 0,
     ) -> Any:
         """Record the call where a profiler runs, and run it on the worker; a call that cannot be is refused on every rank.
 
         Args:
             lengths: elements of output and input, where these are not the first tensors above [count].
+            equal: tensors of one size that it takes; 0: any [count].
         """
-        problem = problem_of([*given, *result], equal)
+        problem = problem_of([*given, *result], equal, len(given))
 
         def run() -> list[torch.Tensor]:
+            begun = self._collectives.calls
             try:
                 if problem is not None:
                     self._collectives.refuse(name, problem)
                 call()
             except ExecutionError as error:
                 raise self._agreement.with_first_failure(error) from None
+            except Exception as error:
+                if self._collectives.calls == begun:  # this rank alone: the others wait for its word
+                    self._collectives.refuse(name, str(error).partition("\n")[0] or repr(error))
+                raise
             return result
 
-        if torch._C._autograd._profiler_enabled():
+        if torch._C._autograd._profiler_enabled() and given:
             out, into = lengths or (result[0].numel() if result else given[0].numel(), given[0].numel())
             record_call(name, out, into, given[0].dtype)
-        return self._executor.submit(name, run)
+        work = self._executor.submit(name, run)
+        if self._coalesced is not None:
+            self._coalesced.append(work)
+        return work
 
 
-def problem_of(tensors: list[torch.Tensor], equal: bool) -> str | None:
+def problem_of(tensors: list[torch.Tensor], equal: int, count: int) -> str | None:
     """Why a call on these tensors cannot be; None if it can.
 
     Args:
         tensors: all of the call.
-        equal: whether all must have as many elements.
+        equal: tensors that it takes, all with as many elements; 0: any [count].
+        count: tensors that it got [count].
     """
     for each in tensors:
         if each.device.type != "cpu":
             return f"a tensor on {each.device} in a group for CPU tensors; move it to the CPU"
         if each.is_sparse:
             return "sparse tensors are not available; use to_dense()"
+    if equal and count != equal:
+        return f"{count - 1} tensors in the list, not {equal - 1}; each rank has one"
     sizes = sorted({tensor.numel() for tensor in tensors})
     return f"tensors of {sizes} elements; all must be equal" if equal and len(sizes) > 1 else None
 

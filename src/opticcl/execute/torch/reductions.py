@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def root_of(opts: Any) -> int:
     return int(getattr(opts, "rootRank", 0))
 
 
+@cache
 def tensor_reduction(op: str, dtype: torch.dtype, device: str = "cpu") -> Reduction:
     """The reduction of an operation; AVG is a sum that the caller divides.
 
@@ -72,8 +74,22 @@ def tensor_reduction(op: str, dtype: torch.dtype, device: str = "cpu") -> Reduct
         raise ParameterError(f"reduction AVG of {dtype} is not defined; use SUM and divide")
     if op in ("BAND", "BOR", "BXOR") and (dtype.is_floating_point or dtype.is_complex):
         raise ParameterError(f"reduction {op} of {dtype} is not defined; use an integer type")
+    if not _adds(dtype, device):
+        raise ParameterError(f"reduction {op} of {dtype} is not available; try float32 or int64")
+    if name in ("MIN", "MAX") and dtype.is_complex:
+        raise ParameterError(f"reduction {op} of {dtype} is not defined; use SUM")
     by_numpy, by_torch = _OPS[name]
     if dtype == torch.bool:
         logical = {"SUM": torch.logical_or, "MAX": torch.logical_or, "PRODUCT": torch.logical_and}
         return _torch({**logical, "MIN": torch.logical_and}.get(name, by_torch))
     return _numpy(by_numpy) if dtype in NUMPY_TYPES and device == "cpu" else _torch(by_torch)
+
+
+def _adds(dtype: torch.dtype, device: str) -> bool:
+    """Whether torch adds tensors of a type at all; it moves more types than it adds."""
+    try:
+        one = torch.zeros(1, dtype=dtype, device=device)
+        torch.add(one, one, out=one)
+    except RuntimeError:
+        return False
+    return True

@@ -30,6 +30,7 @@ class GlooTransport:
         self._p2p, self._rank, self._size, self._timeout = p2p, rank, size, timeout
         self._calls = 0
         self.label = "collective"
+        self.underway = False
 
     def run(self, exchanges: Iterator[Exchange], tag: int | None = None) -> None:
         """Carry the messages of all steps.
@@ -42,8 +43,10 @@ class GlooTransport:
         if tag is None:
             self._calls = (self._calls + 1) % OWN_TAGS
             tag = self._calls
+        self.underway = True
         for exchange in exchanges:
             self.post(exchange, tag)()
+        self.underway = False
 
     def post(self, exchange: Exchange, tag: int) -> Callable[[], None]:
         """Begin to receive and to send the messages of one step; returns a function that waits for them.
@@ -95,6 +98,7 @@ class NcclTransport:
     def __init__(self, p2p: Any, rank: int, size: int, device: torch.device) -> None:
         self._p2p, self._rank, self._size, self._device = p2p, rank, size, device
         self.label = "collective"
+        self.underway = False
         token = torch.zeros(1, device=device)
         p2p.allreduce([token]).wait()  # connects all ranks, which a step among some of them would not
 
@@ -103,6 +107,7 @@ class NcclTransport:
 
         Raises: ExecutionError: NCCL reports an error.
         """
+        self.underway = True
         for exchange in exchanges:
             if not exchange.sends and not exchange.recvs:
                 continue
@@ -118,3 +123,4 @@ class NcclTransport:
                 raise ExecutionError(
                     f"rank {self._rank} of {self._size}: {self.label}, step {exchange.step}: {reason}"
                 ) from None
+        self.underway = False
