@@ -1,6 +1,6 @@
 """Collectives of mpi4py by verified OptiCCL schedules.
 
-A script that uses the upper-case collectives of mpi4py on NumPy arrays changes one line::
+A script that uses the upper-case collectives of mpi4py changes one line::
 
     from mpi4py import MPI
     from opticcl.mpi import Communicator
@@ -12,17 +12,20 @@ A script that uses the upper-case collectives of mpi4py on NumPy arrays changes 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import ParameterError
-from opticcl.execute.failures import report_failures, text_of_error
-from opticcl.execute.loop import Scratch, run_rank
+from opticcl.execute.calls import check_buffers
+from opticcl.execute.failures import report_failures
+from opticcl.execute.loop import Reduction, Scratch, run_rank
 from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
+from opticcl.execute.mpi_buffers import Held, NoScheduleError, held
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.reductions import numpy_reduction
 from opticcl.ir import Fabric
@@ -31,45 +34,112 @@ from opticcl.units import quantity
 
 __all__ = ["Communicator"]
 
-_OPS = ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
+MPI = load_mpi()
+LOG = logging.getLogger("opticcl")
+OPS = {
+    getattr(MPI, name).handle: name.lower()
+    for name in ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
+}
+PLAN_S = 300.0
+"""Least time that rank 0 has to make a plan [s]."""
+IS_WRONG, HAS_NO_SCHEDULE = 1, 2
 
 
-Collective = TypeVar("Collective", bound=Callable[..., None])
+class _Call(NamedTuple):
+    """What one rank calls.
+
+    Args:
+        name: of the collective.
+        root: rank, 0 where there is none.
+        given: what it holds at the start, flat; None if nothing.
+        result: filled with its result; None if it gets nothing.
+        length: elements of the whole message [count].
+        reduction: by name; None: it only moves data.
+        held: buffers to unpack at the end.
+    """
+
+    name: str
+    root: int
+    given: np.ndarray | None
+    result: np.ndarray | None
+    length: int
+    reduction: str | None = None
+    held: Held | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        some = self.given if self.given is not None else self.result
+        assert some is not None
+        return some.dtype
+
+    def check(self, size: int) -> Reduction | None:
+        """The reduction, where the call has one.
+
+        Raises: ParameterError: lengths, types or the operation do not fit together.
+        """
+        if not 0 <= self.root < size:
+            raise ParameterError(f"root={self.root} is not 0 to {size - 1}")
+        check_buffers(self.name, size, self.given, self.result, self.length, ("sendbuf", "recvbuf"))
+        return numpy_reduction(self.reduction, self.dtype) if self.reduction is not None else None
 
 
-class _UnusableError(ParameterError):
-    """An argument that no collective takes, found on this rank alone."""
+Collective = TypeVar("Collective", bound=Callable[..., Any])
 
 
 def _collective(method: Collective) -> Collective:
-    """A collective that reports to all ranks where one of them cannot take part."""
+    """A collective that all ranks agree on: executed, refused on all of them, or handed to the MPI library by all."""
 
     @wraps(method)
     def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
+        made: _Call | None = None
+        reduce: Reduction | None = None
+        state, why = 0, ""
         try:
-            method(self, *args, **kwargs)
-        except _UnusableError as error:
-            self._agree(method.__name__, method.__name__, str(error))
+            made = method(self, *args, **kwargs)
+            reduce = made.check(self._comm.size)
+        except ParameterError as error:
+            state, why = IS_WRONG, str(error)
+        except NoScheduleError as error:
+            state, why = HAS_NO_SCHEDULE, str(error)
+        except Exception as error:  # of Python or MPI on this rank alone: the others wait for its word
+            state, why = IS_WRONG, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        if not self._agree(method.__name__, made, state, why):
+            getattr(self._comm, method.__name__)(*args, **kwargs)
+            return
+        assert made is not None
+        self._execute(made, reduce)
 
     return cast("Collective", call)
 
 
-class Communicator:
+class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
     """An mpi4py communicator whose upper-case collectives execute OptiCCL schedules; everything else is that of `comm`.
 
-    Collectives: Allreduce, Allgather, Reduce_scatter_block, Alltoall, Bcast, Reduce, Gather, Scatter, Barrier, on contiguous
-    NumPy arrays. Rank 0 compiles and verifies a plan for each collective, root and power of two of the size, once, and sends
-    every rank its schedule. Before data move, all ranks compare collective, type, length and operation.
+    Collectives: Allreduce, Allgather, Reduce_scatter_block, Alltoall, Bcast, Reduce, Gather, Scatter, Barrier, on the buffers
+    that mpi4py takes (`opticcl.execute.mpi_buffers`). Rank 0 compiles and verifies a plan for each collective, root and power
+    of two of the size, once, and sends every rank its schedule. Before data move, all ranks compare collective, type, length and
+    operation. What has no schedule, such as operations of the user, the MPI library carries on `comm`; a warning of the logger
+    "opticcl" says so once.
 
     Args:
-        comm: an mpi4py communicator; it is duplicated, so other messages do not interfere.
+        comm: an mpi4py communicator of one group; it is duplicated, so other messages do not interfere.
         fabric: a fabric, or "name:key=value,..."; None: an ideal switch. Rank r is node r.
         algorithm: "name:key=value,..." or "auto", the fastest on that fabric.
         time_limit: longest duration of a step, "300 s" or seconds; the process ends with a message when it is exceeded. None:
             no limit.
         abort: whether an uncaught exception on one rank ends all processes.
-    Raises: UnsupportedError: mpi4py is not installed. ParameterError: an invalid time limit.
+    Raises: ParameterError: an invalid time limit, or no such communicator. Importing this module raises UnsupportedError where
+        mpi4py is not installed.
     """
+
+    def __new__(cls, comm: Any, **_: Any) -> Communicator:
+        """A second name of the caller's communicator."""
+        if not isinstance(comm, MPI.Intracomm):
+            raise ParameterError(
+                f"Communicator: {type(comm).__name__} is no communicator of one group; try MPI.COMM_WORLD"
+            )
+        return super().__new__(cls, comm)
 
     def __init__(
         self,
@@ -80,7 +150,6 @@ class Communicator:
         time_limit: str | float | None = 300.0,
         abort: bool = True,
     ) -> None:
-        self._mpi = load_mpi()
         limit_s = None if time_limit is None else quantity(time_limit, "s", "time_limit")
         if limit_s is not None and limit_s <= 0:
             raise ParameterError(f"time_limit={time_limit} is not positive; try 300 s")
@@ -90,30 +159,29 @@ class Communicator:
         self._planner = RankPlanner(comm.size, fabric, algorithm)
         self._schedules: dict[tuple[str, int, int], RankSchedule] = {}
         self._scratch = Scratch()
+        self._passed: set[str] = set()
         if abort and comm.size > 1:
             report_failures(comm.rank, self._own.Abort, others=True)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._comm, name)
 
     def __repr__(self) -> str:
         return f"<Communicator rank {self._comm.rank} of {self._comm.size}>"
 
     @_collective
-    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> None:  # noqa: N802 (names of mpi4py)
+    def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> Any:  # noqa: N802 (names of mpi4py)
         """Reduce arrays of all ranks; every rank gets the result.
 
         Args:
             sendbuf: contribution, or MPI.IN_PLACE: the contribution is `recvbuf`.
-            recvbuf: result, of the same shape and type.
-            op: MPI.SUM (default), PROD, MIN, MAX, BAND, BOR, BXOR, LAND, LOR or LXOR.
+            recvbuf: result, of as many elements of the same type.
+            op: MPI.SUM (default), PROD, MIN, MAX, BAND, BOR, BXOR, LAND, LOR or LXOR; MPI itself executes any other.
         """
-        result = _flat(recvbuf)
-        given = result if self._in_place(sendbuf) else _flat(sendbuf)
-        self._run("all_reduce", 0, given, result, len(result), op)
+        reduction = _reduction(op)
+        into = held(recvbuf, 1, writes=True)
+        given = into if _in_place(sendbuf) else held(sendbuf, 1, writes=False)
+        return _reducing(_Call("all_reduce", 0, given.array, into.array, len(into.array), reduction), given, into)
 
     @_collective
-    def Reduce(self, sendbuf: Any, recvbuf: Any = None, op: Any = None, root: int = 0) -> None:  # noqa: N802
+    def Reduce(self, sendbuf: Any, recvbuf: Any = None, op: Any = None, root: int = 0) -> Any:  # noqa: N802
         """Reduce arrays of all ranks; the root gets the result.
 
         Args:
@@ -122,139 +190,193 @@ class Communicator:
             op: as in `Allreduce`.
             root: rank.
         """
-        result = _flat(recvbuf) if self._comm.rank == root else None
-        given = result if self._in_place(sendbuf) else _flat(sendbuf)
-        assert given is not None
-        self._run("reduce", root, given, result, len(given), op)
+        reduction = _reduction(op)
+        into = held(recvbuf, 1, writes=True) if self.rank == root else None
+        given = into if into is not None and _in_place(sendbuf) else self._sent(sendbuf, 1)
+        result = None if into is None else into.array
+        return _reducing(_Call("reduce", root, given.array, result, len(given.array), reduction), given, into)
 
     @_collective
-    def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> None:  # noqa: N802
+    def Reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Any = None) -> Any:  # noqa: N802
         """Reduce arrays of all ranks; rank r gets block r of the result.
 
         Args:
-            sendbuf: contribution, of `size` times the elements of `recvbuf`.
+            sendbuf: contribution, of `size` times the elements of `recvbuf`; MPI.IN_PLACE: it is `recvbuf`, and the block is
+                written to its beginning.
             recvbuf: block of the result.
             op: as in `Allreduce`.
         """
-        given, result = _flat(sendbuf), _flat(recvbuf)
-        self._run("reduce_scatter", 0, given, result, len(result) * self._comm.size, op)
+        reduction = _reduction(op)
+        into = held(recvbuf, self.size if _in_place(sendbuf) else 1, writes=True)
+        if _in_place(sendbuf):
+            given, result = Held(into.array.copy(), into.layout), into.array[: len(into.array) // self.size]
+        else:
+            given, result = held(sendbuf, self.size, writes=False), into.array
+        call = _Call("reduce_scatter", 0, given.array, result, len(result) * self.size, reduction)
+        return _reducing(call, given, into)
 
     @_collective
-    def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: N802
+    def Allgather(self, sendbuf: Any, recvbuf: Any) -> Any:  # noqa: N802
         """Gather the blocks of all ranks on every rank.
 
         Args:
             sendbuf: block of this rank, or MPI.IN_PLACE: it is in `recvbuf` already.
             recvbuf: all blocks in rank order, of `size` times the elements of a block.
         """
-        result = _flat(recvbuf)
-        block = len(result) // self._comm.size
-        own = result[self._comm.rank * block : (self._comm.rank + 1) * block]
-        given = own if self._in_place(sendbuf) else _flat(sendbuf)
-        self._run("all_gather", 0, given, result, len(given) * self._comm.size)
+        into = held(recvbuf, self.size, writes=True)
+        given = self._block(into) if _in_place(sendbuf) else held(sendbuf, 1, writes=False).array
+        return _Call("all_gather", 0, given, into.array, len(given) * self.size, held=into)
 
     @_collective
-    def Gather(self, sendbuf: Any, recvbuf: Any = None, root: int = 0) -> None:  # noqa: N802
+    def Gather(self, sendbuf: Any, recvbuf: Any = None, root: int = 0) -> Any:  # noqa: N802
         """Gather the blocks of all ranks on the root.
 
         Args:
-            sendbuf: block of this rank.
+            sendbuf: block of this rank; MPI.IN_PLACE on the root: it is in `recvbuf` already.
             recvbuf: all blocks in rank order, on the root.
             root: rank.
         """
-        given = _flat(sendbuf)
-        result = _flat(recvbuf) if self._comm.rank == root else None
-        self._run("gather", root, given, result, len(given) * self._comm.size)
+        into = held(recvbuf, self.size, writes=True) if self.rank == root else None
+        given = self._block(into) if into is not None and _in_place(sendbuf) else self._sent(sendbuf, 1).array
+        result = None if into is None else into.array
+        return _Call("gather", root, given, result, len(given) * self.size, held=into)
 
     @_collective
-    def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:  # noqa: N802
+    def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> Any:  # noqa: N802
         """Send block r of the root's array to rank r.
 
         Args:
             sendbuf: all blocks in rank order, on the root.
-            recvbuf: block of this rank.
+            recvbuf: block of this rank; MPI.IN_PLACE on the root: it stays in `sendbuf`.
             root: rank.
         """
-        result = _flat(recvbuf)
-        given = _flat(sendbuf) if self._comm.rank == root else None
-        self._run("scatter", root, given, result, len(result) * self._comm.size)
+        given = held(sendbuf, self.size, writes=False).array if self.rank == root else None
+        if given is not None and _in_place(recvbuf):
+            return _Call("scatter", root, given, np.empty(len(given) // self.size, given.dtype), len(given))
+        into = held(recvbuf, 1, writes=True)
+        return _Call("scatter", root, given, into.array, len(into.array) * self.size, held=into)
 
     @_collective
-    def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:  # noqa: N802
+    def Alltoall(self, sendbuf: Any, recvbuf: Any) -> Any:  # noqa: N802
         """Send block r of every rank's array to rank r.
 
         Args:
-            sendbuf: blocks for all ranks.
+            sendbuf: blocks for all ranks, or MPI.IN_PLACE: they are in `recvbuf`.
             recvbuf: blocks from all ranks, of the same size.
         """
-        given, result = _flat(sendbuf), _flat(recvbuf)
-        self._run("all_to_all", 0, given, result, len(result))
+        into = held(recvbuf, self.size, writes=True)
+        given = into.array.copy() if _in_place(sendbuf) else held(sendbuf, self.size, writes=False).array
+        return _Call("all_to_all", 0, given, into.array, len(into.array), held=into)
 
     @_collective
-    def Bcast(self, buf: Any, root: int = 0) -> None:  # noqa: N802
+    def Bcast(self, buf: Any, root: int = 0) -> Any:  # noqa: N802
         """Send the root's array to all ranks.
 
         Args:
             buf: data on the root, result elsewhere.
             root: rank.
         """
-        array = _flat(buf)
-        self._run("broadcast", root, array if self._comm.rank == root else None, array, len(array))
+        mine = self.rank == root
+        into = held(buf, 1, writes=not mine)
+        result = into.array if into.array.flags.writeable else None
+        return _Call(
+            "broadcast", root, into.array if mine else None, result, len(into.array), held=None if mine else into
+        )
 
     @_collective
-    def Barrier(self) -> None:  # noqa: N802
+    def Barrier(self) -> Any:  # noqa: N802
         """Wait for all ranks."""
         token = np.zeros(1, np.uint8)
-        self._run("barrier", 0, token, token, 1)
+        return _Call("barrier", 0, token, token, 1, "sum")
 
     def Free(self) -> None:  # noqa: N802
         """Free the duplicate and end the watchdog; the communicator of the caller stays."""
         self._transport.close()
         self._own.Free()
 
-    def _in_place(self, buf: Any) -> bool:
-        return buf is self._mpi.IN_PLACE or (isinstance(buf, int) and buf == self._mpi.IN_PLACE)
+    def Dup(self, info: Any = None) -> Any:  # noqa: N802
+        """A duplicate of the communicator of the caller, as all communicators that are made of this one."""
+        return self._comm.Dup(info)
 
-    def _run(
-        self, name: str, root: int, given: np.ndarray | None, result: np.ndarray | None, length: int, op: Any = None
-    ) -> None:
-        some = given if given is not None else result
-        assert some is not None
-        reduction = self._reduction(op)
-        error = text_of_error(lambda: _check(name, root, self._comm.size, given, result, length))
-        self._agree(name, f"{name} root {root} {reduction} {some.dtype.str} of {length} elements", error)
-        reduce = numpy_reduction(reduction, some.dtype)
-        key = (name, root, size_class(length * some.dtype.itemsize))
+    def Clone(self) -> Any:  # noqa: N802
+        """As `Dup`, without attributes."""
+        return self._comm.Clone()
+
+    def Dup_with_info(self, info: Any) -> Any:  # noqa: N802
+        """As `Dup`, with hints."""
+        return self._comm.Dup_with_info(info)
+
+    def Idup(self, info: Any = None) -> Any:  # noqa: N802
+        """As `Dup`, with a request."""
+        return self._comm.Idup(info)
+
+    def Idup_with_info(self, info: Any) -> Any:  # noqa: N802
+        """As `Idup`, with hints."""
+        return self._comm.Idup_with_info(info)
+
+    def _block(self, into: Held) -> np.ndarray:
+        """The block of this rank of all blocks."""
+        block = len(into.array) // self.size
+        return into.array[self.rank * block : (self.rank + 1) * block]
+
+    def _sent(self, sendbuf: Any, blocks: int) -> Held:
+        if _in_place(sendbuf):
+            raise ParameterError("only the root calls with MPI.IN_PLACE; try an array")
+        return held(sendbuf, blocks, writes=False)
+
+    def _execute(self, call: _Call, reduce: Reduction | None) -> None:
+        """Execute a call that all ranks have agreed on."""
+        size_bytes = call.length * call.dtype.itemsize
+        key = (call.name, call.root, size_class(size_bytes))
         if key not in self._schedules:
-            self._schedules[key] = self._shared(Request(name, root), length * some.dtype.itemsize)
-        run_rank(self._schedules[key], self._transport.run, given, result, length, reduce, self._scratch)
+            self._schedules[key] = self._shared(Request(call.name, call.root), size_bytes)
+        run_rank(
+            self._schedules[key],
+            self._transport.run,
+            call.given,
+            call.result,
+            call.length,
+            reduce or _moves,
+            self._scratch,
+        )
+        if call.held is not None:
+            call.held.store()
 
-    def _reduction(self, op: Any) -> str:
-        """Name of an operation.
-
-        Raises: ParameterError: none of those that OptiCCL knows.
-        """
-        if op is None:
-            return "sum"
-        found = [name for name in _OPS if op == getattr(self._mpi, name)]
-        if not found:
-            raise _UnusableError(f"this MPI operation has no schedule; try one of MPI.{', MPI.'.join(_OPS)}")
-        return found[0].lower()
-
-    def _agree(self, name: str, call: str, error: str | None) -> None:
+    def _agree(self, method: str, call: _Call | None, state: int, why: str) -> bool:
         """Compare the call of all ranks before data move.
 
+        Args:
+            method: name of mpi4py.
+            call: of this rank; None where it could not be made.
+            state: 0, or why it is not executed: IS_WRONG, HAS_NO_SCHEDULE.
+            why: in words.
+        Returns: whether a schedule executes it; otherwise MPI itself does.
         Raises: ParameterError: on every rank, where they differ or one of them is invalid.
         """
-        self._transport.label = name
-        digest = int.from_bytes(hashlib.blake2b(f"{call}{error}".encode(), digest_size=7).digest(), "little")
-        found = self._transport.compare([digest, int(error is not None)])
-        if error is None and (found == found[0]).all():
-            return
-        calls = self._own.allgather((call, error))
-        for rank, (_, problem) in enumerate(calls):
-            if problem is not None:
-                raise ParameterError(f"{name}: rank {rank}: {problem}")
+        self._transport.label = method if call is None else call.name
+        what = self._transport.label if call is None else f"{call.name} root {call.root}"
+        text = what
+        if call is not None:
+            text = f"{what} {call.reduction or 'of'} {call.dtype.str} of {call.length} elements"
+        found = self._transport.compare([_digest(text), _digest(method), state])
+        states = found[:, 2]
+        if not states.any() and (found[:, 0] == found[0, 0]).all():
+            return True
+        passes = not (states == IS_WRONG).any() and states.any() and (found[:, 1] == found[0, 1]).all()
+        if passes and method in self._passed:
+            return False
+        calls = self._transport.words((text, state, why, method))
+        if passes:
+            self._passed.add(method)
+            rank, reason = next((rank, said) for rank, (_, kind, said, _) in enumerate(calls) if kind)
+            if self.rank == 0:
+                LOG.warning(
+                    "opticcl.mpi: MPI itself carries %s that have no schedule: rank %d: %s", method, rank, reason
+                )
+            return False
+        for rank, (_, kind, said, name) in enumerate(calls):
+            if kind == IS_WRONG:
+                raise ParameterError(f"{name}: rank {rank}: {said}")
         other = next(rank for rank, made in enumerate(calls) if made[0] != calls[0][0])
         raise ParameterError(f"rank 0 calls {calls[0][0]}, rank {other} calls {calls[other][0]}; all must be equal")
 
@@ -267,38 +389,41 @@ class Communicator:
         def make() -> tuple[None, list[RankSchedule]]:
             return None, self._planner(request, size_bytes)
 
-        return from_rank_0(self._own, make)[1]
+        with self._transport.watched(lambda: f"{request.name}, waiting for the plan of rank 0", PLAN_S):
+            return from_rank_0(self._own, make)[1]
 
 
-def _flat(buf: Any) -> np.ndarray:
-    """A buffer of mpi4py as a flat view.
+def _reducing(call: _Call, given: Held, into: Held | None) -> _Call:
+    """A call with a reduction.
 
-    Raises: _UnusableError: no contiguous NumPy array.
+    Raises: NoScheduleError: its elements do not lie side by side.
     """
-    array = buf[0] if isinstance(buf, (list, tuple)) and buf else buf
-    if not isinstance(array, np.ndarray):
-        raise _UnusableError(f"a {type(buf).__name__} is not a NumPy array; try numpy.array")
-    if not array.flags.c_contiguous:
-        raise _UnusableError("the array is not contiguous; try numpy.ascontiguousarray")
-    return array.reshape(-1)
+    if given.layout is not None or (into is not None and into.layout is not None):
+        raise NoScheduleError("a reduction of a type with gaps")
+    return call
 
 
-def _check(name: str, root: int, size: int, given: np.ndarray | None, result: np.ndarray | None, length: int) -> None:
-    """Raises: ParameterError: lengths or types do not fit together."""
-    if not 0 <= root < size:
-        raise ParameterError(f"root={root} is not 0 to {size - 1}")
-    blocks = name in ("reduce_scatter", "all_to_all", "scatter", "all_gather", "gather")
-    if blocks and length % size:
-        raise ParameterError(f"{length} elements do not divide among {size} ranks")
-    if given is not None and result is not None and given.dtype != result.dtype:
-        raise ParameterError(f"the types {given.dtype} and {result.dtype} differ")
-    whole, block = length, length // size
-    due = {
-        "reduce_scatter": (whole, block),
-        "all_gather": (block, whole),
-        "gather": (block, whole),
-        "scatter": (whole, block),
-    }.get(name, (whole, whole))
-    for what, array, expected in (("sendbuf", given, due[0]), ("recvbuf", result, due[1])):
-        if array is not None and len(array) != expected:
-            raise ParameterError(f"{what} has {len(array)} elements, not {expected}")
+def _reduction(op: Any) -> str:
+    """Name of an operation.
+
+    Raises: NoScheduleError: none of those that OptiCCL knows.
+    """
+    name = "sum" if op is None else OPS.get(op.handle) if isinstance(op, MPI.Op) else ""
+    if name == "":
+        raise ParameterError(f"{type(op).__name__} is no MPI operation; try MPI.SUM")
+    if name is None:
+        raise NoScheduleError("an operation of the user, or one that has no schedule")
+    return name
+
+
+def _in_place(buf: Any) -> bool:
+    return buf is None or buf is MPI.IN_PLACE
+
+
+def _moves(target: np.ndarray, source: np.ndarray) -> None:
+    """The reduction of collectives without one."""
+    raise AssertionError("a schedule that only moves data reduces them")
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -75,16 +76,20 @@ class Watchdog:
         self._limit_s, self._who = limit_s, who
         self._where: Callable[[], str] | None = None
         self._since = 0.0
+        self._allowed_s = limit_s
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="opticcl-watchdog", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
-    def begin(self, where: Callable[[], str]) -> None:
+    def begin(self, where: Callable[[], str], least_s: float = 0.0) -> None:
         """A step begins.
 
-        Args: where: says what is waited for; called when the time limit is exceeded.
+        Args:
+            where: says what is waited for; called when the time limit is exceeded.
+            least_s: time that it has at least [s].
         """
+        self._allowed_s = max(self._limit_s, least_s)
         self._since = time.monotonic()
         self._where = where
 
@@ -100,8 +105,10 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._stopped.wait(min(1.0, self._limit_s / 4)):
             where = self._where
-            if where is not None and time.monotonic() - self._since > self._limit_s:
-                line = f"opticcl: {self._who}: {where()}: no answer within {self._limit_s:g} s; all processes are ended"
+            if where is not None and time.monotonic() - self._since > self._allowed_s:
+                line = (
+                    f"opticcl: {self._who}: {where()}: no answer within {self._allowed_s:g} s; all processes are ended"
+                )
                 print(line, file=sys.stderr, flush=True)
                 os._exit(1)
 
@@ -144,14 +151,36 @@ class MpiTransport:
         found = np.full((size, len(values)), -1, np.int64)
         found[rank] = values
         others = [other for other in range(size) if other != rank]
-        if self._watchdog is not None:
-            self._watchdog.begin(lambda: f"{self.label}, before step 0, waiting for rank {_names(found[:, 0] < 0)}")
-        requests = [self._comm.Irecv(found[other], other, TAGS) for other in others]
-        requests += [self._comm.Isend(found[rank], other, TAGS) for other in others]
-        self._mpi.Request.Waitall(requests)
-        if self._watchdog is not None:
-            self._watchdog.end()
+        with self.watched(lambda: f"{self.label}, before step 0, waiting for rank {_names(found[:, 0] < 0)}"):
+            requests = [self._comm.Irecv(found[other], other, TAGS) for other in others]
+            requests += [self._comm.Isend(found[rank], other, TAGS) for other in others]
+            self._mpi.Request.Waitall(requests)
         return found
+
+    def words(self, value: Any) -> list[Any]:
+        """What all ranks say, where their calls differ; each says it when it sees that, as this one.
+
+        Args: value: of this rank.
+        """
+        with self.watched(lambda: f"{self.label}, which other ranks do not call, waiting for what they call"):
+            found: list[Any] = self._comm.allgather(value)
+        return found
+
+    @contextmanager
+    def watched(self, where: Callable[[], str], least_s: float = 0.0) -> Iterator[None]:
+        """Limit the time of the block.
+
+        Args:
+            where: says what is waited for.
+            least_s: time that it has at least [s].
+        """
+        if self._watchdog is not None:
+            self._watchdog.begin(where, least_s)
+        try:
+            yield
+        finally:
+            if self._watchdog is not None:
+                self._watchdog.end()
 
     def _post(self, exchange: Exchange) -> list[Any]:
         tag, byte = exchange.step % TAGS, self._mpi.BYTE
