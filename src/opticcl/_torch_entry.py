@@ -32,12 +32,13 @@ def create(options: Any, _: Any = None) -> Any:
     Raises: OpticclError: a setting is invalid.
     """
     import os
+    import sys
 
     from opticcl.errors import OpticclError
     from opticcl.execute.failures import report_failures
     from opticcl.execute.torch import OpticclProcessGroup, Settings
     from opticcl.fabrics import as_fabric
-    from opticcl.plans.rank_plans import RankPlanner
+    from opticcl.plans.rank_plans import EarlyPlanner, RankPlanner
 
     size, rank = options.group_size, options.group_rank
     ranks = list(options.global_ranks_in_group) or list(range(size))
@@ -48,8 +49,10 @@ def create(options: Any, _: Any = None) -> Any:
         fabric = as_fabric(text) if text else None
         algorithm = os.environ.get("OPTICCL_ALGORITHM") or "auto"
         planner = RankPlanner(size, fabric, algorithm, None if fabric is None else ranks)
-        planner.check()
+        if text or algorithm != "auto":  # else an ideal switch of as many nodes
+            planner.check()
     except OpticclError as error:  # the first rank that finds it prints it: a launcher ends the others
         error.printed_by = int(options.store.compare_set("opticcl/refused_by", "", str(ranks[rank])))
         raise
-    return OpticclProcessGroup(options.store, rank, size, options.timeout, planner, settings, ranks)
+    plans = EarlyPlanner(planner) if rank == 0 and size > 1 and "numba" not in sys.modules else planner
+    return OpticclProcessGroup(options.store, rank, size, options.timeout, plans, settings, ranks)

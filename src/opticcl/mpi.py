@@ -118,9 +118,9 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
 
     Collectives: Allreduce, Allgather, Reduce_scatter_block, Alltoall, Bcast, Reduce, Gather, Scatter, Barrier, on the buffers
     that mpi4py takes (`opticcl.execute.mpi_buffers`). Rank 0 compiles and verifies a plan for each collective, root and power
-    of two of the size, once, and sends every rank its schedule. Before data move, all ranks compare collective, type, length and
-    operation. What has no schedule, such as operations of the user, the MPI library carries on `comm`; a warning of the logger
-    "opticcl" says so once.
+    of two of the size, once, and sends every rank its schedule. Before data move, all ranks compare collective, type, length
+    and operation. What has no schedule, such as operations of the user, the MPI library carries on `comm`; a warning of the
+    logger "opticcl" says so once.
 
     Args:
         comm: an mpi4py communicator of one group; it is duplicated, so other messages do not interfere.

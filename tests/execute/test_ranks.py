@@ -1,5 +1,6 @@
 """Rank schedules: every algorithm, collective and fabric, bit by bit as the in-process execution."""
 
+import gc
 import pickle
 import re
 
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.collective import COLLECTIVES, Request, collective, custom_collective
-from opticcl.errors import ParameterError
+from opticcl.errors import OpticclError, ParameterError
 from opticcl.execute import execute
 from opticcl.execute.lockstep import execute_by_ranks
 from opticcl.execute.loop import chunk_width, load_state, store_result
 from opticcl.execute.ranks import rank_schedules
 from opticcl.fabrics import fabric
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.plans.rank_plans import EarlyPlanner, RankPlanner
 from opticcl.schedule import all_variants, generate, reason_declined
 
 FABRICS = (
@@ -196,3 +198,15 @@ def test_load_and_store_are_inverse(name):
     if name == "all_gather":
         found = found[:7]
     assert np.array_equal(found, given_here if name != "scatter" else given_here[:7])
+
+
+def test_plans_are_loaded_early():
+    """The planner of a group makes the plans of any other, reports what it refuses, and leaves the collector of garbage on."""
+    request = Request("all_gather")
+    early, due = (make(RankPlanner(3)) for make in (EarlyPlanner, lambda planner: planner))
+    for mine, other in zip(early(request, 300), due(request, 300), strict=True):
+        assert repr(mine) == repr(other)
+    assert [schedule.num_ranks for schedule in early.part([2, 0])(request, 300)] == [2, 2]
+    assert gc.isenabled()
+    with pytest.raises(OpticclError, match="unknown algorithm 'nonsense'"):
+        EarlyPlanner(RankPlanner(2, algorithm="nonsense"))(request, 300)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opticcl.collective import Request
-from opticcl.errors import ParameterError, UnsupportedError, VerificationError
+from opticcl.errors import OpticclError, ParameterError, UnsupportedError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.execute.sums import adds_in_one_order
 from opticcl.ir import Fabric
@@ -14,7 +16,7 @@ from opticcl.plans.plan import Plan, compile
 from opticcl.registry import canonical
 from opticcl.units import counted
 
-__all__ = ["RankPlanner", "rejection", "size_class"]
+__all__ = ["EarlyPlanner", "RankPlanner", "rejection", "size_class"]
 
 
 def size_class(size_bytes: int) -> int:
@@ -102,6 +104,38 @@ class RankPlanner:
         if self.algorithm != "auto":
             ALGORITHMS.get(parse_call(self.algorithm)[0])
         return where
+
+
+class EarlyPlanner:
+    """A planner that loads what every plan needs on a thread of its own, while the processes of a group find each other.
+
+    Args: planner: makes the plans.
+    """
+
+    def __init__(self, planner: RankPlanner) -> None:
+        self._planner = planner
+        self._thread = threading.Thread(target=self._load, name="opticcl-early")
+        self._thread.start()
+
+    def __call__(self, request: Request, size_bytes: int) -> list[RankSchedule]:
+        """The verified schedules of all ranks, as of the planner."""
+        self._thread.join()
+        return self._planner(request, size_bytes)
+
+    def part(self, ranks: Sequence[int]) -> RankPlanner:
+        """The planner of some of the ranks, in their order."""
+        return self._planner.part(ranks)
+
+    def _load(self) -> None:
+        collects = gc.isenabled()
+        gc.disable()  # modules are no garbage; to look for it among those of torch takes as long as all imports
+        try:
+            self._planner(Request("all_reduce", 0), 1)
+        except OpticclError:  # reported by the first call, which meets it again
+            return
+        finally:
+            if collects:
+                gc.enable()
 
 
 def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> Plan:
