@@ -49,6 +49,11 @@ class Agreement:
         self._transport, self._store, self._nodes, self._timeout = transport, store, nodes, timeout
         self._rank, self._size, self._check = rank, size, check and size > 1
         self._calls = 0
+        given, found = (torch.zeros((size, 4), dtype=torch.int64) for _ in range(2))
+        self._given, self._found = given.numpy(), found.numpy()
+        others = [other for other in range(size) if other != rank]
+        sends, recvs = ([(other, table[other]) for other in others] for table in (given, found))
+        self._exchange = Exchange(-1, sends, recvs)
 
     def begin_call(self, name: str) -> None:
         """Number the next call; all ranks make their calls in one order.
@@ -79,7 +84,7 @@ class Agreement:
         digest = _digest(call, problem)
         tag = self._tag(digest)
         if self._check:
-            compared = self._compare(name, call, problem, digest, [(0, 0)] * self._size)
+            compared = self._compare(name, call, problem, digest, (0, 0))
             wait_for_first = self._transport.post(first, tag) if first is not None else None
             compared()
             if wait_for_first is not None:
@@ -111,23 +116,20 @@ class Agreement:
         return 2 * (int.from_bytes(by_call, "little") % (OWN_TAGS // 2)) + 1
 
     def _compare(
-        self, name: str, call: str, problem: str | None, digest: bytes, parts: Sequence[tuple[int, int]]
+        self, name: str, call: str, problem: str | None, digest: bytes, parts: Any
     ) -> Callable[[], list[list[int]]]:
-        """Send each rank the digest of this call and its parts; returns a function that waits for those of all ranks."""
+        """Send each rank the digest of this call and two numbers; returns a function that waits for those of all ranks."""
         head = int.from_bytes(digest, "little"), int(problem is not None)
-        given = torch.tensor([(*head, *own) for own in parts])
-        found = torch.empty((self._size, 4), dtype=torch.int64)
-        found[self._rank] = given[self._rank]
-        to, of = given.unbind(), found.unbind()
-        others = [rank for rank in range(self._size) if rank != self._rank]
-        exchange = Exchange(-1, [(rank, to[rank]) for rank in others], [(rank, of[rank]) for rank in others])
-        wait = self._transport.post(exchange, 2 * self._calls % OWN_TAGS)
+        self._given[:, :2], self._given[:, 2:] = head, parts
+        self._found[self._rank] = self._given[self._rank]
+        wait = self._transport.post(self._exchange, 2 * self._calls % OWN_TAGS)
 
         def all_of_them() -> list[list[int]]:
             wait()
-            rows: list[list[int]] = found.tolist()
-            if any(row[1] or row[0] != head[0] for row in rows):
-                raise self._difference(name, call, problem)
+            rows: list[list[int]] = self._found.tolist()
+            for row in rows:
+                if row[1] or row[0] != head[0]:
+                    raise self._difference(name, call, problem)
             return rows
 
         return all_of_them
