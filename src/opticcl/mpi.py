@@ -26,6 +26,7 @@ from opticcl.execute.failures import report_failures
 from opticcl.execute.loop import Reduction, Scratch, run_rank
 from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
 from opticcl.execute.mpi_buffers import Held, NoScheduleError, held
+from opticcl.execute.mpi_small import SMALL_BYTES, CallCheck, SmallCall
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.reductions import numpy_reduction
 from opticcl.ir import Fabric
@@ -43,6 +44,8 @@ OPS = {
 PLAN_S = 300.0
 """Least time that rank 0 has to make a plan [s]."""
 IS_WRONG, HAS_NO_SCHEDULE = 1, 2
+KEPT = 64
+"""Small calls that are remembered at most; all of them are forgotten when one more comes [count]."""
 
 
 class _Call(NamedTuple):
@@ -73,6 +76,16 @@ class _Call(NamedTuple):
         assert some is not None
         return some.dtype
 
+    def places(self, args: tuple[Any, ...]) -> tuple[int | None, int | None] | None:
+        """Which arguments are the input and the result, as they are; None where another array is."""
+        found = list[int | None]()
+        for array, which in ((self.given, 0), (self.result, -1)):  # the input comes first, should both be one array
+            at = [i for i, given in enumerate(args) if array is not None and _is_all_of(given, array)]
+            if array is not None and not at:
+                return None
+            found.append(at[which] if at else None)
+        return found[0], found[1]
+
     def check(self, size: int) -> Reduction | None:
         """The reduction, where the call has one.
 
@@ -84,14 +97,52 @@ class _Call(NamedTuple):
         return numpy_reduction(self.reduction, self.dtype) if self.reduction is not None else None
 
 
+class _Asked(NamedTuple):
+    """What one rank asks the others.
+
+    Args:
+        method: name of mpi4py.
+        label: for messages.
+        text: the call in words.
+        state: 0, or why no schedule executes it: IS_WRONG, HAS_NO_SCHEDULE.
+        why: in words.
+        head: digests of the text and of the method, and the state, int64 (3,).
+    """
+
+    method: str
+    label: str
+    text: str
+    state: int
+    why: str
+    head: np.ndarray
+
+    @classmethod
+    def of(cls, method: str, call: _Call | None, state: int, why: str) -> _Asked:
+        """What a rank asks that makes this call, or cannot make it."""
+        label, text = method, method
+        if call is not None:
+            label = call.name
+            text = f"{call.name} root {call.root} {call.reduction or 'of'} {call.dtype.str} of {call.length} elements"
+        head = np.array([_digest(text), _digest(method), state])
+        return cls(method, label, text, state, why, head)
+
+
 Collective = TypeVar("Collective", bound=Callable[..., Any])
 
 
 def _collective(method: Collective) -> Collective:
     """A collective that all ranks agree on: executed, refused on all of them, or handed to the MPI library by all."""
 
+    name = method.__name__
+
     @wraps(method)
     def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
+        form = _form(name, args) if not kwargs else None
+        known = self._known.get(form)
+        if known is not None:
+            kept, asked, given_at, result_at = known
+            self._perform(asked, kept, _argument(args, given_at), _argument(args, result_at))
+            return
         made: _Call | None = None
         reduce: Reduction | None = None
         state, why = 0, ""
@@ -104,11 +155,19 @@ def _collective(method: Collective) -> Collective:
             state, why = HAS_NO_SCHEDULE, str(error)
         except Exception as error:  # of Python or MPI on this rank alone: the others wait for its word
             state, why = IS_WRONG, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        if not self._agree(method.__name__, made, state, why):
-            getattr(self._comm, method.__name__)(*args, **kwargs)
+        asked = _Asked.of(name, made, state, why)
+        small = self._small.get(asked.text) if state == 0 else None
+        given, result = (None, None) if made is None else (made.given, made.result)
+        if not self._perform(asked, small, given, result):
+            getattr(self._comm, name)(*args, **kwargs)
             return
         assert made is not None
-        self._execute(made, reduce)
+        if small is None:
+            self._execute(made, reduce, asked.text)
+        elif form is not None and (places := made.places(args)) is not None:
+            self._known[form] = small, asked, *places
+        if made.held is not None:
+            made.held.store()
 
     return cast("Collective", call)
 
@@ -158,6 +217,10 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         self._transport = MpiTransport(self._own, limit_s)
         self._planner = RankPlanner(comm.size, fabric, algorithm)
         self._schedules: dict[tuple[str, int, int], RankSchedule] = {}
+        self._comparison = CallCheck(self._own, self._transport)
+        self._once: set[str] = set()
+        self._small: dict[str, SmallCall] = {}
+        self._known: dict[Any, tuple[SmallCall, _Asked, int | None, int | None]] = {}
         self._scratch = Scratch()
         self._passed: set[str] = set()
         if abort and comm.size > 1:
@@ -292,6 +355,8 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
     def Free(self) -> None:  # noqa: N802
         """Free the duplicate and end the watchdog; the communicator of the caller stays."""
         self._transport.close()
+        self._forget()
+        self._comparison.free()
         self._own.Free()
 
     def Dup(self, info: Any = None) -> Any:  # noqa: N802
@@ -324,48 +389,68 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
             raise ParameterError("only the root calls with MPI.IN_PLACE; try an array")
         return held(sendbuf, blocks, writes=False)
 
-    def _execute(self, call: _Call, reduce: Reduction | None) -> None:
-        """Execute a call that all ranks have agreed on."""
+    def _forget(self) -> None:
+        """Free the small calls that are kept."""
+        for small in self._small.values():
+            small.free()
+        self._small.clear()
+        self._once.clear()
+        self._known.clear()
+
+    def _perform(
+        self, asked: _Asked, small: SmallCall | None, given: np.ndarray | None, result: np.ndarray | None
+    ) -> bool:
+        """Compare the call of all ranks, and execute it if it is kept.
+
+        Args:
+            asked: by this rank.
+            small: that is kept for it; None: there is none.
+            given, result: of this rank.
+        Returns: whether a schedule executes it; otherwise MPI itself does.
+        Raises: ParameterError: on every rank, where they differ or one of them is invalid.
+        """
+        self._transport.label = asked.label
+        if small is not None:
+            small.load(given)
+        heads = self._comparison.heads(asked.head)
+        if asked.state or heads.tobytes() != asked.head.tobytes() * len(heads):
+            return self._judge(asked, heads.copy())
+        if small is not None:
+            small.finish(result)
+        return True
+
+    def _execute(self, call: _Call, reduce: Reduction | None, text: str) -> None:
+        """Execute a call that all ranks have agreed on, and keep one of few bytes the second time."""
         size_bytes = call.length * call.dtype.itemsize
         key = (call.name, call.root, size_class(size_bytes))
         if key not in self._schedules:
             self._schedules[key] = self._shared(Request(call.name, call.root), size_bytes)
-        run_rank(
-            self._schedules[key],
-            self._transport.run,
-            call.given,
-            call.result,
-            call.length,
-            reduce or _moves,
-            self._scratch,
-        )
-        if call.held is not None:
-            call.held.store()
+        schedule, reduce = self._schedules[key], reduce or _moves
+        run_rank(schedule, self._transport.run, call.given, call.result, call.length, reduce, self._scratch)
+        if not 0 < size_bytes <= SMALL_BYTES:
+            return
+        if text not in self._once:
+            if len(self._once) >= KEPT:
+                self._forget()
+            self._once.add(text)
+            return
+        kept = schedule, call.length, call.dtype, reduce, self._comparison, self._own, self._transport
+        self._small[text] = SmallCall(*kept)
 
-    def _agree(self, method: str, call: _Call | None, state: int, why: str) -> bool:
-        """Compare the call of all ranks before data move.
+    def _judge(self, asked: _Asked, heads: np.ndarray) -> bool:
+        """Whether a schedule executes a call that ranks see differently.
 
         Args:
-            method: name of mpi4py.
-            call: of this rank; None where it could not be made.
-            state: 0, or why it is not executed: IS_WRONG, HAS_NO_SCHEDULE.
-            why: in words.
-        Returns: whether a schedule executes it; otherwise MPI itself does.
+            asked: by this rank.
+            heads: of all ranks.
+        Returns: False: MPI itself executes it.
         Raises: ParameterError: on every rank, where they differ or one of them is invalid.
         """
-        self._transport.label = method if call is None else call.name
-        what = self._transport.label if call is None else f"{call.name} root {call.root}"
-        text = what
-        if call is not None:
-            text = f"{what} {call.reduction or 'of'} {call.dtype.str} of {call.length} elements"
-        found = self._transport.compare([_digest(text), _digest(method), state])
-        states = found[:, 2]
-        if not states.any() and (found[:, 0] == found[0, 0]).all():
-            return True
-        passes = not (states == IS_WRONG).any() and states.any() and (found[:, 1] == found[0, 1]).all()
+        method, states = asked.method, heads[:, 2]
+        passes = not (states == IS_WRONG).any() and states.any() and (heads[:, 1] == heads[0, 1]).all()
         if passes and method in self._passed:
             return False
-        calls = self._transport.words((text, state, why, method))
+        calls = self._transport.words((asked.text, asked.state, asked.why, method))
         if passes:
             self._passed.add(method)
             rank, reason = next((rank, said) for rank, (_, kind, said, _) in enumerate(calls) if kind)
@@ -391,6 +476,35 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
 
         with self._transport.watched(lambda: f"{request.name}, waiting for the plan of rank 0", PLAN_S):
             return from_rank_0(self._own, make)[1]
+
+
+def _form(name: str, args: tuple[Any, ...]) -> Any:
+    """Types and lengths of arguments that are plain arrays and numbers; None if one is anything else."""
+    form: list[Any] = [name]
+    for given in args:
+        if type(given) is np.ndarray:
+            flags = given.flags
+            form += given.dtype, given.size, flags.c_contiguous and flags.writeable
+        elif given is None or type(given) is int:
+            form.append(given)
+        elif type(given) is MPI.Op:
+            form.append(("operation", given.handle))
+        elif given is MPI.IN_PLACE:
+            form.append("in place")
+        else:
+            return None
+    return tuple(form)
+
+
+def _is_all_of(given: Any, array: np.ndarray) -> bool:
+    """Whether an argument is an array of which another is all, in the same order."""
+    if type(given) is not np.ndarray or not (given.flags.c_contiguous and given.flags.writeable):
+        return False
+    return given.size == array.size and given.dtype == array.dtype and given.ctypes.data == array.ctypes.data
+
+
+def _argument(args: tuple[Any, ...], at: int | None) -> np.ndarray | None:
+    return None if at is None else args[at].reshape(-1)
 
 
 def _reducing(call: _Call, given: Held, into: Held | None) -> _Call:

@@ -4,6 +4,7 @@ import array
 import logging
 import sys
 import tempfile
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -30,9 +31,9 @@ def same(mine, due):
     assert mine.tobytes() == due.tobytes(), (mine, due)
 
 
-for kind in (np.int32, np.int64, np.float32, np.float64, np.uint8):
-    for length in (0, 1, 3, 64, 257):
-        own = np.random.default_rng([length, world.rank]).integers(0, 4, length * n).astype(kind)
+for kind, repetition in product((np.int32, np.int64, np.float32, np.float64, np.uint8), range(3)):
+    for length in (0, 1, 3, 64, 257) if kind is np.int32 else (3, 64):
+        own = np.random.default_rng([length, world.rank, repetition]).integers(0, 4, length * n).astype(kind)
         mine, due = np.zeros_like(own), np.zeros_like(own)
         for op, kinds in OPS:
             if own.dtype.kind in kinds:
@@ -190,6 +191,20 @@ for name, (of, to) in BLOCKS.items():
 
             compared(name, given, into, root)
     comm.Barrier()
+
+# what is kept for a call of one form serves others of that form: one array for both, other memory, another operation
+for _ in range(3):
+    alike, other, into = (np.full(5, float(world.rank + i)) for i in range(3))
+    comm.Allreduce(alike, alike)
+    comm.Allreduce(other, into)
+    assert into.tolist() == [n * (n + 1) / 2] * 5
+    comm.Allreduce(other, into, MPI.MAX)
+    assert into.tolist() == [float(n)] * 5
+    comm.Bcast(other, n - 1)
+    assert other.tolist() == [float(n)] * 5
+for length in range(1, 100):  # more than are kept
+    comm.Allreduce(np.ones(length), into := np.zeros(length))
+    assert into.tolist() == [n] * length
 
 for kind in (bytearray, lambda data: array.array("B", data)):
     mine = kind(bytes(range(world.rank, world.rank + 5)))

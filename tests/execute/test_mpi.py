@@ -193,7 +193,8 @@ def test_a_rank_that_hangs_is_named(code, words):
     script = (
         "import time, numpy as np\nfrom mpi4py import MPI\nfrom opticcl import mpi\n"
         "comm = mpi.Communicator(MPI.COMM_WORLD, time_limit='2 s')\n"
-        f"comm.Allreduce(np.ones(4), np.ones(4))\nif comm.rank:\n{code}\ncomm.Allreduce(np.ones(4), np.ones(4))\n"
+        "large = np.ones(100_000)\ncomm.Allreduce(MPI.IN_PLACE, large)\n"
+        f"if comm.rank:\n{code}\ncomm.Allreduce(MPI.IN_PLACE, large)\n"
     )
     done = mpiexec(2, "-c", script, timeout=60)
     assert done.returncode != 0

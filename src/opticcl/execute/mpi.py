@@ -21,7 +21,7 @@ import numpy as np
 from opticcl.errors import OpticclError, ParameterError, UnsupportedError
 from opticcl.execute.loop import Exchange
 
-__all__ = ["INSTALL", "MpiTransport", "Watchdog", "from_rank_0", "load_mpi"]
+__all__ = ["INSTALL", "TAGS", "MpiTransport", "Watchdog", "from_rank_0", "load_mpi"]
 
 INSTALL = "pip install 'opticcl[mpi]'"
 TAGS = 1 << 14
@@ -142,20 +142,19 @@ class MpiTransport:
         peers = sorted({peer for peer, _ in (*exchange.recvs, *exchange.sends)})
         return f"{self.label}, step {exchange.step}, with ranks {', '.join(map(str, peers[:8]))}"
 
-    def compare(self, values: Sequence[int]) -> np.ndarray:
-        """The values of all ranks, int64 (ranks, values); every pair exchanges them, so that a rank that is absent has a name.
+    def start(self, requests: list[Any], where: Callable[[], str]) -> None:
+        """Start messages that are kept, and wait for all of them.
 
-        Args: values: of this rank, none negative, as many on every rank.
+        Args:
+            requests: persistent ones.
+            where: says what is waited for.
         """
-        rank, size = self._comm.rank, self._comm.size
-        found = np.full((size, len(values)), -1, np.int64)
-        found[rank] = values
-        others = [other for other in range(size) if other != rank]
-        with self.watched(lambda: f"{self.label}, before step 0, waiting for rank {_names(found[:, 0] < 0)}"):
-            requests = [self._comm.Irecv(found[other], other, TAGS) for other in others]
-            requests += [self._comm.Isend(found[rank], other, TAGS) for other in others]
-            self._mpi.Request.Waitall(requests)
-        return found
+        if self._watchdog is not None:
+            self._watchdog.begin(where)
+        self._mpi.Prequest.Startall(requests)
+        self._mpi.Request.Waitall(requests)
+        if self._watchdog is not None:
+            self._watchdog.end()
 
     def words(self, value: Any) -> list[Any]:
         """What all ranks say, where their calls differ; each says it when it sees that, as this one.
@@ -196,11 +195,6 @@ class MpiTransport:
         """End the watchdog."""
         if self._watchdog is not None:
             self._watchdog.stop()
-
-
-def _names(ranks: np.ndarray) -> str:
-    """The first ranks of a mask."""
-    return ", ".join(map(str, np.flatnonzero(ranks)[:8]))
 
 
 def _parts(buffer: np.ndarray) -> list[np.ndarray]:

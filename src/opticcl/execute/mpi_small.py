@@ -1,0 +1,205 @@
+"""Calls of few bytes over MPI: memory and messages that are made once and started at every call.
+
+Before data move, every pair of ranks compares what it calls, by a message of one size for all calls. It has room for what a
+rank sends to the other in the first step of a small call: the receiver takes it once all ranks agree. Later steps are messages
+of their own, to be started. Which calls are small is a function of what all ranks agree on.
+
+Source: MPI 4.1, section 3.9 (persistent communication).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opticcl.execute.loop import Reduction, chunk_width, fill_state, store_result
+from opticcl.execute.mpi import TAGS, MpiTransport, load_mpi
+from opticcl.execute.ranks import RankSchedule, Rows
+
+__all__ = ["SMALL_BYTES", "CallCheck", "SmallCall"]
+
+SMALL_BYTES = 1 << 17
+"""Largest message of a call that is kept [bytes]."""
+ROOM_BYTES = 1 << 14
+"""Room for data of the first step in the messages of a rank to all others together [bytes]."""
+SHARE_BYTES = 1 << 11
+"""Most room in one of them [bytes]."""
+HEAD = 3
+
+
+class CallCheck:
+    """Compares what all ranks call, by one message between every pair.
+
+    Args:
+        comm: mpi4py communicator that nothing else uses.
+        transport: of the same ranks.
+    """
+
+    def __init__(self, comm: Any, transport: MpiTransport) -> None:
+        self._transport, self._rank = transport, comm.rank
+        others = [other for other in range(comm.size) if other != comm.rank]
+        room = min(SHARE_BYTES, ROOM_BYTES // max(1, len(others))) // 8
+        self._given, self._found = np.zeros((2, comm.size, HEAD + room), np.int64)
+        self._heads = self._found[:, :HEAD]
+        self._requests = [comm.Recv_init(self._found[other], other, TAGS) for other in others]
+        self._requests += [comm.Send_init(self._given[other], other, TAGS) for other in others]
+
+    def heads(self, head: np.ndarray) -> np.ndarray:
+        """The heads of all ranks, int64 (ranks, HEAD), until the next call.
+
+        Args: head: of this rank, int64 (HEAD,), none negative.
+        """
+        self._found[:, 0] = -1
+        self._given[:, :HEAD] = head
+        self._heads[self._rank] = head
+        self._transport.start(self._requests, self._where)
+        return self._heads
+
+    def room(self, peer: int, like: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Arrays of that shape in the messages to and from a rank; None if there is no room.
+
+        Args:
+            peer: the other rank.
+            like: rows that are sent or received.
+        """
+        if like.nbytes > 8 * (self._given.shape[1] - HEAD):
+            return None
+        rows = (table[peer, HEAD:].view(np.uint8)[: like.nbytes] for table in (self._given, self._found))
+        to, of = (row.view(like.dtype).reshape(like.shape) for row in rows)
+        return to, of
+
+    def free(self) -> None:
+        """Free the messages."""
+        for request in self._requests:
+            request.Free()
+
+    def _where(self) -> str:
+        missing = ", ".join(map(str, np.flatnonzero(self._found[:, 0] < 0)[:8]))
+        return f"{self._transport.label}, before step 0, waiting for rank {missing}"
+
+
+class SmallCall:
+    """One collective of few bytes, for all its calls of one length and type.
+
+    Args:
+        schedule: of this rank.
+        length: elements of the whole message, at least one [count].
+        dtype: of the elements.
+        reduce: reduces one table of rows into another.
+        comparison: of the calls of all ranks.
+        comm, transport: that carry the messages.
+    """
+
+    def __init__(
+        self,
+        schedule: RankSchedule,
+        length: int,
+        dtype: np.dtype,
+        reduce: Reduction,
+        comparison: CallCheck,
+        comm: Any,
+        transport: MpiTransport,
+    ) -> None:
+        self._schedule, self._length, self._transport = schedule, length, transport
+        width = chunk_width(schedule, length)
+        state, staging = (np.zeros((rows, width), dtype) for rows in (schedule.slots, schedule.stage_rows))
+        self._state = state
+        chunks = state[: schedule.num_chunks]
+        self._whole = chunks.reshape(-1) if chunks.size == length and schedule.final is None else None
+        byte = load_mpi().BYTE
+        self._steps: list[tuple[list[Any], Callable[[], str]]] = []
+        self._before: list[list[Callable[[], Any]]] = []
+        self._after: list[list[Callable[[], Any]]] = []
+        for number, step in enumerate(schedule.steps):
+            requests, before, after = list[Any](), list[Callable[[], Any]](), list[Callable[[], Any]]()
+            for message in step.recvs:
+                place = (staging if message.staged else state)[message.rows]
+                room = comparison.room(message.peer, place) if number == 0 else None
+                if room is not None:
+                    after.append(partial(np.copyto, place, room[1]))
+                else:
+                    requests.append(comm.Recv_init([place.view(np.uint8), byte], message.peer, number % TAGS))
+            for message in step.sends:
+                held = state[message.rows]
+                room = comparison.room(message.peer, held) if number == 0 else None
+                sent = held if room is None else room[0]
+                if sent is not held or not isinstance(message.rows, slice):
+                    before.append(_copy(state, message.rows, sent))
+                if room is None:
+                    requests.append(comm.Send_init([sent.view(np.uint8), byte], message.peer, number % TAGS))
+            for rows, slots in step.copies:
+                after.append(partial(_store, state, slots, staging, rows))
+            for rows, slots in step.turns:
+                if isinstance(slots, slice) and isinstance(rows, slice):
+                    after.append(partial(reduce, state[slots], staging[rows]))
+                else:
+                    after.append(partial(_add, state, slots, staging, rows, reduce))
+            peers = sorted({message.peer for message in (*step.recvs, *step.sends)})
+            names = f"step {number}, with ranks {', '.join(map(str, peers[:8]))}"
+            self._steps.append((requests, partial(self._where, names)))
+            self._before.append(before)
+            self._after.append(after)
+
+    def load(self, given: np.ndarray | None) -> None:
+        """Take the input, and write what the comparison carries.
+
+        Args: given: what the rank holds, flat; None if nothing.
+        """
+        if self._whole is not None and given is not None and len(given) == self._length and self._schedule.before.all():
+            self._whole[:] = given
+        else:
+            fill_state(self._schedule, given, self._length, self._state)
+        if self._before:
+            for operation in self._before[0]:
+                operation()
+
+    def finish(self, result: np.ndarray | None) -> None:
+        """Execute all steps, once all ranks agree on the call.
+
+        Args: result: filled, flat; None if the rank gets nothing.
+        """
+        for number, (requests, where) in enumerate(self._steps):
+            if number:
+                for operation in self._before[number]:
+                    operation()
+            if requests:
+                self._transport.start(requests, where)
+            for operation in self._after[number]:
+                operation()
+        if result is None:
+            return
+        if self._whole is not None and len(result) == self._length and self._schedule.after.all():
+            result[:] = self._whole
+        else:
+            found = store_result(self._schedule, self._state, self._length)
+            assert found is not None
+            result[:] = found
+
+    def free(self) -> None:
+        """Free the messages."""
+        for requests, _ in self._steps:
+            for request in requests:
+                request.Free()
+
+    def _where(self, names: str) -> str:
+        return f"{self._transport.label}, {names}"
+
+
+def _copy(state: np.ndarray, rows: Rows, target: np.ndarray) -> Callable[[], Any]:
+    """Copies rows of a state into an array of their own."""
+    if isinstance(rows, slice):
+        return partial(np.copyto, target, state[rows])
+    return partial(np.take, state, rows, 0, target, "clip")  # the array needs no other check of its rows
+
+
+def _store(state: np.ndarray, slots: Rows, staging: np.ndarray, rows: Rows) -> None:
+    state[slots] = staging[rows]
+
+
+def _add(state: np.ndarray, slots: Rows, staging: np.ndarray, rows: Rows, reduce: Reduction) -> None:
+    sums = state[slots]
+    reduce(sums, staging[rows])
+    state[slots] = sums
