@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "row_numbers", "same_columns"]
+__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "row_keys", "row_numbers", "same_columns"]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -35,6 +36,20 @@ def row_numbers(columns: Sequence[IntArray]) -> IntArray:
     new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
     found = np.empty(len(order), np.int64)
     found[order] = np.cumsum(new)
+    return found
+
+
+def row_keys(columns: Sequence[IntArray]) -> IntArray:
+    """Numbers, equal for rows that are equal in all columns, int64 (n,); without a sort where their product fits."""
+    low = [int(column.min(initial=0)) for column in columns]
+    sides = [int(column.max(initial=0)) - least + 1 for column, least in zip(columns, low, strict=True)]
+    if prod(sides) >= 1 << 63:
+        return row_numbers(columns)
+    found = np.zeros(len(columns[0]), np.int64)
+    for column, least, side in zip(columns, low, sides, strict=True):
+        found *= side
+        found += column
+        found -= least
     return found
 
 

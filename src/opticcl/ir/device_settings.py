@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir._common import IntArray, row_numbers
+from opticcl.ir._common import IntArray, row_keys, row_numbers
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
@@ -166,11 +166,15 @@ def stand_among(wanted: DeviceTable, known: DeviceTable, pooled: npt.NDArray[np.
         known: likewise.
         pooled: whether a group has several members, of each kind, bool (kinds,).
     """
-    n = len(wanted)
-    pairs = ((wanted.setting, known.setting), (wanted.device, known.device), (wanted.kind, known.kind))
-    number = row_numbers([np.concatenate(pair) for pair in pairs])
-    count = np.bincount(number[n:], minlength=len(number))[number[:n]]
-    return np.where(pooled[wanted.kind], places_among([number[:n]]) < count, count > 0)
+    pairs = ((wanted.kind, known.kind), (wanted.device, known.device), (wanted.setting, known.setting))
+    mine, its = np.split(row_keys([np.concatenate(pair) for pair in pairs]), [len(wanted)])
+    its = np.sort(its)
+    first = np.searchsorted(its, mine)
+    stands = its[np.minimum(first, len(its) - 1)] == mine if len(its) else np.zeros(len(mine), bool)
+    if (several := pooled[wanted.kind]).any():
+        found = np.searchsorted(its, mine[several], "right") - first[several]
+        stands[several] = places_among([mine[several]]) < found
+    return stands
 
 
 def places_among(columns: Sequence[IntArray]) -> IntArray:

@@ -129,6 +129,7 @@ LIMITS: dict[str, Guard] = {
     "device_uses.MOST_MEMBERS": Guard(1 << 27, "devices", REFUSAL, "of a machine whose settings are followed one by one"),
     "rounds.QUOTIENT_FLOWS": Guard(4096, "flows", MEMORY, "of a step from which on equal ones are simulated as one"),
     "fold.MOST_KINDS": Guard(1 << 12, "kinds", REFUSAL, "of transfers of a step"),
+    "standing.SETTINGS_AT_ONCE": Guard(1 << 18, "settings", MEMORY, "of circuits that are compared at once"),
     "ring_trees.MOST_POSITIONS": Guard(1 << 16, "positions", EFFORT, "of a ring up to which its own bound is computed"),
     "ring_trees.MOST_WORK": Guard(1 << 23, "positions", EFFORT, "of all levels; with more, the least length is taken"),
     "bounds.MOST_STEPS": Guard(4096, "steps", EFFORT, "more than the fewest that a bound is computed with"),

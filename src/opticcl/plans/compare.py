@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
@@ -19,7 +20,7 @@ from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
-from opticcl.plans.search import Search
+from opticcl.plans.search import TIE, Search
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
@@ -86,19 +87,11 @@ def compare_plans(
     varied = sensitivity(assumed) if vary else []
     contest = _Contest(wanted, sizes, canonical(algorithm), assumed, (other, *between, *varied), rule, engine)
 
-    searched = explain and contest.searches
-    alternatives = [*dict.fromkeys(one for fabric in fabrics for one in _alternatives(fabric))] if searched else []
+    def of_fabric(i: int, progress: ProgressCallback) -> _Found:
+        return contest.entries(fabrics[i], progress)
 
-    def of_part(i: int, progress: ProgressCallback) -> tuple[_Found, Charge | None]:
-        if i < len(fabrics):
-            return contest.entries(fabrics[i], progress), None
-        other = alternatives[i - len(fabrics)]
-        progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
-        return _Found(), contest.fastest_charge(other.changed)
-
-    weights = list(map(search_weight, [*fabrics, *(one.fabric for one in alternatives)]))
-    parts = each(of_part, len(weights), jobs=jobs, progress=progress, weights=weights)
-    found, charges = [one for one, _ in parts[: len(fabrics)]], [charge for _, charge in parts[len(fabrics) :]]
+    weights = list(map(search_weight, fabrics))
+    found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress, weights=weights)
     entries = [entry for one in found for entry in one.entries]
     declined = [left for one in found for left in one.declined]
     if not entries:
@@ -111,7 +104,12 @@ def compare_plans(
         return swaps(variation, totals, [entry.under[variation.name].total_s for entry in ranked])
 
     flips = tuple(one for one in map(swapped, between) if one.pairs)
-    decided = _decided(ranked, alternatives, charges)
+    questions = _questions(ranked) if explain and contest.searches else []
+
+    def of_question(i: int, progress: ProgressCallback) -> Decided | None:
+        return contest.decided(questions[i], progress)
+
+    decided = each(of_question, len(questions), jobs=jobs, progress=progress)
     return Comparison(
         name,
         tuple(sizes),
@@ -121,7 +119,7 @@ def compare_plans(
         beside=other,
         flips=flips,
         sensitivity=tuple(map(swapped, varied)) if vary else None,
-        decided=tuple(decided),
+        decided=tuple(filter(None, decided)),
         not_tried={fabric.name: one.not_tried for fabric, one in zip(fabrics, found, strict=True) if one.not_tried},
     )
 
@@ -216,14 +214,45 @@ class _Contest:
         self._cache.clear_unshared()  # circuits, and steps that other fabrics do not have
         return _Found(entries, declined, () if search is None else search.not_tried)
 
-    def fastest_charge(self, fabric: Fabric) -> Charge | None:
-        """The fastest algorithm and its time, or None if the fabric can carry none."""
-        found = self._search(fabric, self.assumed).fastest(self.sizes)
-        self._cache.clear_unshared()
-        return None if found is None else Charge(self._plan(found.profile).algorithm, found.lower_bound_s(self.sizes))
+    def decided(self, asked: _Question, progress: ProgressCallback) -> Decided | None:
+        """Whether a default of a fabric decides its rank; None where it does not, or the alternative can carry nothing.
 
-    def _search(self, where: Fabric, assumed: Assumptions, also: Sequence[Assumptions] = ()) -> Search:
-        return Search(where, self.wanted, assumed, rule=self.rule, judge=self._judge, cache=self._cache, also=also)
+        The fastest plan with the alternative is no slower than the same plan. Where that keeps the rank, only plans that gain
+        one are searched.
+
+        Args:
+            asked: fabric and alternative.
+            progress: called before the search.
+        """
+        entry, other = asked.entry, asked.alternative
+        progress(f"search the fastest on {other.fabric.name} with {other.parameter}={_yes(other.value)}")
+        rank, where = asked.rank(entry.total_s), other.changed
+        same = self._search(where, self.assumed, algorithms=[entry.plan.algorithm])
+        plan = same.fastest(self.sizes)
+        keeps = plan is not None and same.suits(plan) and asked.rank(plan.lower_bound_s(self.sizes)) <= rank
+        found = None
+        if not keeps or rank > 1:
+            search = self._search(where, self.assumed)
+            found = search.fastest(self.sizes, below_s=asked.gains_below_s if keeps else inf)
+            found = None if found is not None and keeps and not search.suits(found) else found
+        self._cache.clear_unshared()
+        if found is None:
+            return None
+        charge = Charge(self._plan(found.profile).algorithm, found.lower_bound_s(self.sizes))
+        if (other_rank := asked.rank(charge.total_s)) == rank:
+            return None
+        default = _yes(entry.fabric.parameters[other.parameter])
+        return Decided(entry.fabric.name, other.parameter, default, _yes(other.value), charge, rank, other_rank)
+
+    def _search(
+        self,
+        where: Fabric,
+        assumed: Assumptions,
+        also: Sequence[Assumptions] = (),
+        algorithms: Sequence[str] | None = None,
+    ) -> Search:
+        shared: dict[str, Any] = {"rule": self.rule, "judge": self._judge, "cache": self._cache}
+        return Search(where, self.wanted, assumed, algorithms, also=also, **shared)
 
     def _plan(self, times: Profile) -> Plan:
         return Plan(times.plan, sum(self.sizes))
@@ -320,30 +349,49 @@ def _alternatives(fabric: Fabric) -> list[_Alternative]:
     return [_Alternative(fabric, *one) for one in fabric.alternatives.items() if known[one[0]] != one[1]]
 
 
-def _decided(
-    entries: Sequence[Entry], alternatives: Sequence[_Alternative], charges: Sequence[Charge | None]
-) -> Iterator[Decided]:
-    """Defaults of the fabrics that decide their rank.
+class _Question(NamedTuple):
+    """Whether a default of a fabric decides its rank.
 
     Args:
-        entries: fastest first.
-        alternatives: of all fabrics.
-        charges: the fastest with each of them.
+        entry: the fastest of the fabric.
+        alternative: of the fabric.
+        others_s: times of the fastest plans of the other fabrics [s].
+    """
+
+    entry: Entry
+    alternative: _Alternative
+    others_s: Sequence[float]
+
+    def rank(self, total_s: float) -> int:
+        """Rank of a plan with that time [s] among the other fabrics, 1 for the least."""
+        return 1 + sum(map(_is_less(total_s), self.others_s))
+
+    @property
+    def gains_below_s(self) -> float:
+        """A time that every plan is below which gains a rank [s]."""
+        ahead_s = max(filter(_is_less(self.entry.total_s), self.others_s), default=0.0)
+        return ahead_s * (1 + 2 * TIE)
+
+
+def _is_less(total_s: float) -> Callable[[float], bool]:
+    """Whether another time is less than one [s]; equal times are not."""
+    return lambda other_s: other_s < total_s * (1 - TIE)
+
+
+def _questions(ranked: Sequence[Entry]) -> list[_Question]:
+    """Of all defaults of fabrics whose rank they may decide.
+
+    Args: ranked: fastest first.
     """
     best: dict[str, Entry] = {}
-    for entry in entries:
+    for entry in ranked:
         best.setdefault(entry.fabric.name, entry)
-    for name, entry in best.items():
-        for other, charge in zip(alternatives, charges, strict=True):
-            if other.fabric != entry.fabric or charge is None:
-                continue
-            rank, other_rank = (
-                1 + sum(one.total_s < took_s * (1 - 1e-9) for key, one in best.items() if key != name)
-                for took_s in (entry.total_s, charge.total_s)
-            )
-            if rank != other_rank:
-                default = entry.fabric.parameters[other.parameter]
-                yield Decided(name, other.parameter, _yes(default), _yes(other.value), charge, rank, other_rank)
+    return [
+        _Question(entry, other, [one.total_s for name, one in best.items() if name != entry.fabric.name])
+        for entry in best.values()
+        for other in _alternatives(entry.fabric)
+        if len(best) > 1
+    ]
 
 
 def _yes(value: Any) -> Any:

@@ -280,7 +280,11 @@ class Search:
             most: of them [count].
         """
         in_order = self.in_order([size_bytes], below_s=nextafter(limit_s, inf))
-        return list(islice((one for one in in_order if self._closes(one) and self._judged(one)), most))
+        return list(islice(filter(self.suits, in_order), most))
+
+    def suits(self, candidate: Candidate) -> bool:
+        """Whether the rule allows the light of a complete candidate, and the verifier can judge it."""
+        return self._closes(candidate) and self._judged(candidate)
 
     def _closes(self, candidate: Candidate) -> bool:
         """Whether the rule allows the light of a complete candidate."""

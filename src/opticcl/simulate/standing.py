@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device_settings import DeviceSettings, changing_settings, stand_among
+from opticcl.ir.limits import limit
+from opticcl.ir.programme import DeviceTable
 
 __all__ = ["Standing", "all_within", "circuit_numbers"]
 
+SETTINGS_AT_ONCE = limit("standing.SETTINGS_AT_ONCE")
 LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
 KEPT = 4  # rounds whose circuits are known to stand
 ENDS = ("src", "dst", "port")
@@ -93,12 +96,30 @@ class Standing:
         self._last, self._rounds = after, [circuits]
 
     def _devices_stand(self, circuits: Circuits, last: _Set) -> bool:
-        """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
-        if not self._fabric.devices or not last.has(circuits, ENDS):
+        """Whether light of the same paths is divided into other circuits, for which nothing has to be set.
+
+        Settings on some paths at a time are compared, and what stands on none of these is looked for on all.
+        """
+        fabric = self._fabric
+        if not fabric.devices or not last.has(circuits, ENDS):
             return False
-        pooled = np.array([device.pool > 1 for device in self._fabric.devices])
-        wanted, known = (changing_settings(self._fabric, one) for one in (circuits, last.circuits))
-        return bool(stand_among(wanted, known, pooled).all())
+        pooled = np.array([device.pool > 1 for device in fabric.devices])
+        both = circuits, last.circuits
+        parts = list(_by_path(*both))
+
+        def settings(of: int, rows: IntArray) -> DeviceTable:
+            return changing_settings(fabric, both[of].take(rows))
+
+        def equal_to(wanted: DeviceTable, of: int) -> DeviceTable:
+            parts_of = (settings(of, rows[of]) for rows in parts)
+            return DeviceTable.joined(one.take(stand_among(one, wanted, pooled & False)) for one in parts_of)
+
+        for rows in parts:
+            wanted = settings(0, rows[0])
+            lacking = wanted.take(~stand_among(wanted, settings(1, rows[1]), pooled))
+            if len(lacking) and not stand_among(equal_to(lacking, 0), equal_to(lacking, 1), pooled).all():
+                return False
+        return True
 
 
 class _Set:
@@ -118,6 +139,22 @@ class _Set:
         if columns not in self.numbers:
             self.numbers[columns] = np.sort(number(self.circuits))
         return all_within(number(circuits), self.numbers[columns])
+
+
+def _by_path(circuits: Circuits, others: Circuits) -> Iterator[tuple[IntArray, IntArray]]:
+    """Rows of the circuits of two rounds on some paths, path by path in their order, with about `SETTINGS_AT_ONCE` settings.
+
+    Args: circuits, others: of the rounds.
+    """
+    _, first, path = np.unique(
+        np.concatenate([path_numbers(circuits), path_numbers(others)]), return_index=True, return_inverse=True
+    )
+    place = np.argsort(np.argsort(first))[path]
+    settings = np.concatenate([(one.num_hops() + 1) * one.wavelength_n for one in (circuits, others)])
+    part = (np.cumsum(np.bincount(place, settings)) // SETTINGS_AT_ONCE)[place]
+    order = np.argsort(part, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        yield rows[rows < len(circuits)], rows[rows >= len(circuits)] - len(circuits)
 
 
 def _same(circuits: Circuits, others: Circuits, columns: Sequence[str]) -> bool:
