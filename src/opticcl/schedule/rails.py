@@ -23,15 +23,17 @@ wavelengths of a ring of fibres at once is our own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.limits import limit
-from opticcl.ir.phases import Steps
+from opticcl.ir.phase_rows import translated
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, join, part
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
@@ -43,6 +45,10 @@ __all__ = ["Rails", "rails", "rails_of"]
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather")
 MOST_NODES = limit("rails.MOST_NODES")
 WAYS = (1, -1)  # to the nodes ahead, and to those back
+ALONG_RAILS, ACROSS_RAILS = (True, False), (False, True)
+"""Translations of a phase: of the place on every rail, or of the rail."""
+
+_Ends = tuple[IntArray | int, IntArray | int]  # place and rail
 
 
 class Rails(NamedTuple):
@@ -214,26 +220,20 @@ def rails(collective: Request, fabric: Fabric, *, radix: int = 2, groups: Shape 
     made = rails_of(fabric.num_nodes, fabric.lasers_per_port, radix, groups)
     assert not isinstance(made, str), "accepts has refused them"
     moves = _Moves(made)
-    steps = list(moves.reducing())
+    phases = list(moves.reducing())
     if collective.name == "all_reduce":
-        steps += [_stored(step) for step in reversed(steps)]
+        phases += [moves.stored(phase) for phase in reversed(phases)]
     else:
-        steps += moves.handing_out()
+        phases += moves.handing_out()
     if collective.name == "all_gather":
-        steps = [_stored(step) for step in reversed(steps)]
-    n = fabric.num_nodes
-    owner = np.repeat(moves.node.ravel(), moves.units)
-    chunks = collective.on(n, n * moves.units, owner=owner)
-    return Schedule.of("rails", chunks, Steps.of_lists(n, n * moves.units, steps), stands=True)
-
-
-def _stored(step: Transfers) -> Transfers:
-    """Every transfer backwards, stored."""
-    return Transfers.of(step.dst, step.src, step.chunk_lo, step.chunk_n, Op.COPY, None, step.chunk_step)
+        phases = [moves.stored(phase) for phase in reversed(phases)]
+    steps = Steps(moves.space, [part(moves.space.radices, (1, 0), moves.units)], phases)
+    chunks = collective.on(fabric.num_nodes, steps.num_chunks, owner=steps.owners)
+    return Schedule.of("rails", chunks, steps, stands=True)
 
 
 class _Moves:
-    """Steps of rails.
+    """Steps of rails, a phase each, whose digits are the place on a rail and the rail.
 
     Args: made: the rails.
     """
@@ -241,65 +241,68 @@ class _Moves:
     def __init__(self, made: Rails) -> None:
         self.radix, self.tree = made.radix, made.tree
         self.places = len(made.tree.members[0])
-        self.node: IntArray = np.arange(made.num_nodes).reshape(self.places, self.radix).T  # (rails, places)
+        self.space = Space((self.places, self.radix))
         self.units = 1 + (made.radix % 2 == 0 or made.tree.top % 2 == 0)  # chunks of a node
 
-    def reducing(self) -> Iterator[Transfers]:
+    def reducing(self) -> Iterator[Phase]:
         """Sums to the middle nodes: short rings, the tree, the ring."""
-        node = np.arange(self.node.size)
+        rail = np.arange(self.radix)
         for away in range(self.radix // 2, 0, -1):
-            halves = 2 * away == self.radix
-            rails = [(node + way * away) % self.radix for way in WAYS]
-            yield concatenate_transfers(
-                self._sums(node, node + way, rail * self.places, self.places, way, halves)
-                for way, rail in zip(WAYS, rails, strict=True)
-            )
+            rows = []
+            for way, units in self._ways(2 * away == self.radix):
+                place, to = np.divmod(rail + way, self.radix)
+                of_rail = (rail + way * away) % self.radix
+                rows.append(self._rows((0, rail), (place % self.places, to), (0, of_rail), self.places, units))
+            yield Phase(join(rows), ALONG_RAILS)
         for level in range(self.tree.levels):
             child, parent = self.tree.collect(level)
-            rail = np.arange(self.radix)[:, None] + 0 * child
-            yield self._sums(self.node[:, child], self.node[:, parent], rail * self.places, self.places)
-        place, top = np.arange(self.tree.top), self.tree.top
-        first, size = self.tree.below(self.tree.levels, self.tree.members[-1])
-        middle = self.node[:, self.tree.members[-1]]
-        rail = np.arange(self.radix)[:, None] * self.places
+            yield Phase(self._rows((child, 0), (parent, 0), (0, 0), self.places, self._all), ACROSS_RAILS)
+        place, top, middle = np.arange(self.tree.top), self.tree.top, self.tree.members[-1]
+        first, size = self.tree.below(self.tree.levels, middle)
         for away in range(top // 2, 0, -1):
-            yield concatenate_transfers(
-                self._sums(
-                    middle,
-                    middle[:, (place + way) % top],
-                    rail + first[(place + way * away) % top],
-                    np.broadcast_to(size[(place + way * away) % top], middle.shape),
-                    way,
-                    2 * away == top,
-                )
-                for way in WAYS
-            )
+            rows = []
+            for way, units in self._ways(2 * away == top):
+                to, of = middle[(place + way) % top], (place + way * away) % top
+                rows.append(self._rows((middle, 0), (to, 0), (first[of], 0), size[of], units))
+            yield Phase(join(rows), ACROSS_RAILS)
 
-    def _sums(
-        self, src: IntArray, dst: IntArray, lo: IntArray, size: IntArray | int, way: int = 1, halves: bool = False
-    ) -> Transfers:
-        """Sums for some places; those for the opposite node by halves, every second chunk each way.
-
-        Args:
-            src, dst: nodes.
-            lo: first place.
-            size: places [count].
-            way: 1 or -1.
-            halves: whether the other way carries the other half.
-        """
-        first, count = np.asarray(lo) * self.units, np.asarray(size) * self.units
-        total = self.node.size
-        if halves:
-            return Transfers.of(src, dst % total, first + (way < 0), count // 2, Op.REDUCE, None, 2)
-        return Transfers.of(src, dst % total, first, count, Op.REDUCE)
-
-    def handing_out(self) -> list[Transfers]:
+    def handing_out(self) -> Iterator[Phase]:
         """From the middle nodes down the trees: to every node the chunks of those that collect at it."""
-        found = []
         for level in reversed(range(self.tree.levels)):
             child, parent = self.tree.collect(level)
             first, size = self.tree.below(level, child)
-            lo = (np.arange(self.radix)[:, None] * self.places + first) * self.units
-            count = np.broadcast_to(size * self.units, lo.shape)
-            found.append(Transfers.of(self.node[:, parent], self.node[:, child], lo, count, Op.COPY))
-        return found
+            yield Phase(self._rows((parent, 0), (child, 0), (first, 0), size, self._all, Op.COPY), ACROSS_RAILS)
+
+    def stored(self, phase: Phase) -> Phase:
+        """Every transfer of a phase backwards, stored."""
+        rows = phase.rows
+        assert isinstance(rows, PhaseRows)
+        back = replace(rows, src=rows.dst, dst=rows.src, op=np.full_like(rows.op, Op.COPY))
+        return replace(phase, rows=translated(self.space, back, -rows.dst * np.array(phase.moves)))
+
+    @property
+    def _all(self) -> tuple[int, int]:
+        return 0, self.units
+
+    def _ways(self, halves: bool) -> Iterator[tuple[int, tuple[int, int]]]:
+        """Both ways, with the units that go there: of chunks for the opposite node one each way.
+
+        Args: halves: whether chunks are for the opposite node.
+        """
+        for way in WAYS:
+            yield way, (int(way < 0), 1) if halves else self._all
+
+    def _rows(
+        self, src: _Ends, dst: _Ends, lo: _Ends, places: IntArray | int, units: tuple[int, int], op: Op = Op.REDUCE
+    ) -> PhaseRows:
+        """Transfers of chunks for some places of one rail.
+
+        Args:
+            src, dst: place and rail of the ends.
+            lo: first place, and rail.
+            places: that they are for [count].
+            units: of each, the first and how many.
+            op: what happens at the receiver.
+        """
+        digits = [np.column_stack(np.broadcast_arrays(*pair)) for pair in (src, dst, lo, (places, 1))]
+        return PhaseRows.of(2, *digits, unit_lo=units[0], unit_count=units[1], op=op)
