@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.phases import Space, Steps
+from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.phases import Steps
 from opticcl.pairs import PairOrbits
 from opticcl.simulate.closed_form.routes import RoutesOfStep, routes_of_step
 from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
@@ -113,13 +115,6 @@ def circuits_at_once(fabric: Fabric) -> int:
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
 
 
-@lru_cache(1 << 12)
-def _links_of_images(fabric: Fabric, space: Space, moves: tuple[bool, ...], src: int, dst: int) -> int | None:
-    """Links on the shortest paths between all images of a pair of places; None where links are not passed one by one."""
-    apart = fabric.distance(*space.images(src, dst, moves))
-    return None if apart is None else int(apart.sum())
-
-
 class ScheduleFacts:
     """Of the runs of a schedule on a fabric, without circuits.
 
@@ -139,6 +134,8 @@ class ScheduleFacts:
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
         self._standing: PairOrbits | None = None
+        # of the last step: translations, ends, and links of each transfer
+        self._apart: tuple[tuple[bool, ...], tuple[IntArray, IntArray], IntArray | None] | None = None
         self._links_stay = fabric.links_set(Circuits.of([], [], [])) is not None
         self._found: list[BusiestNode | None] = []
 
@@ -157,7 +154,7 @@ class ScheduleFacts:
         while len(self._found) <= number:
             self._found.append(self._of_step(self._classes[len(self._found)].start))
         if len(self._found) == len(self._classes):
-            self._standing = None
+            self._standing = self._apart = None
         return self._found[number]
 
     def _of_step(self, step: int) -> BusiestNode | None:
@@ -197,18 +194,27 @@ class ScheduleFacts:
             some: transfers of representatives.
             moves: digits whose translations make all others.
         """
-        if not any(moves):
-            apart = self._fabric.distance(some.src, some.dst)
-            return (0.0, 0) if apart is None else (float(some.size_chunks() @ apart), int(apart.sum()))
-        space = self._steps.space
+        last = self._apart
+        if last is None or last[0] != moves or not all(map(np.array_equal, last[1], (some.src, some.dst))):
+            last = self._apart = moves, (some.src, some.dst), self._links_of_images(some, moves)
+        links = last[2]
+        return (0.0, 0) if links is None else (float((some.size_chunks() * links.astype(float)).sum()), int(links.sum()))
+
+    def _links_of_images(self, some: Transfers, moves: tuple[bool, ...]) -> IntArray | None:
+        """Links on shortest paths of all images of each transfer, int64 (n,); None where links are not passed one by one.
+
+        Args: some, moves: as of `_links`.
+        """
+        space, found = self._steps.space, [np.zeros(0, np.int64)]
         src, dst = (ends if space.places is None else space.places[ends] for ends in (some.src, some.dst))
-        far, hops = 0, 0
-        for begin, end, chunks in zip(src.tolist(), dst.tolist(), some.size_chunks().tolist(), strict=True):
-            links = _links_of_images(self._fabric, space, moves, begin, end)
-            if links is None:
-                break
-            far, hops = far + chunks * links, hops + links
-        return float(far), hops
+        many = max(1, ROUTES_AT_ONCE // prod(r for r, moved in zip(space.radices, moves, strict=True) if moved))
+        for at in range(0, len(src), many):
+            begin, end = space.images(src[at : at + many], dst[at : at + many], moves)
+            apart = self._fabric.distance(begin.ravel(), end.ravel())
+            if apart is None:
+                return None
+            found.append(apart.reshape(begin.shape).sum(axis=1))
+        return np.concatenate(found)
 
     def _pairs(self, step: int, some: Transfers, moves: tuple[bool, ...]) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
