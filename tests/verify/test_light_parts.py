@@ -15,7 +15,7 @@ from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import skewed_exchange
 from opticcl.verify.light.circuits import check_light, check_slot, distinct_signals
-from opticcl.verify.sweep import cells_of
+from opticcl.verify.sweep import cells_of, loads_of
 
 RING = "terarack:nodes=6,wavelengths=4"
 
@@ -32,14 +32,16 @@ def test_loads_of_cells(owned, depth):
         if depth > 1 and amount is not None:
             continue
         usage = Usage(resource, index, owner if owned else None, amount=amount)
-        cells = cells_of(usage, Circuits.of(-1, [0] * 6, 1, 0, lo, n, wavelength_step=step), depth)
+        circuits = Circuits.of(-1, [0] * 6, 1, 0, lo, n, wavelength_step=step)
         due = Counter()
         for row in range(6):
             circuit = owner[row] if owned else row
             for nth in range(n[circuit] if depth > 1 else 1):
                 cell = index[row] * depth + (lo[circuit] + nth * step if depth > 1 else 0)
                 due[cell] += 1 if amount is None else amount[row]
-        assert cells.loads().tolist() == [due[cell] for cell in range(5 * depth)]
+        loads = [due[cell] for cell in range(5 * depth)]
+        assert cells_of(usage, circuits, depth).loads().tolist() == loads
+        assert loads_of(usage, circuits, depth).tolist() == loads
 
 
 def phase_of(number, count, parts_step=0):

@@ -7,7 +7,7 @@ until then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -38,12 +38,16 @@ def hold(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
     return _Held(fabric, schedule, assign)
 
 
-def standing(num_nodes: int, sets: list[Circuits]) -> Rounds:
+def standing(
+    num_nodes: int, sets: list[Circuits], walk: Callable[[Circuits], tuple[IntArray, IntArray]] | None = None
+) -> Rounds:
     """Rounds in which all circuits of a set stand, and those of the pairs of a step carry its transfers.
 
     Args:
         num_nodes: of the machine [count].
         sets: circuits that stand at once; the pairs of each step are in one of them.
+        walk: paths of circuits whose nodes and port say them, end to end, and where each begins, so that none is kept; None:
+            the sets have them.
     """
     pools = [_Pool.of(every.take(np.lexsort((every.port, every.dst, every.src))), num_nodes) for every in sets]
 
@@ -67,7 +71,11 @@ def standing(num_nodes: int, sets: list[Circuits]) -> Rounds:
         rows = np.concatenate([row[by_transfer], np.flatnonzero(idle)])
         transfer = np.full(len(rows), -1, np.int32)
         transfer[: len(carried)] = carried[by_transfer]
-        return (pool.circuits.take(rows).carrying_others(transfer),)
+        circuits = pool.circuits.take(rows).carrying_others(transfer)
+        if walk is not None:
+            hops, offsets = walk(circuits)
+            circuits = replace(circuits, hops=hops, hop_offsets=offsets)
+        return (circuits,)
 
     return rounds
 

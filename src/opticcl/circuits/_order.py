@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from opticcl.ir import Circuits, IntArray, Transfers
 
 __all__ = ["as_listed", "by_pair", "farthest_first", "recalled"]
 
+RULES_RECALLED = 4  # of two candidates, which each may have one within another
 RECALLED = 2  # steps that add and steps that store, or first and further ones, have the same pairs
 
 
@@ -68,19 +71,35 @@ def as_listed(circuits: Circuits, order: IntArray) -> Circuits:
     return renumbered.take(np.argsort(transfer, kind="stable"))
 
 
+@dataclass(eq=False)
+class _Recalled:
+    """A rule that returns the last circuits again.
+
+    Args: rule: whose circuits depend on senders and receivers alone.
+    """
+
+    rule: Rounds
+
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        kept = _KEPT.pop(self, [])
+        ends = transfers.src, transfers.dst
+        found = next((one for before, one in kept if all(map(np.array_equal, before, ends))), None)
+        if found is None:
+            found = self.rule(step, transfers)
+            kept = [*kept[1 - RECALLED :], (ends, found)]
+        _KEPT[self] = kept
+        while len(_KEPT) > RULES_RECALLED:
+            del _KEPT[next(iter(_KEPT))]
+        return found
+
+
+_KEPT: WeakKeyDictionary[_Recalled, list[tuple[tuple[IntArray, IntArray], tuple[Circuits, ...]]]] = WeakKeyDictionary()
+"""What the rules return again that were asked last, as long as they live."""
+
+
 def recalled(rule: Rounds) -> Rounds:
     """A rule that returns the last circuits again for transfers between the same nodes in the same order.
 
     Args: rule: whose circuits depend on senders and receivers alone.
     """
-    kept: list[tuple[Transfers, tuple[Circuits, ...]]] = []
-
-    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        for before, found in kept:
-            if np.array_equal(before.src, transfers.src) and np.array_equal(before.dst, transfers.dst):
-                return found
-        found = rule(step, transfers)
-        kept[:] = [*kept[1 - RECALLED :], (transfers, found)]
-        return found
-
-    return rounds
+    return _Recalled(rule)

@@ -99,13 +99,17 @@ def _standing(fabric: Fabric, schedule: Schedule) -> Rounds:
     ring = _ring_of(fabric)
 
     def light(pairs: Transfers, family: Family) -> Circuits:
-        path = _walk(fabric, pairs, family.direction)
-        return _circuits(fabric, pairs, family.direction, family.colour, family.width, path)
+        return _circuits(fabric, pairs, family.direction, family.colour, family.width)
 
     sets = CLOSED_FORMS[schedule.name](ring, schedule)
     firsts = _first_colours(fabric, ring)
     every = [all_of([family.on(fabric, firsts) for family in families], light) for families in sets]
-    return recalled(standing(fabric.num_machine_nodes, every))
+    return recalled(standing(fabric.num_machine_nodes, every, partial(_walk_of, fabric)))
+
+
+def _walk_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
+    """Segments of circuits that have no paths, as `_walk` returns them."""
+    return _walk(fabric, circuits, circuits.port % (2 if sides(fabric)[1] == 1 else 4))
 
 
 def _folded(fabric: Fabric) -> Rounds:
@@ -130,8 +134,8 @@ def _folded(fabric: Fabric) -> Rounds:
         ends = Transfers.of(members[:, order].ravel(), members[:, to].ravel(), 0, 1, 0)
         direction = np.tile(np.where(to > order, CLOCKWISE, COUNTER_CLOCKWISE), many)
         colour = np.repeat((2 * share + number) * width + lowest, len(order))
-        parts.append(_circuits(fabric, ends, direction, colour, width, _walk(fabric, ends, direction)))
-    return recalled(standing(fabric.num_machine_nodes, [concatenate_circuits(parts)]))
+        parts.append(_circuits(fabric, ends, direction, colour, width))
+    return recalled(standing(fabric.num_machine_nodes, [concatenate_circuits(parts)], partial(_walk_of, fabric)))
 
 
 def _share_of_groups(members: IntArray, num_nodes: int) -> IntArray:
@@ -307,7 +311,7 @@ def _circuits(
     direction: IntArray,
     colour: IntArray,
     width: int,
-    path: tuple[IntArray, IntArray],
+    path: tuple[IntArray, IntArray] | None = None,
 ) -> Circuits:
     """Circuits on colours colour, ..., colour + width - 1; each ring has the next w of them.
 
@@ -317,7 +321,7 @@ def _circuits(
         direction: of each transfer.
         colour: first colour of each transfer.
         width: colours of each [count].
-        path: of each transfer, as `_walk` returns them.
+        path: of each transfer, as `_walk` returns them; None: they have none yet.
     """
     w, parts = fabric.num_wavelengths, []
     for ring in range(channels(fabric) // w):
@@ -330,7 +334,7 @@ def _circuits(
     return parts[0] if len(parts) == 1 else concatenate_circuits(parts)
 
 
-def _steps_ahead(fabric: Fabric, transfers: Transfers | TransferEnds) -> tuple[IntArray, IntArray, IntArray]:
+def _steps_ahead(fabric: Fabric, transfers: Transfers | TransferEnds | Circuits) -> tuple[IntArray, IntArray, IntArray]:
     """Line of each transfer (0 its row, 1 its column), nodes of that line, and how far ahead the receiver is on it."""
     columns, rows = sides(fabric)
     src, dst = transfers.src, transfers.dst
@@ -353,7 +357,7 @@ def _shorter_way(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArra
     return np.asarray(2 * line + back)
 
 
-def _distance(fabric: Fabric, transfers: Transfers | TransferEnds, direction: IntArray) -> IntArray:
+def _distance(fabric: Fabric, transfers: Transfers | TransferEnds | Circuits, direction: IntArray) -> IntArray:
     """Segments of each transfer in its direction, int32 (n,)."""
     _, side, ahead = _steps_ahead(fabric, transfers)
     return _round(np.where(direction % 2 == CLOCKWISE, ahead, -ahead), side)
@@ -364,7 +368,7 @@ def _round(ahead: IntArray, side: IntArray) -> IntArray:
     return np.asarray(np.where(ahead < 0, ahead + side, ahead))
 
 
-def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[IntArray, IntArray]:
+def _walk(fabric: Fabric, transfers: Transfers | Circuits, direction: IntArray) -> tuple[IntArray, IntArray]:
     """Segments of all transfers end to end, int32, and where each transfer's begin, int64 (n + 1,)."""
     offsets = np.concatenate([[0], np.cumsum(_distance(fabric, transfers, direction))])
     hops = np.empty(offsets[-1], np.int32)

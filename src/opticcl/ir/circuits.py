@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir._common import IntArray, first_rows
+from opticcl.ir.limits import HOPS_AT_ONCE
 
 __all__ = ["Circuits", "concatenate_circuits"]
 
@@ -112,6 +113,20 @@ class Circuits:
     def hop_owner(self) -> IntArray:
         """Circuit that each entry of `hops` belongs to, int64 (len(hops),)."""
         return np.repeat(np.arange(len(self)), self.num_hops())
+
+    def in_parts(self) -> Iterator[Circuits]:
+        """Some circuits after the other, each time those of at most `HOPS_AT_ONCE` hops, or one."""
+        offsets, begin = self.hop_offsets, 0
+        while begin < len(self):
+            end = max(begin + 1, int(np.searchsorted(offsets, offsets[begin] + HOPS_AT_ONCE, "right")) - 1)
+            if end - begin == len(self):
+                yield self
+                return
+            columns = {name: getattr(self, name)[begin:end] for name in _COLUMNS}
+            hops, places = self.hops[offsets[begin] : offsets[end]], offsets[begin : end + 1] - offsets[begin]
+            guide = None if self.waveguide is None else self.waveguide[begin:end]
+            yield replace(self, **columns, hops=hops, hop_offsets=places, waveguide=guide)
+            begin = end
 
     def carrying(self) -> Circuits:
         """Those that carry a transfer, without the idle ones."""

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 __all__ = [
     "CHUNKS_CARRIED",
     "EVENTS_TOGETHER",
+    "HOPS_AT_ONCE",
     "LIMITS",
     "MOST_LISTED",
     "ROUTES_AT_ONCE",
@@ -51,10 +52,11 @@ LIMITS: dict[str, Guard] = {
     "limits.EVENTS_TOGETHER": Guard(1 << 26, "transfers", MEMORY, "of single chunks that are sorted at once: 512 MB"),
     "limits.MOST_LISTED": Guard(1 << 21, "transfers", MEMORY, "of a step that are listed where a few define all: 40 MB"),
     "limits.ROUTES_LISTED": Guard(1 << 16, "routes", MEMORY, "of a step that are evaluated as a whole"),
+    "limits.HOPS_AT_ONCE": Guard(1 << 18, "hops", MEMORY, "of circuits whose paths are evaluated at once"),
     "limits.ROUTES_AT_ONCE": Guard(1 << 16, "routes", MEMORY, "of a larger step that are evaluated at once"),
     "limits.TRANSFERS_LISTED": Guard(1 << 26, "transfers", REFUSAL, "of a step of phases that are listed: some 2 GB"),
     "candidate.MOST_DISTINCT_STEPS": Guard(1 << 14, "steps", EFFORT, "of a schedule that a search evaluates to the end"),
-    "compare.MOST_STEP_BYTES": Guard(640000000, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
+    "compare.MOST_STEP_BYTES": Guard(1 << 27, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),
     "graph_schedule.MOST_BITS": Guard(1 << 26, "bits", REFUSAL, "of the tables of a custom collective"),
     "held_shifts.ALL_SHIFTS": Guard(256, "nodes", EFFORT, "up to which every shift may be held"),
@@ -170,6 +172,7 @@ def limit(name: str) -> int:
 
 CHUNKS_CARRIED = limit("limits.CHUNKS_CARRIED")
 EVENTS_TOGETHER = limit("limits.EVENTS_TOGETHER")
+HOPS_AT_ONCE = limit("limits.HOPS_AT_ONCE")
 MOST_LISTED = limit("limits.MOST_LISTED")
 ROUTES_LISTED = limit("limits.ROUTES_LISTED")
 ROUTES_AT_ONCE = limit("limits.ROUTES_AT_ONCE")

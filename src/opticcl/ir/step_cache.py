@@ -14,6 +14,9 @@ from opticcl.ir.schedule import Schedule
 
 __all__ = ["RECENT", "StepCache"]
 
+MOST_BYTES_OF_VALUES = 1 << 26
+"""Of all values of steps: some 30,000 [bytes]."""
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -23,13 +26,19 @@ MOST_BYTES = 360_000_000
 
 
 class StepCache(Recent):
-    """Steps of schedules and rounds of plans.
+    """Steps of schedules and rounds of plans; and values of their steps, which large ones do not displace.
 
     Args: max_bytes: of all cached arrays together [bytes].
     """
 
     def __init__(self, max_bytes: int = MOST_BYTES) -> None:
         super().__init__(max_bytes)
+        self._values = Recent(MOST_BYTES_OF_VALUES)
+
+    def clear_unshared(self) -> None:
+        """Forget the steps and rounds of functions that have no equal, and their values."""
+        super().clear_unshared()
+        self._values.clear_unshared()
 
     def of_schedule(self, schedule: Schedule) -> Schedule:
         """The same schedule with cached steps; phases keep their own."""
@@ -44,13 +53,13 @@ class StepCache(Recent):
             schedule: any, with cached steps or not.
             function: one of a module, which takes the steps, and the number of one.
         """
-        steps, own = schedule.steps, self.number()
+        steps, values, own = schedule.steps, self._values, self._values.number()
 
         def value(i: int) -> U:
             number, k = steps.phase_of(i)
             key = steps.key(number)
-            at = (own, i) if key is None else (self.number((key, function)), k)
-            return self.value(*at, lambda _: function(steps, i))
+            at = (own, i) if key is None else (values.number((key, function)), k)
+            return values.value(*at, lambda _: function(steps, i))
 
         return value
 

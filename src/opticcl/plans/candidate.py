@@ -112,6 +112,11 @@ class Candidate:
         """Whether its exact time is known."""
         return self._plan is not None and len(self._costs) == self._num_runs
 
+    def release(self) -> None:
+        """Keep no step and no circuits but those that stand."""
+        if self._next_cost is not None:
+            self._plan_facts().release()
+
     def plan(self) -> CircuitPlan:
         """Its circuits without the caches of the search, for a caller that keeps the plan."""
         return lower(self.fabric, self._uncached)

@@ -91,6 +91,7 @@ class Search:
         self._failures: dict[str, str] = {}
         algorithms, self._not_tried = search_space(wanted, fabric) if algorithms is None else (algorithms, [])
         self._candidates: list[Candidate] = []
+        self._evaluated: Candidate | None
         for algorithm in algorithms:
             try:
                 schedule = generate(algorithm, wanted, fabric)
@@ -104,7 +105,7 @@ class Search:
                 self._candidates.append(Candidate(fabric, schedule, assumed, self._cache, also))
         self._num_registered = len(self._candidates)
         self._proposed: set[str] = set()
-        self._hunts = False
+        self._hunts, self._evaluated = False, None
         self._differs = not rule.ignored and light_differs(fabric, rule.optics)
         self._refusals: dict[int, str] = {}
         self._timed: dict[int, tuple[Timeline, Candidate]] = {}
@@ -327,7 +328,10 @@ class Search:
             i: number of the candidate.
             sizes: messages one after the other [bytes].
         """
-        candidate = self._candidates[i]
+        candidate, last = self._candidates[i], self._evaluated
+        if last is not None and last is not candidate:
+            last.release()
+        self._evaluated = candidate
         try:
             return None if self._hunts and candidate.cannot_close(self._rule) else candidate.refine(sizes)
         except TooLargeError as error:

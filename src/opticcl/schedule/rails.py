@@ -22,7 +22,7 @@ wavelengths of a ring of fibres at once is our own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phase_rows import translated
-from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, join, part
+from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._grid import SizeLimit
 from opticcl.schedule.circulant_rings import Levels, factorisations, shared_wavelengths
@@ -49,6 +49,7 @@ ALONG_RAILS, ACROSS_RAILS = (True, False), (False, True)
 """Translations of a phase: of the place on every rail, or of the rail."""
 
 _Ends = tuple[IntArray | int, IntArray | int]  # place and rail
+_Transfers = tuple[_Ends, _Ends, _Ends, IntArray | int]  # sender, receiver, first chunk, places of chunks
 
 
 class Rails(NamedTuple):
@@ -248,30 +249,29 @@ class _Moves:
         """Sums to the middle nodes: short rings, the tree, the ring."""
         rail = np.arange(self.radix)
         for away in range(self.radix // 2, 0, -1):
-            rows = []
-            for way, units in self._ways(2 * away == self.radix):
+            found: list[_Transfers] = []
+            for way in WAYS:
                 place, to = np.divmod(rail + way, self.radix)
-                of_rail = (rail + way * away) % self.radix
-                rows.append(self._rows((0, rail), (place % self.places, to), (0, of_rail), self.places, units))
-            yield Phase(join(rows), ALONG_RAILS)
+                found.append(((0, rail), (place % self.places, to), (0, (rail + way * away) % self.radix), self.places))
+            yield self._phase(ALONG_RAILS, found, halves=2 * away == self.radix)
         for level in range(self.tree.levels):
             child, parent = self.tree.collect(level)
-            yield Phase(self._rows((child, 0), (parent, 0), (0, 0), self.places, self._all), ACROSS_RAILS)
+            yield self._phase(ACROSS_RAILS, [((child, 0), (parent, 0), (0, 0), self.places)])
         place, top, middle = np.arange(self.tree.top), self.tree.top, self.tree.members[-1]
         first, size = self.tree.below(self.tree.levels, middle)
         for away in range(top // 2, 0, -1):
-            rows = []
-            for way, units in self._ways(2 * away == top):
+            found = []
+            for way in WAYS:
                 to, of = middle[(place + way) % top], (place + way * away) % top
-                rows.append(self._rows((middle, 0), (to, 0), (first[of], 0), size[of], units))
-            yield Phase(join(rows), ACROSS_RAILS)
+                found.append(((middle, 0), (to, 0), (first[of], 0), size[of]))
+            yield self._phase(ACROSS_RAILS, found, halves=2 * away == top)
 
     def handing_out(self) -> Iterator[Phase]:
         """From the middle nodes down the trees: to every node the chunks of those that collect at it."""
         for level in reversed(range(self.tree.levels)):
             child, parent = self.tree.collect(level)
             first, size = self.tree.below(level, child)
-            yield Phase(self._rows((parent, 0), (child, 0), (first, 0), size, self._all, Op.COPY), ACROSS_RAILS)
+            yield self._phase(ACROSS_RAILS, [((parent, 0), (child, 0), (first, 0), size)], Op.COPY)
 
     def stored(self, phase: Phase) -> Phase:
         """Every transfer of a phase backwards, stored."""
@@ -280,29 +280,27 @@ class _Moves:
         back = replace(rows, src=rows.dst, dst=rows.src, op=np.full_like(rows.op, Op.COPY))
         return replace(phase, rows=translated(self.space, back, -rows.dst * np.array(phase.moves)))
 
-    @property
-    def _all(self) -> tuple[int, int]:
-        return 0, self.units
-
-    def _ways(self, halves: bool) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Both ways, with the units that go there: of chunks for the opposite node one each way.
-
-        Args: halves: whether chunks are for the opposite node.
-        """
-        for way in WAYS:
-            yield way, (int(way < 0), 1) if halves else self._all
-
-    def _rows(
-        self, src: _Ends, dst: _Ends, lo: _Ends, places: IntArray | int, units: tuple[int, int], op: Op = Op.REDUCE
-    ) -> PhaseRows:
-        """Transfers of chunks for some places of one rail.
+    def _phase(
+        self,
+        moves: tuple[bool, bool],
+        transfers: Sequence[_Transfers],
+        op: Op = Op.REDUCE,
+        *,
+        halves: bool = False,
+    ) -> Phase:
+        """A step of transfers of chunks for some places of one rail.
 
         Args:
-            src, dst: place and rail of the ends.
-            lo: first place, and rail.
-            places: that they are for [count].
-            units: of each, the first and how many.
+            moves: translations.
+            transfers: place and rail of the sender, of the receiver and of the first chunk; places that chunks are for [count].
             op: what happens at the receiver.
+            halves: whether the transfers of each way carry one chunk of each place, those ahead the first.
         """
-        digits = [np.column_stack(np.broadcast_arrays(*pair)) for pair in (src, dst, lo, (places, 1))]
-        return PhaseRows.of(2, *digits, unit_lo=units[0], unit_count=units[1], op=op)
+        columns: list[list[IntArray]] = [[], [], [], []]
+        for src, dst, lo, places in transfers:
+            *each, _ = np.broadcast_arrays(*src, *dst, *lo, places, 1, np.zeros(1))
+            for column, at in zip(columns, range(0, 8, 2), strict=True):
+                column.append(np.column_stack(each[at : at + 2]))
+        unit = np.repeat(np.arange(len(transfers)), list(map(len, columns[0]))) if halves else 0
+        digits = map(np.concatenate, columns)
+        return Phase(PhaseRows.of(2, *digits, unit_lo=unit, unit_count=1 if halves else self.units, op=op), moves)

@@ -96,7 +96,10 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         assert self._table is not None  # hops add something
-        return np.bincount(circuits.hop_owner(), self._table[circuits.hops], minlength=len(circuits))
+        found = [
+            np.bincount(part.hop_owner(), self._table[part.hops], minlength=len(part)) for part in circuits.in_parts()
+        ]
+        return np.concatenate(found) if found else np.zeros(0)
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].

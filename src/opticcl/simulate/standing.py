@@ -226,12 +226,12 @@ def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.
 
 def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
-    offsets = circuits.hop_offsets
-    found = np.zeros(len(circuits), np.uint64)
-    some = np.flatnonzero(np.diff(offsets))
-    if len(some):
-        position = np.arange(len(circuits.hops)) - np.repeat(offsets[:-1], np.diff(offsets))
-        mixed = circuits.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
+    found = [np.zeros(0, np.uint64)]
+    for part in circuits.in_parts():
+        hashes, many, first = np.zeros(len(part), np.uint64), part.num_hops(), part.hop_offsets[:-1]
+        position = np.arange(len(part.hops)) - np.repeat(first, many)
+        mixed = part.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        found[some] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), offsets[:-1][some])
-    return found
+        hashes[many > 0] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), first[many > 0])
+        found.append(hashes)
+    return np.concatenate(found)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, IntArray, Resource, Usage
 
-__all__ = ["Cells", "cells_of", "exceeding", "largest_so_far", "levels", "numbered", "runs_of", "slack"]
+__all__ = ["Cells", "cells_of", "exceeding", "largest_so_far", "levels", "loads_of", "numbered", "runs_of", "slack"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -92,6 +92,29 @@ class Cells:
         """A cell in words."""
         unit, wavelength = divmod(cell, self.depth)
         return f"{self.resource.kind} {unit}" + (f" wavelength {wavelength}" if self.resource.per_wavelength else "")
+
+
+def loads_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> IntArray:
+    """What circuits take of every cell of a resource, int64 (cells,), as `Cells.loads`, without a list of the cells.
+
+    The wavelengths of a circuit follow each other where cells are counted by their remainder by the distance between these:
+    each circuit is added where its first is, and taken off behind its last.
+
+    Args: usage, circuits, num_wavelengths: as of `cells_of`.
+    """
+    resource, step = usage.resource, circuits.wavelength_step
+    if not resource.per_wavelength or (circuits.wavelength_n == 1).all():
+        return cells_of(usage, circuits, num_wavelengths).loads()
+    after, first = np.divmod(circuits.wavelength_lo.astype(np.int64), step)
+    many = -(-num_wavelengths // step)  # of one remainder; one more cell is behind them
+    owner = slice(None) if usage.circuit is None else usage.circuit
+    place = np.asarray(usage.index, np.int64) * (step * (many + 1)) + (first * (many + 1) + after)[owner]
+    size = resource.count * step * (many + 1)
+    found = np.bincount(place, minlength=size)
+    found -= np.bincount(place + circuits.wavelength_n[owner], minlength=size)
+    np.cumsum(found, out=found)
+    by_wavelength = found.reshape(resource.count, step, many + 1)[:, :, :-1].swapaxes(1, 2).reshape(resource.count, -1)
+    return by_wavelength[:, :num_wavelengths].ravel()
 
 
 def cells_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> Cells:

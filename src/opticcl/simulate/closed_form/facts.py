@@ -198,7 +198,9 @@ class ScheduleFacts:
         if last is None or last[0] != moves or not all(map(np.array_equal, last[1], (some.src, some.dst))):
             last = self._apart = moves, (some.src, some.dst), self._links_of_images(some, moves)
         links = last[2]
-        return (0.0, 0) if links is None else (float((some.size_chunks() * links.astype(float)).sum()), int(links.sum()))
+        return (
+            (0.0, 0) if links is None else (float((some.size_chunks() * links.astype(float)).sum()), int(links.sum()))
+        )
 
     def _links_of_images(self, some: Transfers, moves: tuple[bool, ...]) -> IntArray | None:
         """Links on shortest paths of all images of each transfer, int64 (n,); None where links are not passed one by one.

@@ -42,7 +42,7 @@ from opticcl.verify.light.circuit_rows import (
     violation_of,
 )
 from opticcl.verify.light.images import counts_by_orbits, light_violations, routed_violations
-from opticcl.verify.sweep import cells_of, runs_of
+from opticcl.verify.sweep import cells_of, loads_of, runs_of
 
 __all__ = ["CircuitsReport", "check_light", "check_slot", "distinct_signals"]
 
@@ -261,15 +261,15 @@ def _over_capacity(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Vio
     stuck = bool(fabric.conditions) and len(fabric.occupied) > 0
     if usage.amount is None and not stuck and _combs_apart(usage, circuits):
         return []
-    cells = cells_of(usage, circuits, fabric.num_wavelengths)
-    taken = cells.loads()
+    taken = loads_of(usage, circuits, fabric.num_wavelengths)
     used = taken > 0
     if stuck:
         at = next(k for k, other in enumerate(fabric.resources) if other is resource)
-        fabric.occupied.add_to(at, cells.depth, taken)
+        fabric.occupied.add_to(at, len(taken) // resource.count, taken)
     over = np.flatnonzero((taken > resource.capacity) & used)
     if not len(over):
         return []
+    cells = cells_of(usage, circuits, fabric.num_wavelengths)
     rows = cells.circuit[cells.cell == over[0]]
     names = ", ".join(circuit_name(circuits, int(r)) for r in rows[:4]) + (", ..." if len(rows) > 4 else "")
     found = f"{taken[over[0]]}: {names}"
