@@ -125,6 +125,12 @@ def test_ends_of_transfers(name, collective):
         assert steps.joins_all(i) == (joined and len(t) == 240 and len({row[2] for row in due}) == 1)
 
 
+class Law(SimpleNamespace):
+    """A law of latency."""
+
+    __hash__ = object.__hash__
+
+
 def test_the_longest_of_all_images(few):
     """Not that of the routes that are listed: with an aisle as the only long way, by a listing of every route."""
     where = fabric("torus:shape=8x4")
@@ -138,7 +144,7 @@ def test_the_longest_of_all_images(few):
     random = np.random.default_rng(2)
     for _ in range(20):
         seconds = random.choice([1.0, 1.5, 7.0], where.network.num_links, p=[0.7, 0.28, 0.02])
-        law = SimpleNamespace(constant=False, base_s=0.25, num_hops=len(seconds), of_hops=lambda h, of=seconds: of[h])
+        law = Law(constant=False, base_s=0.25, num_hops=len(seconds), of_hops=lambda h, of=seconds: of[h])
         due = 0.25 + max(seconds[hops[a:b]].sum() for a, b in pairwise(offsets.tolist()))
         assert routes_module.longest_of_images_s(law, few_listed, routed.moves) == due
         assert routes_module.longest_of_images_s(law, few_listed, routed.moves, due + 1) == due + 1

@@ -11,7 +11,8 @@ from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import Circuits
-from opticcl.ir.representatives import LightMove, SymmetricRounds, first_of_orbit
+from opticcl.ir.orbits import first_of_orbit
+from opticcl.ir.representatives import LightMove, SymmetricRounds
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
 from opticcl.report import load_pictures
@@ -197,11 +198,13 @@ def test_a_fabric_that_gives_other_images(monkeypatch):
     def turned(images):
         return images[0], np.argsort(images[1]), images[2]
 
-    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_to_all", "skewed_exchange:steps=1")
+    def plan_on(machine):
+        return not_listed(monkeypatch, machine, "all_to_all", "skewed_exchange:steps=1")[1]
+
     given = Ramp.resource_images
-    assert plan.verify().ok
+    assert plan_on(ramp((4, 4, 8))).verify().ok
     monkeypatch.setattr(Ramp, "resource_images", lambda self, move: turned(given(self, move)))
-    verdict = plan.verify()
+    verdict = plan_on(ramp((4, 4, 8), line_rate=1e11)).verify()  # another machine: images of the first are known
     assert {violation.rule for violation in verdict.violations} == {"moves_wrong"}
 
 

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.limits import TRANSFERS_LISTED
+from opticcl.ir.orbits import first_of_orbit
 from opticcl.ir.phase_rows import Space
 from opticcl.ir.phases import Steps
-from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds, first_of_orbit
+from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds
 
 __all__ = ["BySenders", "Rounds"]
 
@@ -76,6 +77,7 @@ class BySenders(Represented):
         return self._known[key]
 
 
+@lru_cache(4)
 def _moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> tuple[LightMove, ...]:
     """Moves of a machine that are translations of digits of its nodes: of each digit the one by the least number.
 

@@ -26,6 +26,7 @@ cannot be had without crossbars. variant=published keeps equation 2 in all steps
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -324,20 +325,8 @@ class _Skewed(Represented):
         senders = self.senders(step)
         if senders is None:
             return None
-        machine = self.own
-        x, racks, places = machine.groups, machine.racks, machine.wavelengths
-        phase, shape, (along, many) = self.exchange.phases[step], (x, racks, places), self._places_joined(step)
-        nodes, ports = np.arange(machine.num_nodes).reshape(shape), np.arange(x)
-        turns = [np.roll(np.arange(x), -1)]
-        if phase in "CD":
-            turns = list(group_turns(x, class_arithmetic(self.own, self.exchange.classes)))
-        moves = [
-            LightMove(nodes[turn].ravel(), (ports + 2 * (phase == "B")) % x, np.arange(places), turn) for turn in turns
-        ]
-        if along < many:
-            ahead = np.roll(np.arange(places).reshape(-1, many), -along, axis=1).ravel()
-            moves.append(LightMove(nodes[:, :, ahead].ravel(), ports, ahead, np.arange(x)))
-        return SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), tuple(moves))
+        moves = _moves(self.own, self.exchange.phases[step], *self._places_joined(step), self.exchange.classes)
+        return SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), moves)
 
     def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:
         """Round and plane of each transfer, int (transfers,) each.
@@ -370,6 +359,31 @@ class _Skewed(Represented):
         places, classes = self.own.wavelengths, self.exchange.classes
         many = places // classes
         return (transfers.dst % places // many - transfers.src % places // many) % classes
+
+
+@lru_cache(8)
+def _moves(machine: Ramp, phase: str, along: int, many: int, classes: int) -> tuple[LightMove, ...]:
+    """Moves of a machine that a step of a skewed exchange has.
+
+    Args:
+        machine: any.
+        phase: of the exchange.
+        along: by how many places a move goes on [count].
+        many: among how many [count].
+        classes: of places [count].
+    """
+    x, places = machine.groups, machine.wavelengths
+    nodes, ports = np.arange(machine.num_nodes).reshape(x, machine.racks, places), np.arange(x)
+    turns = [np.roll(np.arange(x), -1)]
+    if phase in "CD":
+        turns = list(group_turns(x, class_arithmetic(machine, classes)))
+    moves = [
+        LightMove(nodes[turn].ravel(), (ports + 2 * (phase == "B")) % x, np.arange(places), turn) for turn in turns
+    ]
+    if along < many:
+        ahead = np.roll(np.arange(places).reshape(-1, many), -along, axis=1).ravel()
+        moves.append(LightMove(nodes[:, :, ahead].ravel(), ports, ahead, np.arange(x)))
+    return tuple(moves)
 
 
 # --- from transceiver groups to circuits, and other schedules --------------------------------------------

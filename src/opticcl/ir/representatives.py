@@ -8,7 +8,7 @@ are their images. The verifier checks that the moves are translations of the pha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from opticcl.ir.circuits import Circuits
 from opticcl.ir.phases import Steps, TransferEnds
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["LightMove", "Represented", "RoutedStep", "StepImages", "SymmetricRounds", "first_of_orbit"]
+__all__ = ["LightMove", "Represented", "RoutedStep", "StepImages", "SymmetricRounds"]
 
 
 @dataclass(frozen=True)
@@ -145,26 +145,3 @@ class Represented(ABC):
     def routed(self, step: int) -> RoutedStep | None:
         """The routes of a step of packets that is too large to list; else None."""
         return None
-
-
-def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
-    """Least element that maps which commute take each element to; -1 where some product has no image, int64 (count,).
-
-    Args:
-        images: of all elements, each at most once, -1 for none, (count,) each.
-        count: of elements.
-
-    >>> first_of_orbit([np.array([1, 0, 3, 2])], 4).tolist()
-    [0, 0, 2, 2]
-    >>> first_of_orbit([np.array([1, 0, 3, -1])], 4).tolist()
-    [0, 0, -1, -1]
-    """
-    least = np.append(np.arange(count), -1)  # the last stands for none
-    for image in images:
-        power = np.append(image, -1)
-        while True:  # the least of 2 k powers from that of k
-            lower = np.minimum(least, least[power])
-            if np.array_equal(lower, least):
-                break
-            least, power = lower, power[power]
-    return least[:-1]

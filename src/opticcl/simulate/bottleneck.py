@@ -21,6 +21,7 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
+from opticcl.ir.orbits import orbits_of_units
 from opticcl.ir.representatives import SymmetricRounds
 from opticcl.ir.signals import signals_of
 from opticcl.simulate.closed_form.routes import over_orbits, routes_of_step
@@ -226,9 +227,8 @@ def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iter
     Raises: UnsupportedError: the moves do not keep the machine.
     """
     fabric = plan.fabric
-    moved = [fabric.resource_images(move) for move in rounds.moves]
-    images = [one for one in moved if one is not None]
-    if len(images) < len(moved):
+    orbits = orbits_of_units(fabric, rounds.moves)
+    if orbits is None:
         raise UnsupportedError(f"step {i} on {fabric.name}: its moves do not keep the machine, so no load is known")
     transfers, circuits = plan.schedule.steps.sent_by(i, rounds.senders), concatenate_circuits(rounds.rounds)
     whole = np.bincount(circuits.transfer, circuits.wavelength_n, len(transfers))
@@ -237,7 +237,7 @@ def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iter
     for number, usage in enumerate(fabric.usage(circuits)):
         mine = share if usage.circuit is None else share[usage.circuit]
         carried = np.bincount(usage.index, mine, minlength=usage.resource.count)
-        yield number, over_orbits(carried, [of[number] for of in images], products)
+        yield number, over_orbits(carried, orbits[number], products)
 
 
 def _repeated_signals(

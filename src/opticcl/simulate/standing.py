@@ -12,6 +12,7 @@ from opticcl.ir import Circuits, Fabric, IntArray
 from opticcl.ir.device_settings import DeviceSettings, changing_settings, stand_among
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable
+from opticcl.pairs import distinct
 
 __all__ = ["Standing", "all_within", "circuit_numbers"]
 
@@ -91,7 +92,7 @@ class Standing:
             if self._last is not None:
                 old = self._last.numbers[LINKS]
                 used = np.isin(old >> np.uint64(32), numbers >> np.uint64(32)) | np.isin(old & low, numbers & low)
-                numbers = np.union1d(old[~used], numbers)
+                numbers = distinct(np.concatenate([old[~used], numbers]))
             after.numbers[LINKS] = numbers
         self._last, self._rounds = after, [circuits]
 

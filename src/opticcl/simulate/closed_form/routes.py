@@ -16,22 +16,22 @@ import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
 from opticcl.ir.limits import ROUTES_AT_ONCE
-from opticcl.ir.representatives import LightMove, RoutedStep, first_of_orbit
+from opticcl.ir.orbits import first_of_orbit
+from opticcl.ir.representatives import LightMove, RoutedStep
 from opticcl.simulate.closed_form._route_kernels import add_loads, sums_of_paths
 from opticcl.simulate.latency import FloatArray, PathLatency
 
 __all__ = ["RoutesOfStep", "longest_of_images_s", "over_orbits", "routes_of_step"]
 
 
-def over_orbits(carried: FloatArray, images: Sequence[IntArray], products: int) -> FloatArray:
+def over_orbits(carried: FloatArray, first: IntArray, products: int) -> FloatArray:
     """What each part carries, where listed circuits and all their images do; nothing without images, float64 (parts,).
 
     Args:
         carried: by listed circuits, (parts,).
-        images: of all parts under each move, -1 for none, int (parts,) each.
+        first: least part of the orbit of each, -1 without images, int (parts,).
         products: of powers of the moves [count].
     """
-    first = first_of_orbit(images, len(carried))
     known = first >= 0
     total = np.bincount(first[known], carried[known], minlength=len(carried)) * products
     shares = total / np.maximum(1, np.bincount(first[known], minlength=len(carried)))
@@ -101,7 +101,7 @@ class RoutesOfStep:
         known.longest_s.update(new)
         if carried is not None:
             products = plan.fabric.num_nodes // max(1, len(routed.senders))
-            known.carried = over_orbits(carried, [move.hops for move in routed.moves], products)
+            known.carried = over_orbits(carried, _orbits_of_hops(tuple(routed.moves), links), products)
 
 
 def routes_of_step(plan: CircuitPlan, i: int) -> RoutesOfStep | None:
@@ -151,20 +151,44 @@ def longest_of_images_s(
         moves: of the machine; they commute.
         at_least_s: the result is no less [s].
     """
-    seconds = law.of_hops(np.arange(law.num_hops))
-    if seconds is None or not len(circuits):
+    if law.constant or not len(circuits):
         return max(at_least_s, law.base_s)
-    tables = [seconds]  # the largest latency of a hop after the last moves, the fewest first
-    for number in range(len(moves)):
-        first = first_of_orbit([move.hops for move in moves[: number + 1]], len(seconds))
-        largest = np.full(len(seconds), -inf)
-        np.maximum.at(largest, first, seconds)
-        tables.append(largest[first])
+    tables = _largest_of_images(law, tuple(moves))
     paths, found = _Paths(circuits.hops, circuits.hop_offsets), at_least_s - law.base_s
     if moves:
         highest = paths.sums(tables[-1]).argmax()
         found = _longest(paths.take(np.array([highest])), moves, tables, found)
     return law.base_s + _longest(paths, moves, tables, found)
+
+
+@lru_cache(2)
+def _largest_of_images(law: PathLatency, moves: tuple[LightMove, ...]) -> list[FloatArray]:
+    """The largest latency of each hop after any product of the first moves, the fewest first, float64 (hops,) each [s].
+
+    Args:
+        law: of the latency of hops.
+        moves: of the machine.
+    """
+    seconds = law.of_hops(np.arange(law.num_hops))
+    assert seconds is not None  # the law is not constant
+    tables = [seconds]
+    for number in range(len(moves)):
+        first = _orbits_of_hops(moves[: number + 1], len(seconds))
+        largest = np.full(len(seconds), -inf)
+        np.maximum.at(largest, first, seconds)
+        tables.append(largest[first])
+    return tables
+
+
+@lru_cache(8)
+def _orbits_of_hops(moves: tuple[LightMove, ...], count: int) -> IntArray:
+    """`first_of_orbit` of hops; those of the last steps are kept, as most steps have the same moves.
+
+    Args:
+        moves: of the machine.
+        count: of hops.
+    """
+    return first_of_orbit([move.hops for move in moves], count)
 
 
 class _Paths(NamedTuple):

@@ -20,8 +20,9 @@ import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concatenate_circuits
 from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.orbits import first_of_orbit, orbits_of_units
 from opticcl.ir.phases import Steps
-from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds, first_of_orbit
+from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds
 from opticcl.verify.light.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 from opticcl.verify.sweep import Cells, cells_of
 
@@ -263,11 +264,7 @@ def _loads(fabric: Fabric, moves: tuple[LightMove, ...]) -> dict[Resource, Loads
     """
     moved = _moved_machine(fabric, moves)
     assert not isinstance(moved, Violation)
-    images, orders = moved
-    return {
-        resource: Loads(resource, images_of, moves, fabric, prod(orders))
-        for resource, *images_of in zip(fabric.resources, *images, strict=True)
-    }
+    return Loads.of_machine(fabric, moves, moved[0], prod(moved[1]))
 
 
 class Loads:
@@ -276,6 +273,7 @@ class Loads:
     Args:
         resource: that circuits occupy.
         images: of its units under each move, int64 (count,) each.
+        orbits: first unit of the orbit of each, int (count,).
         moves: of light.
         fabric: the machine.
         products: of powers of the moves [count].
@@ -285,6 +283,7 @@ class Loads:
         self,
         resource: Resource,
         images: list[IntArray],
+        orbits: IntArray,
         moves: tuple[LightMove, ...],
         fabric: Fabric,
         products: int,
@@ -294,13 +293,35 @@ class Loads:
         light = np.arange(self.depth)
         self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
         apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
-        tables = [
-            image if apart == 1 else np.where(image < 0, -1, image * self.depth + move.wavelengths[:, None]).T.ravel()
-            for image, move in zip(images, moves, strict=True)
-        ]
-        self._first = first_of_orbit(tables, resource.count * apart).astype(np.int32)
+        if apart == 1:
+            self._first = orbits
+        else:
+            tables = [
+                np.where(image < 0, -1, image * self.depth + move.wavelengths[:, None]).T.ravel()
+                for image, move in zip(images, moves, strict=True)
+            ]
+            self._first = first_of_orbit(tables, resource.count * apart)
         self._size = np.bincount(self._first + 1, minlength=1 + resource.count * apart)[1:].astype(np.int32)
         self._size = np.append(self._size, np.int32(0))  # of cells without images
+
+    @classmethod
+    def of_machine(
+        cls, fabric: Fabric, moves: tuple[LightMove, ...], images: list[tuple[IntArray, ...]], products: int
+    ) -> dict[Resource, Loads]:
+        """Of all resources.
+
+        Args:
+            fabric: the machine.
+            moves: of light, that keep it.
+            images: of the units of all resources under each move.
+            products: of powers of the moves [count].
+        """
+        orbits = orbits_of_units(fabric, moves)
+        assert orbits is not None  # there are images
+        return {
+            resource: cls(resource, [of[at] for of in images], orbits[at], moves, fabric, products)
+            for at, resource in enumerate(fabric.resources)
+        }
 
     def orbits(self, index: IntArray, wavelength: IntArray) -> IntArray:
         """First cell of the orbit of each unit on its wavelength; negative where some product has no image, int64 (n,).

@@ -60,10 +60,7 @@ def orbits_of_step(plan: CircuitPlan, number: int, rounds: SymmetricRounds) -> d
             f"programme: {images.where}: {images.expected}, found {images.found}; verify the plan first"
         )
     products = plan.fabric.num_nodes // len(rounds.senders)
-    return {
-        resource: Loads(resource, [of[at] for of in images], rounds.moves, plan.fabric, products)
-        for at, resource in enumerate(plan.fabric.resources)
-    }
+    return Loads.of_machine(plan.fabric, rounds.moves, images, products)
 
 
 def devices_apart(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[str, IntArray, IntArray]]:
