@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ __all__ = ["Standing", "all_within", "circuit_numbers"]
 
 SETTINGS_AT_ONCE = limit("standing.SETTINGS_AT_ONCE")
 LOOKED_UP = 3  # circuits of a round that are looked up before all of them are compared
+ANSWERED = 64  # rounds of which it is known whether they need a device set where another stands
 KEPT = 4  # rounds whose circuits are known to stand
 ENDS = ("src", "dst", "port")
 CIRCUIT = (*ENDS, "wavelength_lo", "wavelength_n")
@@ -97,15 +100,28 @@ class Standing:
         self._last, self._rounds = after, [circuits]
 
     def _devices_stand(self, circuits: Circuits, last: _Set) -> bool:
-        """Whether light of the same paths is divided into other circuits, for which nothing has to be set.
-
-        Settings on some paths at a time are compared, and what stands on none of these is looked for on all.
-        """
+        """Whether light of the same paths is divided into other circuits, for which nothing has to be set."""
         fabric = self._fabric
         if not fabric.devices or not last.has(circuits, ENDS):
             return False
+        asked = fabric, _Set(circuits).digest, last.digest
+        if asked not in _ANSWERS:
+            _ANSWERS[asked] = self._settings_stand(circuits, last.circuits)
+            if len(_ANSWERS) > ANSWERED:
+                del _ANSWERS[next(iter(_ANSWERS))]
+        return _ANSWERS[asked]
+
+    def _settings_stand(self, circuits: Circuits, known: Circuits) -> bool:
+        """Whether all devices of circuits have their settings where others stand.
+
+        Settings on some paths at a time are compared, and what stands on none of these is looked for on all.
+
+        Args:
+            circuits: of a round.
+            known: that stand.
+        """
+        fabric, both = self._fabric, (circuits, known)
         pooled = np.array([device.pool > 1 for device in fabric.devices])
-        both = circuits, last.circuits
         parts = list(_by_path(*both))
 
         def settings(of: int, rows: IntArray) -> DeviceTable:
@@ -123,12 +139,21 @@ class Standing:
         return True
 
 
+_ANSWERS: dict[tuple[Fabric, bytes, bytes], bool] = {}
+"""Whether the devices of a set of circuits stand where those of another do, of the last questions: plans have equal steps."""
+
+
 class _Set:
     """Circuits that were set, with the sorted numbers by which others are found among them, computed when they are."""
 
     def __init__(self, circuits: Circuits) -> None:
         self.circuits = circuits
         self.numbers: dict[tuple[str, ...], npt.NDArray[np.uint64]] = {}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Equal for sets of equal circuits, whatever they carry."""
+        return blake2b(np.sort(circuit_numbers(self.circuits)).tobytes(), digest_size=16).digest()
 
     def has(self, circuits: Circuits, columns: tuple[str, ...]) -> bool:
         """Whether all circuits of a round are among these, by some columns and their paths."""
