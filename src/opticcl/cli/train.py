@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
-    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock dialect
-        kernel_sizes recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares trace
-        out jobs json"""
+    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock
+        dialect kernel_sizes recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares
+        trace out jobs json"""
 
     model: str | None = option(
         "--model",
