@@ -26,7 +26,7 @@ SHORT = {
 }  # fmt: skip
 NAMED = {
     "--links", "--trace", "--programme", "--time", "--input", "--state", "--file", "--times", "--import", "--faults",
-    "--replay",
+    "--replay", "--kernel-sizes",
 }  # fmt: skip
 """Options of files beside --out: outputs of another kind, and inputs."""
 
