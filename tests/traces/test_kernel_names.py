@@ -139,7 +139,8 @@ def test_copies_between_devices_are_counted_with_their_bytes(tmp_path):
     local = {**copy, "name": "Memcpy DtoD (Device -> Device)"}
     (tmp_path / "a.json").write_text(trace("gemm", extra=[copy, local]))
     notes = load_workload(tmp_path / "a.json").notes
-    assert "left out: 1 copies between devices without a size, 40 us, 1 MB: Memcpy PtoP (1)" in notes
+    said = "left out: 1 copies between devices without a size, 40 us, 1 MB: Memcpy PtoP (1)"
+    assert f"{said}; --kernel-sizes gives their sizes" in notes
 
 
 def ascend(*events):

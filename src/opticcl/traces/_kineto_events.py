@@ -38,7 +38,7 @@ from opticcl.traces.c10d import (
     tensors_of,
     width_of,
 )
-from opticcl.traces.kernel_names import Activity, KernelSizes, activity_of_task, is_host, library_of
+from opticcl.traces.kernel_names import UNSIZED, Activity, KernelSizes, activity_of_task, is_host, library_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import GroupEnds, RankCall
 from opticcl.units import number_of
@@ -283,6 +283,7 @@ class FileEvents:
         self._lists: dict[str, tuple[int, ...]] = {}
         self._open: dict[object, list[dict[str, Any]]] = {}
         self._num_open = 0
+        self._with_records: set[int] = set()  # ranks whose host records have sizes; -1 of events without a rank
 
     def add_info(self, info: Any) -> None:
         """Add distributedInfo."""
@@ -419,7 +420,7 @@ class FileEvents:
             part.records[SIZED].append(one._replace(kind=SIZED, word=call.collective))
             return
         part.unsized.append(one)
-        part.activities.add(f"{what} without a size", name, end_us - start_us, count_of(args.get("bytes"), 0))
+        part.activities.add(f"{what} {UNSIZED}", name, end_us - start_us, count_of(args.get("bytes"), 0))
 
     def _add_foreign(self, event: dict[str, Any], name: str, args: dict[str, Any], at: int) -> None:
         """A device event of another maker: a collective, computation, or unknown."""
@@ -484,7 +485,11 @@ class FileEvents:
     def _add_record(self, kind: str, event: dict[str, Any], args: dict[str, Any], at: int) -> None:
         name = args.get("Collective name")
         part = self.part("device" if kind == KERNEL else "process", event, args)
-        call = self._call(part, kind, name, args, at) if isinstance(name, str) else None
+        # Once the host has a record with a size, kernels and annotations only give times.
+        needed = kind == RECORD or count_of(args.get("rank"), -1) not in self._with_records
+        call = self._call(part, kind, name, args, at) if isinstance(name, str) and needed else None
+        if call is not None and kind == RECORD:
+            self._with_records.add(count_of(args.get("rank"), -1))
         own = -1
         if call is not None and not call.is_transfer and call.collective not in _ROOTED:
             number = count_of(args.get("Rank"), -1)  # within the group
@@ -576,7 +581,8 @@ class FileEvents:
         if word == BATCH:
             part.batches.append(Record(kind, thread, start_us, end_us, None, _external(args), -1, BATCH))
         name = printable(str(event["name"]))
-        call = self._shaped_call(part, kind, name, collective, ends, args, at)
+        needed = kind != NCCL or count_of(args.get("rank"), -1) not in self._with_records
+        call = self._shaped_call(part, kind, name, collective, ends, args, at) if needed else None
         if call is not None and kind == GLOO:
             call.measured_s = (end_us - start_us) * 1e-6
         values = _values(name, collective, args) if kind == OPERATOR else None

@@ -28,11 +28,12 @@ from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankCall
 from opticcl.units import counted, format_bytes, format_seconds, message_size
 
-__all__ = ["Activity", "KernelSizes", "Library", "activity_of_task", "is_host", "library_of"]
+__all__ = ["UNSIZED", "Activity", "KernelSizes", "Library", "activity_of_task", "is_host", "library_of"]
 
 MAX_LIST_BYTES = 2**20
 MAX_NAMES = 10_000
 SHOWN = 3  # names in a note
+UNSIZED = "without a size"
 FORM = "write [[kernels]] with name, collective, size, ranks"
 
 _TABLE = read_toml("opticcl.traces", "kernel_names.toml")
@@ -120,7 +121,8 @@ class Activity:
             shown = ", ".join(f"{printable(name[:60])} ({int(names[name][0]):,})" for name in longest)
             more = ", ..." if len(names) > SHOWN else ""
             sizes = f", {format_bytes(size)}" if size else ""
-            yield f"left out: {int(number):,} {what}, {format_seconds(took_us * 1e-6)}{sizes}: {shown}{more}"
+            hint = "; --kernel-sizes gives their sizes" if what.endswith(UNSIZED) else ""
+            yield f"left out: {int(number):,} {what}, {format_seconds(took_us * 1e-6)}{sizes}: {shown}{more}{hint}"
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
