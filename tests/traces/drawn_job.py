@@ -8,6 +8,12 @@ WIDTHS = {"Float": 4, "BFloat16": 2, "Long": 8, "Byte": 1}
 SAID = {"all_reduce": "allreduce", "all_gather": "_allgather_base", "reduce_scatter": "_reduce_scatter_base"}
 SAID |= {"broadcast": "broadcast", "all_to_all": "all_to_allv", "send": "send", "recv": "recv"}
 COMPUTE = 7  # stream
+OPERATORS = {
+    "all_gather": "_allgather_base_",
+    "reduce_scatter": "_reduce_scatter_base_",
+    "all_to_all": "alltoall_base_",
+}
+OPERATORS |= {"send": "send", "recv": "recv_"}
 
 
 @dataclass
@@ -194,6 +200,31 @@ class Recorder:
             args["In split size"] = str(list(call.matrix[at]))
             args["Out split size"] = str([line[at] for line in call.matrix])
         return args | {"Seq": call.number}
+
+    def annotated(self, call: Call, took: int) -> None:
+        """A call as PyTorch recorded it before it had records: an annotation within an operator, with shapes of tensors."""
+        word, (sent, received) = call.word(self.rank), call.sides(self.rank)
+        kind = {"Float": "float", "BFloat16": "c10::BFloat16", "Long": "long int", "Byte": "unsigned char"}[call.dtype]
+        two = call.kind in ("all_gather", "reduce_scatter", "all_to_all")
+        name = OPERATORS.get(word, f"{word.replace('_', '')}_")
+        dims, values = [[received], [sent]] if two else [[[sent]]], []
+        if call.kind == "all_to_all":
+            at = call.ranks.index(self.rank)
+            values = ["", "", "", str([line[at] for line in call.matrix]), str(list(call.matrix[at]))]
+        about = {"Input Dims": dims, "Input type": [kind] * 2 if two else ["TensorList"], "Concrete Inputs": values}
+        if call.kind in ("all_reduce", "broadcast"):
+            about |= {"Input Dims": [[sent]], "Input type": [kind]}
+        said = f"nccl:{word}"
+        if call.kind == "transfer":
+            members = self.job.groups[call.group]
+            src, dst = (members.index(end) for end in call.ranks)
+            said += f" {src}->{dst}" if word == "send" else f" {dst}<-{src}"
+        self.event("cpu_op", f"c10d::{name}", self.now, 9, self.host, 1 + self.rank, about)
+        shapes = {"Input Dims": [[sent]], "Input type": [kind]}
+        self.event("user_annotation", said, self.now + 1, 4, self.host, 1 + self.rank, shapes)
+        self.now += 2
+        self.launch("ncclDevKernel_X(x)", self.stream(call), took, {}, wait=COMPUTE)
+        self.now += 8
 
     def capture(self, call: Call) -> None:
         """A call that a graph captures: its record, and no kernel."""

@@ -243,6 +243,33 @@ def test_gloo_has_ends_and_parts_in_its_operators(folder, seed, late):
     assert sorted(call.matrix_bytes for call in read.calls if call.matrix_bytes) == sorted(uneven)
 
 
+@examples(40)
+@given(seeds)
+def test_annotations_within_operators(folder, seed):
+    """Without records the annotations are the calls; operators have whole messages and parts, kernels the times."""
+    job = drawn_job(seed)
+    job.work = [one for one in job.work if isinstance(one, int) or one.group == "0"]
+    if not job.calls:
+        return
+    texts, took = {}, Counter()
+    for rank in range(job.world):
+        made = Recorder(rank, job)
+        for place, one in enumerate(job.work):
+            if isinstance(one, int):
+                made.compute(one)
+            elif rank in one.ranks:
+                made.annotated(one, 30 + 7 * place)
+                took[rank] += 30 + 7 * place
+        texts[f"{rank}.json"] = kineto(made.events, information(job, rank))
+    read = load_workload(files(folder, texts))
+    assert found(read) == wanted(job)
+    uneven = [call.parts for call in job.calls if call.matrix]
+    assert sorted(call.matrix_bytes for call in read.calls if call.matrix_bytes) == sorted(uneven)
+    for rank in range(job.world):
+        alone = load_workload(folder / f"{rank}.json") if took[rank] else None
+        assert alone is None or sum(call.measured_s for call in alone.calls) == pytest.approx(took[rank] * 1e-6)
+
+
 @examples(30)
 @given(seeds)
 def test_a_receive_from_any_source_is_that_of_a_send(folder, seed):
