@@ -318,6 +318,27 @@ def test_parts_of_one_side_are_enough(folder, seed, sent):
     assert sorted(call.matrix_bytes for call in read.calls) == sorted(call.parts for call in uneven)
 
 
+@examples(30)
+@given(seeds)
+def test_an_uneven_exchange_of_one_rank_alone(folder, seed):
+    """As large as an even one in which the rank moves as much; what it keeps does not count."""
+    job = drawn_job(seed, transfers=False)
+    job.work = [call for call in job.calls if call.matrix]
+    for rank in range(job.world):
+        mine = [call for call in job.work if rank in call.ranks]
+        if not mine:
+            continue
+        text = kineto(record(job, rank).events, information(job, rank))
+        read = load_workload(files(folder, {"a.json": text}))
+        sizes = []
+        for call in mine:
+            at, n = call.ranks.index(rank), len(call.ranks)
+            sent = sum(call.parts[at]) - call.parts[at][at]
+            received = sum(line[at] for line in call.parts) - call.parts[at][at]
+            sizes.append(-(-max(sent, received) * n // (n - 1)))
+        assert [call.size_bytes for call in read.calls] == sizes
+
+
 DAMAGED = [
     r'{"ph": "X", "cat": "python_function", "name": "{"a": "b"}(1): f", "ts": 5, "dur": 1, "args": {}}',
     r'{"ph": "X", "cat": "python_function", "name": "C:\path\user.py", "ts": 5, "dur": 1, "args": {"Python id": 3}}',

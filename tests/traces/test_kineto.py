@@ -126,7 +126,7 @@ def test_groups_of_one_and_odd_records_are_counted(path):
         "left out: 1 record_param_comms of allreduce without elements of a known type",
         "left out: 1 record_param_comms without a collective's name",
         "events without a name: 2",
-        "uneven all_to_all: 1, each taken as the larger of what the rank sends and receives",
+        "uneven all_to_all: 1, each taken as the larger of what the rank sends to others and receives from them",
     ):
         assert note in read.notes
 

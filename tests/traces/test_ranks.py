@@ -312,7 +312,8 @@ def test_an_uneven_all_to_all_is_the_larger_of_both_sides(tmp_path):
     (tmp_path / "a.json").write_text(text(*events))
     read = load_workload(tmp_path / "a.json")
     assert read.total_bytes == 160
-    assert "uneven all_to_all: 1, each taken as the larger of what the rank sends and receives" in read.notes
+    said = "each taken as the larger of what the rank sends to others and receives from them"
+    assert f"uneven all_to_all: 1, {said}" in read.notes
 
 
 # --- real files -------------------------------------------------------------------------------------------------------

@@ -195,7 +195,8 @@ class RankModel:
 
         Args:
             trace: that it is from.
-            call: as one rank recorded it. The message of an uneven all_to_all is the larger of what it sends and receives.
+            call: as one rank recorded it. The message of an uneven all_to_all is that of an even one in which the rank moves
+                the larger of what it sends to others and receives from them.
             omissions: counts what is left out.
         Raises: WorkloadError: the shares of all ranks are more than a message can have.
         """
@@ -210,7 +211,7 @@ class RankModel:
         if len(ranks) == 1:
             omissions.add(f"{call.collective} in a group of one rank", call.size_bytes)
             return None
-        size = max(call.size_bytes, call.received_bytes)
+        size = _exchanged(call, ranks, trace.rank)
         if call.counts == "share":
             if not ranks:
                 omissions.add(
@@ -235,6 +236,23 @@ class RankModel:
                 named = f" of group {groups}" if groups else " without a group"
                 what = source.removeprefix(f"{ASSUMED}: ")
                 yield f"groups assumed: {number:,} of {len(calls):,} calls{named}: taken to be {what}"
+
+
+def _exchanged(call: RankCall, ranks: Sequence[int], rank: int) -> int:
+    """Bytes of a message; of an uneven all_to_all those of an even one that is not smaller for a rank.
+
+    Args:
+        call: as the rank recorded it.
+        ranks: of its group.
+        rank: that recorded it; -1 if unknown.
+    """
+    sizes = []
+    for parts, size in ((call.sent_splits, call.size_bytes), (call.received_splits, call.received_bytes)):
+        if 1 < len(parts) == len(ranks) and rank in ranks:
+            moved = sum(parts) - parts[ranks.index(rank)]
+            size = -(-moved * len(parts) // (len(parts) - 1))
+        sizes.append(size)
+    return max(sizes)
 
 
 def _by_source(calls: Sequence[CollectiveCall]) -> Mapping[str, tuple[int, set[str]]]:
@@ -337,7 +355,7 @@ def notes_of(trace: RankTrace, model: RankModel, calls: Sequence[CollectiveCall]
     yield from notes_on(calls, model.count.value)
     yield from model.notes(calls)
     if uneven := sum(call.collective == "all_to_all" and call.is_uneven for call in kinds_of(trace.calls)):
-        yield f"uneven all_to_all: {uneven:,}, each taken as the larger of what the rank sends and receives"
+        yield f"uneven all_to_all: {uneven:,}, each taken as the larger of what the rank sends to others and receives from them"
     yield from _foreign_groups(trace)
     yield from trace.after
 
