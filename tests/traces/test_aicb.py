@@ -215,3 +215,64 @@ def test_cut_and_flipped_files_raise_nothing_else(path, at, byte, cut):
     content[at] = byte
     for damaged in (content, content[:cut]):
         assert one_line(load, path, bytes(damaged)).isprintable()
+
+
+def rows(*lines):
+    """The text of a file of some rows."""
+    return "\n".join([HEAD, *lines])
+
+
+def row(kind, group="dp_group", size="None", bytes_=8, stage="s", additional="", took="None", count="1"):
+    """A row."""
+    return f"CommType.{kind},CommGroup.{group},{size},{bytes_},{stage},None,None,{additional},{took},None,None,{count}"
+
+
+def test_transfers_of_an_unlisted_stage(path):
+    """Their ends are those of the first two stages; the number of ranks is not that of the groups without a pipeline's."""
+    ways = [("isend", "send_next"), ("irecv", "recv_next"), ("irecv", "recv_prev"), ("isend", "send_prev")]
+    transfers = [row(kind, "pp_group", 1, 16, additional=way) for kind, way in ways]
+    read = load(path, rows(row("all_reduce", size=3), *transfers))
+    assert [c.ranks for c in read.calls] == [(0, 1, 2), (0, 3), (3, 0), (0, 3), (3, 0)]
+    assert read.num_ranks == 0
+    assert any("taken to be those of the first two stages" in note for note in read.notes)
+    assert load(path, rows(row("all_reduce", size=3), *transfers).replace("pp_group,1,", "pp_group,2,")).num_ranks == 6
+    listed = load(path, f"[rank0, rank1, rank2]\n{rows(row('all_reduce', size=3), *transfers)}", num_ranks=6)
+    assert [c.ranks for c in listed.calls[1:]] == [(0, 3), (3, 0)]
+    assert "left out: 1 irecv to or from a stage before the first, 16 bytes in all" in listed.notes
+    assert not any("taken to be those of the first two stages" in note for note in listed.notes)
+    assert not any("first two stages" in note for note in load(path, rows(row("all_reduce", size=3))).notes)
+
+
+def test_computation_without_a_time(path):
+    """Products of batches; other shapes are counted; a time goes before shapes, and a row without a count is one."""
+    shapes = ["((2, 4, 6), (6, 10))", "((2, 3), (4, 5))", "((2,), (2, 3))", "((2, 3), (3, 4), (4, 5))"]
+    text = rows(
+        row("all_reduce", size=2, count="None"),
+        *(row("computation", "all", bytes_=one, stage="backward.x") for one in shapes),
+        row("computation", "all", bytes_="((2, 3), (3, 4))", took="0.5", stage="forward"),
+    )
+    read = load(path, text)
+    assert "left out: 3 computations without a time and without two matrices" in read.notes
+    assert "computation: of milliseconds in _elapsed_time" in read.notes
+    tasks = [task for task in load_job(path).tasks if not task.communicates]
+    assert [(t.operations, t.memory_bytes, t.compute_s, t.phase) for t in tasks] == [
+        (960, 2 * (48 + 60 + 80), 0, "backward"),
+        *([(0, 0, 0, "backward")] * 3),
+        (0, 0, 0.5e-3, "forward"),
+    ]
+    alone = load(path, rows(row("all_reduce", size=2)))
+    assert not any("computation" in note for note in alone.notes)
+    assert load_job(path).bound == ""
+    assert load_steps(path)[0].step == ""
+
+
+def test_rows_are_bounded(path, monkeypatch):
+    """By their count."""
+    monkeypatch.setattr("opticcl.traces.aicb.MAX_ROWS", 5)
+    assert len(load(path, rows(row("all_reduce", size=2, count="3"), row("all_reduce", size=2, count="2"))).calls) == 5
+    with pytest.raises(WorkloadError, match="line 4: more than 5 rows"):
+        load(path, rows(row("all_reduce", size=2, count="3"), row("all_reduce"), row("all_reduce", size=2, count="2")))
+    with pytest.raises(WorkloadError, match=r"line 2: count is 1\.5, not a whole number"):
+        load(path, rows(row("all_reduce", size=2, count="1.5")))
+    with pytest.raises(WorkloadError, match=r"line 2: comm_group_size is 1\.5, not a whole number"):
+        load(path, rows(row("all_reduce", size=1.5)))

@@ -62,6 +62,9 @@ def test_calls_and_dependencies(path):
     ]
     assert (read.num_ranks, read.ranks_source) == (2, "num_ranks of job.goal")
     assert read.source == "GOAL file job.goal"
+    assert read.compute_s == pytest.approx(1.5e-6)
+    assert "computation: 1.5 us of the rank that computes most" in read.notes
+    assert any(note.startswith("order: a transfer starts when its sender is ready") for note in read.notes)
     assert any("several cpus" in note for note in read.notes)
     job = load_job(path)
     assert longest(job) == pytest.approx(
@@ -74,6 +77,34 @@ def test_calls_and_dependencies(path):
         }
     )
     assert job.compute_s == pytest.approx(1.5e-6)
+
+
+def test_ranks_without_operations_and_lines_without_labels(path):
+    """A block may be missing or empty; labels too."""
+    text = "num_ranks 4\nrank 0 {\nsend 8b to 3\nsend 8b to 3\ncalc 5 cpu 1\n}\nrank 1 {}\n"
+    text += "rank 3 {\nrecv 8b from 0\nrecv 8b from 0\n}\n"
+    read = load(path, text)
+    assert (read.num_ranks, [(c.name, c.ranks) for c in read.calls]) == (4, [("line 3", (0, 3)), ("line 4", (0, 3))])
+    assert not any("several cpus" in note for note in read.notes)
+    assert load_job(path).device_ranks == (0, 1, 2, 3)
+    assert "no collective with a size" in one_line(load, path, "num_ranks 1\nrank 0 {\ncalc 5\n}\n")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("MAX_OPERATIONS", 7, "line 17: more than 7 operations"),
+        ("MAX_WAITS", 1, "line 4: this rank has more than 1 dependencies"),
+    ],
+)
+def test_large_files_are_refused(path, monkeypatch, limit, value, said):
+    """With the bound; a file of just that size is read."""
+    path.write_text(FILE)
+    monkeypatch.setattr(f"opticcl.traces.goal.{limit}", value)
+    with pytest.raises(WorkloadError, match=said):
+        load_job(path)
+    monkeypatch.setattr(f"opticcl.traces.goal.{limit}", value + 1)
+    assert load_job(path).num_calls == 3
 
 
 def test_two_ranks_that_send_before_they_receive_do_not_wait_for_each_other(path):
@@ -183,6 +214,8 @@ def test_drawn_files_by_an_independent_parser(path, text):
         ("rank 1 {", "rank 0 {", "line 13: rank 0 is there twice"),
         ("rank 1 {", "rang 1 {", "line 13: 'rang 1 {' is not the start of a rank"),
         ("l4: send 8 to 1", "l4: send 8 to 5", "line 10: to 5, which is not a rank from 0 to 1"),
+        ("l4: send 8 to 1", "l4: send 8 to 2", "line 10: to 2, which is not a rank from 0 to 1"),
+        ("l4 irequires l3", "l9 irequires l3", "line 11: label l9 does not exist in its rank"),
         ("l4: send 8 to 1", "l4: put 8 to 1", "line 10: 'l4: put 8 to 1' is not an operation; write"),
         ("l4: send 8 to 1", "l4: send 8.5 to 1", "line 10: 'l4: send 8.5 to 1' is not an operation"),
         ("l4: send 8 to 1", "l3: send 8 to 1", "line 10: label l3 is there twice"),

@@ -259,3 +259,68 @@ def test_cut_and_flipped_logs_raise_nothing_else(path, at, byte, cut):
     content[at] = byte
     for damaged in (content, content[:cut]):
         assert one_line(load, path, bytes(damaged)).isprintable()
+
+
+def test_what_a_log_may_lack(path):
+    """A size of the communicator, a rank in it, times; ids may be numbers; drops add up over communicators and counters."""
+    rows = [
+        json.dumps({"header": {"id": 7, "rank": 0}, "coll_perf": coll("AllReduce", 0, 8, us="soon")}),
+        json.dumps({"header": {"id": 8, "rank": 2, "n_ranks": 2}, "coll_perf": coll("AllReduce", 0, 16, us=-1)}),
+        line("0xc", 1, 2, "p2p_perf", **p2p("Recv", 0, 0, 4)),
+        *(line("0xc", 1, 2, "dump_stats", coll_dropped_total=n, p2p_dropped_total=5, other=9) for n in (1, 3, 2)),
+        json.dumps({"header": {"id": 7, "rank": 0}, "dump_stats": {"coll_dropped_total": 4, "p2p_dropped_total": "x"}}),
+    ]
+    rows = [json.dumps({**json.loads(row), "metadata": METADATA}) for row in rows]
+    read = load(path, "\n".join(rows), num_ranks=4)
+    assert [(c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
+        ("all_reduce", 8, (), 0),
+        ("all_reduce", 16, (), 0),
+        ("send_recv", 4, (-1, 1), 7e-6),
+    ]
+    assert "left out: 12 records that the Inspector dropped before they were written" in read.notes
+    assert any(note.startswith("order: the calls of one communicator after the other") for note in read.notes)
+    assert not any(note.startswith("order") for note in load(path, line("0xa", 0, 2, **coll("AllReduce", 1, 8))).notes)
+    with pytest.raises(WorkloadError, match="line 1: the record has no header"):
+        load(path, json.dumps({"header": {"id": None}, "coll_perf": coll("AllReduce", 0, 8)}))
+
+
+def test_functions_of_a_trace_are_numbered_apart(tmp_path):
+    """Traces that begin at different calls: four all_reduces and three all_gathers, each of both ranks where both have it."""
+    for rank, first in ((0, 0), (1, 1)):
+        rows = []
+        for number in range(3):
+            for name in ("AllReduce", "AllGather"):
+                if number >= first or name == "AllReduce":
+                    rows += events(name, len(rows), arguments(5, rank, 4, SeqNum=number + (name == "AllReduce") * rank))
+        (tmp_path / f"{rank}.json").write_text(write_events(rows))
+    read = load_workload(tmp_path, num_ranks=2)
+    assert Counter(c.collective for c in read.calls) == {"all_reduce": 4, "all_gather": 3}
+
+
+def test_the_rank_of_a_trace(tmp_path):
+    """The largest number in a communicator, which is noted; the name of the file goes first."""
+    rows = [*events("AllReduce", 0, arguments(1, 0, 4)), *events("AllReduce", 1, arguments(2, 3, 4))]
+    rows += events("Send", 0, arguments(2, 3, 4, Peer=0))
+    (tmp_path / "a.json").write_text(write_events(rows))
+    read = load_workload(tmp_path / "a.json", num_ranks=4)
+    assert [c.ranks for c in read.calls if c.collective == "send_recv"] == [(3, -1)]
+    assert "rank: taken to be the largest of its numbers in communicators" in read.notes
+    (tmp_path / "a.rank2.json").write_text(write_events(rows))
+    read = load_workload(tmp_path / "a.rank2.json", num_ranks=4)
+    assert [c.ranks for c in read.calls if c.collective == "send_recv"] == [(2, -1)]
+    assert not any(note.startswith("rank: taken") for note in read.notes)
+    (tmp_path / "a.json").write_text(write_events(rows[:2]))
+    assert not any(note.startswith("rank: taken") for note in load_workload(tmp_path / "a.json", num_ranks=4).notes)
+
+
+def test_begins_and_ends_of_a_trace(path):
+    """Paired by category, id and process; without a time of the begin there is no duration."""
+    first, second = (
+        events("AllReduce", 0, arguments(1, 0, 4), 10, 20),
+        events("AllReduce", 0, arguments(1, 0, 8), 100, 130),
+    )
+    second = [{**row, "pid": 8} for row in second]
+    send = events("Send", 0, arguments(1, 0, 4, Peer=1), 1_000, 1_005)
+    rows = [first[0], second[0], send[0], send[1], second[1], first[1], {"cat": "COLL", "ph": "e", "id": 44, "ts": 5.0}]
+    read = load(path, write_events([*rows, *events("AllReduce", 9, arguments(1, 0, 4), 30, 20)]), num_ranks=2)
+    assert [(c.size_bytes, c.measured_s) for c in read.calls] == [(16, 10e-6), (32, 30e-6), (16, 5e-6), (16, 0)]

@@ -377,3 +377,53 @@ def test_drawn_reports_by_an_independent_parser(tmp_path_factory, ranks, apart):
     assert found == whole_calls(*by_sql(paths))
     assert read.num_ranks == len(ranks)
     assert load_job(folder).num_calls == sum(found.values())
+
+
+def test_kernels_without_a_record(tmp_path):
+    """Copies between devices and kernels of DeepEP are counted, or have sizes of a list; other copies and kernels are none."""
+    report = Report()
+    report.rows["NVTX_EVENTS"].append((0, 500, "ncclCommInitRank", None, 99, json.dumps({"No. of ranks": 2})))
+    report.call("ncclAllReduce", 100)
+    report.kernel("deep_ep::internode::dispatch", 7, 40_000)
+    report.kernel("gemm", 7, 10_000)
+    path = report.write(tmp_path / "report.rank0.sqlite")
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, streamId INT, copyKind INT, bytes INT)"
+        )
+        file.executemany(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, ?, ?, ?)",
+            [(0, 5_000, 7, 10, 4_096), (0, 9_000, 7, 1, 64), (9_000, 8_000, 7, 10, 64)],
+        )
+        file.commit()
+    read = load_workload(path)
+    assert read.compute_s == pytest.approx(10e-6)
+    notes = "; ".join(read.notes)
+    assert "1 copies between devices without a size, 5 us, 4.096 KB" in notes
+    assert "1 kernels of DeepEP without a size, 40 us" in notes
+    sizes = tmp_path / "sizes.toml"
+    sizes.write_text('[[kernels]]\nname = "deep_ep::internode::dispatch"\ncollective = "all_to_all"\nsize = "1 MB"\n')
+    read = load_workload(path, kernel_sizes=sizes)
+    assert sorted((c.collective, c.size_bytes) for c in read.calls) == [("all_reduce", 100), ("all_to_all", 1_000_000)]
+
+
+def test_the_given_number_of_ranks_goes_before_the_largest_communicator(tmp_path):
+    """Which is then one of several."""
+    calls = [begin(1, 2, 1), ("ncclAllGather", {ID: 1, BYTES: 8})]
+    path = write_report(tmp_path / "r.sqlite", {5: calls})
+    assert (load_workload(path).num_ranks, load_workload(path).calls[0].ranks) == (2, (0, 1))
+    read = load_workload(path, num_ranks=8)
+    assert (read.num_ranks, read.calls[0].size_bytes, len(read.calls[0].ranks)) == (8, 16, 2)
+    assert any("taken to be a block of the recorded group size" in note for note in read.notes)
+
+
+def test_communicators_of_which_a_file_is_missing(tmp_path):
+    """Three of four ranks: their members are assumed, and a transfer has one known end."""
+    for rank in (0, 1, 3):
+        ranges = [begin(1, 4, rank), begin(2 + rank % 2, 2, rank // 2)]
+        if rank == 0:
+            ranges.append(("ncclSend", {ID: 2, "Bytes": 16, "Peer rank": 1}))
+        ranges.append(("ncclAllReduce", {ID: 1, BYTES: 8}))
+        write_report(tmp_path / f"r{rank}.sqlite", {5: ranges})
+    read = load_workload(tmp_path)
+    assert [(c.collective, c.ranks) for c in read.calls] == [("send_recv", (0, -1)), ("all_reduce", (0, 1, 2, 3))]

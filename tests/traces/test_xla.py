@@ -256,3 +256,69 @@ def test_cut_and_flipped_profiles_raise_nothing_else(path, at, byte, cut):
     content[at] = byte
     for damaged in (content, content[:cut]):
         assert one_line(load, path, bytes(damaged)).isprintable()
+
+
+def test_computation_between_a_start_and_its_done(path):
+    """It is beside the collective; computation without a duration is none."""
+    start = "%ag-start.7 = (f32[8], f32[16]) all-gather-start(f32[8] %p), replica_groups={{0,1}}"
+    done = "%ag-done = f32[16] all-gather-done((f32[8], f32[16]) %ag-start.7)"
+    took = [5, 0, 1, 6, 2, 7, 8]
+    texts = [FUSION.format(1), FUSION.format(2), start, FUSION.format(3), done, FUSION.format(4), FUSION.format(5)]
+    path.write_text(profile(list(zip(texts, took, strict=True)), 1))
+    job = load_job(path)
+    assert [(round(task.compute_s * 1e6), task.collective, task.after) for task in job.tasks] == [
+        (5, "", ()),
+        (0, "all_gather", (0,)),
+        (6, "", (0,)),
+        (15, "", (1, 2)),
+    ]
+    assert "without a duration: 1 collective between start and done" in job.notes
+    assert "computation: 26 us in operations of device 0" in job.notes
+    assert any(note.startswith("ranks: numbers in replica_groups") for note in job.notes)
+    assert not any("outside of the steps" in note for note in job.notes)
+
+
+def test_groups_of_other_devices(path):
+    """Devices that no group names have no call; numbers with gaps are no number of ranks; a group of one is left out."""
+    path.write_text(profile([("%a = f32[4] all-reduce(f32[4] %p), replica_groups={{0,2}}", 1)], 3))
+    read = load_workload(path)
+    assert [(c.size_bytes, c.ranks) for c in read.calls] == [(16, (0, 2))]
+    assert "left out: 1 a, in groups without device 1, 16 bytes in all" in read.notes
+    assert read.num_ranks == 3
+    for groups in ("{{0},{1}}", "{{0},{1}}, channel_id=1, use_global_device_ids=true"):
+        path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
+        assert "no collective with a size" in one_line(load, path, path.read_bytes())
+    for groups in ("[3,2]<=[4]", "[0]<=[0]", f"[1,{2**21}]<=[{2**21}]"):
+        path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
+        (call,) = load_workload(path, num_ranks=2).calls
+        assert (call.ranks, call.group_source) == ((), "assumed: all ranks")
+
+
+def test_operations_without_their_text(path):
+    """Kernels of a GPU by the name of their operation; events without a time, of a begin, or of the host are none."""
+    events = [
+        {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0 A100"}},
+        {"ph": "M", "pid": 1, "tid": 5, "name": "thread_name", "args": {"name": "Stream #13(Compute)"}},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": 0.5, "dur": 2.5, "name": "gemm", "args": {"hlo_op": "dot.1"}},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": 4, "dur": 2, "name": "all-reduce.3", "args": {"hlo_op": "all-reduce.3"}},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": -4, "dur": 2, "name": "gemm"},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": "4", "dur": 2, "name": "gemm"},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": 4, "dur": 1e19, "name": "gemm"},
+        {"ph": "B", "pid": 1, "tid": 5, "ts": 4, "dur": 2, "name": "gemm"},
+        {"ph": "X", "pid": 1, "tid": 6, "ts": 4, "dur": 2, "name": "python"},
+        {
+            "ph": "X",
+            "pid": 1,
+            "tid": 5,
+            "ts": 9,
+            "dur": 3,
+            "name": "nothing else",
+            "args": {"long_name": OPERATIONS[1][0]},
+        },
+        5,
+    ]
+    path.write_text(json.dumps({"traceEvents": events}))
+    read = load_workload(path)
+    assert read.compute_s == pytest.approx(2.5e-6)
+    assert "left out: 1 all-reduce.3, whose text has no shape and groups" in read.notes
+    assert [c.ranks for c in read.calls] == [(0, 1)]

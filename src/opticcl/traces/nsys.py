@@ -59,6 +59,8 @@ def _is_sqlite(head: bytes) -> int:
 class NsysReader(TraceReader):
     """Reads an Nsight Systems report exported as SQLite."""
 
+    has_kernels = True
+
     def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
         """The calls and tasks of each process, as the base class describes."""
         sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None
