@@ -3,6 +3,7 @@
 import pytest
 from tests.optional import shared_file
 
+from opticcl.errors import WorkloadError
 from opticcl.traces import load_workload
 
 CASES = {
@@ -38,3 +39,18 @@ def test_calls_of_a_case_file(name):
     read = load_workload(shared_file(f"cases/traces/{name}"))
     assert [(call.collective, call.size_bytes, call.ranks) for call in read.calls] == CASES[name]
     assert read.num_ranks == RANKS[name[:2]]
+
+
+def test_computation_of_the_case_files():
+    """Beside the calls: 1,000 ns of GOAL, 1.5 ms of AICB."""
+    assert load_workload(shared_file("cases/traces/15-goal.goal")).compute_s == pytest.approx(1e-6)
+    assert load_workload(shared_file("cases/traces/16-aicb.csv")).compute_s == pytest.approx(1.5e-3)
+    inspector = load_workload(shared_file("cases/traces/13-nccl-inspector.log"))
+    assert [call.measured_s for call in inspector.calls] == pytest.approx([50e-6, 40e-6, 40e-6])
+
+
+def test_an_export_without_its_values():
+    """The true cause, with the command that keeps them."""
+    path = shared_file("cases/traces/07-nsys-binary-payload.rank5.sqlite")
+    with pytest.raises(WorkloadError, match=r"only in a packed form .* nsys export --type sqlite --include-json true"):
+        load_workload(path)
