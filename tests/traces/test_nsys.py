@@ -1,6 +1,9 @@
 """Nsight Systems reports as SQLite, written here by Python's sqlite3."""
 
+import bz2
+import gzip
 import json
+import lzma
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -161,6 +164,18 @@ def test_the_file_is_not_changed(tmp_path):
     load_workload(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_a_packed_report(tmp_path, pack):
+    """It is unpacked for the time of reading; damage is one line."""
+    path = training().write(tmp_path / "report.rank2.sqlite")
+    packed = tmp_path / "packed.rank2.sqlite.x"
+    packed.write_bytes(pack(path.read_bytes()))
+    assert load_workload(packed).calls == load_workload(path).calls
+    packed.write_bytes(pack(path.read_bytes())[:-200])
+    with pytest.raises(WorkloadError, match=r"cannot be read|is not an SQLite file|no trace that opticcl reads"):
+        load_workload(packed)
 
 
 def test_what_is_not_such_a_report_is_refused(tmp_path):

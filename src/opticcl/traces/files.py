@@ -19,7 +19,7 @@ from opticcl.reading import head_of, printable, reading, refusal
 from opticcl.traces.reader import format_of
 from opticcl.traces.sidecar import is_group_list
 
-__all__ = ["files_of", "is_archive", "is_group_file"]
+__all__ = ["MAX_UNPACKED", "copy_unpacked", "files_of", "is_archive", "is_group_file"]
 
 ARCHIVES = (".tar", ".tar.gz", ".tar.xz", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".zip")
 ZIP = b"PK\x03\x04"
@@ -124,7 +124,7 @@ def _unpack(archive: Path, folder: Path) -> None:
                 if len(seen) >= MAX_FILES:
                     raise refusal(archive, f"more than {MAX_FILES:,} files")
                 seen.add(name)
-                left -= _copy(archive, source, folder / name, left)
+                left -= copy_unpacked(archive, source, folder / name, left)
         except _DAMAGE as error:
             raise refusal(archive, f"is not a readable archive: {error or type(error).__name__}") from None
 
@@ -160,9 +160,15 @@ def _zip_members(archive: Path, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]
                 yield member.filename, source
 
 
-def _copy(archive: Path, source: IO[bytes], target: Path, limit: int) -> int:
-    """Copy a member. Returns: its size [bytes].
+def copy_unpacked(packed: Path, source: IO[bytes], target: Path, limit: int = MAX_UNPACKED) -> int:
+    """Copy the content of a packed file, or of a member of an archive.
 
+    Args:
+        packed: the file, for the message.
+        source: its content.
+        target: file that is written.
+        limit: largest size [bytes].
+    Returns: its size [bytes].
     Raises: WorkloadError: it is larger than the limit.
     """
     size = 0
@@ -171,7 +177,7 @@ def _copy(archive: Path, source: IO[bytes], target: Path, limit: int) -> int:
             size += len(content)
             if size > limit:
                 raise refusal(
-                    archive, f"more than {MAX_UNPACKED:,} bytes once unpacked; unpack it and give the directory"
+                    packed, f"more than {MAX_UNPACKED:,} bytes once unpacked; unpack it and give the directory"
                 )
             file.write(content)
     return size

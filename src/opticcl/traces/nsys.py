@@ -26,16 +26,18 @@ import os
 import re
 import sqlite3
 from bisect import bisect_left
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from opticcl.reading import DamageError, check_file, check_size, printable, refusal
+from opticcl.files import temporary_folder
+from opticcl.reading import DamageError, check_file, check_size, head_of, printable, reading, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces.c10d import collective_of
 from opticcl.traces.communicators import nccl_call, number_in_largest
+from opticcl.traces.files import copy_unpacked
 from opticcl.traces.kernel_names import KernelSizes, library_of
 from opticcl.traces.kineto import trace_of
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
@@ -49,10 +51,11 @@ MAX_STEPS = 10_000
 _WAIT_EVENT = 3  # syncType of CUpti_ActivitySynchronizationType
 _BETWEEN_DEVICES = 10  # copyKind of CUpti_ActivityMemcpyKind
 _STEP = re.compile(r"(?:ProfilerStep|step|iteration|iter)[ _#:]*[0-9]+", re.IGNORECASE)
+_MAGIC = b"SQLite format 3\0"
 
 
 def _is_sqlite(head: bytes) -> int:
-    return 2 * head.startswith(b"SQLite format 3\0")
+    return 2 * head.startswith(_MAGIC)
 
 
 @register_trace("nsys", (".sqlite", ".sqlite3"), _is_sqlite)
@@ -65,18 +68,17 @@ class NsysReader(TraceReader):
         """The calls and tasks of each process, as the base class describes."""
         sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None
         check_file(path)
-        with open(path, "rb") as file:
-            if not _is_sqlite(file.read(16)):
-                raise refusal(path, "is not an SQLite file; if it is packed, unpack it first")
-        try:
-            uri = f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
-            with closing(sqlite3.connect(uri, uri=True)) as connection:
-                connection.execute("PRAGMA trusted_schema = OFF")
-                processes = _Report(path, connection, sizes).processes()
-        except sqlite3.Error as error:
-            raise refusal(path, f"cannot be read as SQLite: {error}") from None
-        except DamageError as error:
-            raise refusal(path, f"row {error.at:,}: {error.what}") from None
+        if head_of(path, len(_MAGIC)) != _MAGIC:
+            raise refusal(path, "is not an SQLite file")
+        with open(path, "rb") as raw:
+            is_packed = raw.read(len(_MAGIC)) != _MAGIC
+        with ExitStack() as stack:
+            plain = path
+            if is_packed:
+                plain = stack.enter_context(temporary_folder()) / "report.sqlite"
+                with reading(path, "report of Nsight Systems") as file:
+                    copy_unpacked(path, file, plain)
+            processes = self._processes(path, plain, sizes)
         found = []
         for process in processes:
             source = f"Nsight Systems report {printable(path.name)}"
@@ -85,6 +87,18 @@ class NsysReader(TraceReader):
             trace.after += sizes.notes() if sizes else ()
             found.append(trace)
         return found
+
+    def _processes(self, path: Path, plain: Path, sizes: KernelSizes | None) -> list[_Process]:
+        """The events of each process, of a file that is not packed."""
+        try:
+            uri = f"file:{quote(os.fsencode(plain.resolve()))}?mode=ro&immutable=1"
+            with closing(sqlite3.connect(uri, uri=True)) as connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
+                return _Report(path, connection, sizes).processes()
+        except sqlite3.Error as error:
+            raise refusal(path, f"cannot be read as SQLite: {error}") from None
+        except DamageError as error:
+            raise refusal(path, f"row {error.at:,}: {error.what}") from None
 
 
 @dataclass(slots=True)
