@@ -56,6 +56,11 @@ def lines_of(text):
         deep(3, "if r == 1:\n    os.kill(os.getpid(), 9)", rf"all_reduce, before step 0: rank 1: .*{GONE}"),
         deep(3, LONG, rf"all_reduce, (before step 0|step \d+): rank \d: .*{GONE}"),
         deep(3, "if r == 1:\n    time.sleep(30)", r"all_reduce, before step 0: rank 1: Timed out waiting 10000ms"),
+        deep(
+            2,
+            "dist.group.WORLD.set_timeout(timedelta(seconds=2))\nif r == 1:\n    time.sleep(20)",
+            r"all_reduce, before step 0: rank 1: Timed out waiting 2000ms",
+        ),
         deep(3, "if r == 1:\n    raise ValueError('it stops')", rf"all_reduce, before step 0: rank 1: .*{GONE}"),
         deep(3, TRAINING, rf"all_reduce, (before step 0|step \d+): rank \d: .*{GONE}"),
     ],

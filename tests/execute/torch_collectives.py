@@ -185,7 +185,7 @@ def make(kind, length, dtype, op, root, count, out):
     given, wide = torch.ones(length, dtype=dtype), torch.ones(length * count, dtype=dtype)
     many = [torch.empty(out, dtype=dtype) for _ in range(count)]
     parts = [torch.ones(length, dtype=dtype) for _ in range(count)]
-    options = {"reduce": dist.ReduceOptions, "gather": dist.distributed_c10d.GatherOptions}
+    options = {"reduce": dist.distributed_c10d.ReduceOptions, "gather": dist.distributed_c10d.GatherOptions}
     opts = options.get(kind, dist.distributed_c10d.ScatterOptions)()
     opts.rootRank = root
     calls = {
@@ -391,10 +391,17 @@ def test_messages_and_objects():
 
 
 def test_the_group_is_created_again():
-    """After it has been destroyed, though torchrun's store keeps the keys of the first; the last test, without Gloo."""
+    """After it has been destroyed, though torchrun's store keeps the keys of the first; the last test, without Gloo.
+
+    Whether calls are compared is what the first rank says, whatever the variables of the others.
+    """
     dist.destroy_process_group()
+    os.environ["OPTICCL_CHECK"] = str(int(rank == 0))
     dist.init_process_group("opticcl")
     same(_reduced(torch.ones(7), dist.group.WORLD), torch.full((7,), float(size)))
+    if size > 1:
+        differs = torch.ones(3 + (rank == size - 1))
+        assert "all must be equal" in refusal(lambda: dist.all_reduce(differs))
 
 
 for name, test in list(globals().items()):

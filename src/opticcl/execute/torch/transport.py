@@ -23,7 +23,7 @@ class GlooTransport:
     Args:
         p2p: group with `send` and `recv`.
         rank, size: of this process in it.
-        timeout: longest duration of a message.
+        timeout: longest duration of a message, where the group has no options that say it.
     """
 
     def __init__(self, p2p: Any, rank: int, size: int, timeout: timedelta) -> None:
@@ -68,9 +68,11 @@ class GlooTransport:
             raise self._failure(exchange.step, peer, error) from None
 
         def wait() -> None:
+            options = getattr(self._p2p, "options", None)  # callers may change them
+            timeout = self._timeout if options is None else options._timeout
             for peer, work in works:
                 try:
-                    work.wait(self._timeout)
+                    work.wait(timeout)
                 except RuntimeError as error:
                     raise self._failure(exchange.step, peer, error) from None
 
