@@ -127,15 +127,16 @@ class EarlyPlanner:
         return self._planner.part(ranks)
 
     def _load(self) -> None:
-        collects = gc.isenabled()
-        gc.disable()  # modules are no garbage; to look for it among those of torch takes as long as all imports
+        freezes = gc.get_freeze_count() == 0
+        if freezes:  # to look for garbage in all that torch made takes as long as the imports
+            gc.freeze()
         try:
             self._planner(Request("all_reduce", 0), 1)
         except OpticclError:  # reported by the first call, which meets it again
             return
         finally:
-            if collects:
-                gc.enable()
+            if freezes:
+                gc.unfreeze()
 
 
 def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> Plan:
