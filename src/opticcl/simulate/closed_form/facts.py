@@ -354,8 +354,7 @@ class _RoundFacts:
         self._fabric, self.rounds = fabric, rounds
         self._amount: IntArray | None = None
         self._slowest: tuple[float, ...] = ()
-        self._law: PathLatency | None = None
-        self._longest: list[float] = []
+        self._longest: dict[PathLatency, list[float]] = {}
 
     def slowest(self, amount: IntArray) -> tuple[float, ...]:
         """As in `Cost`, for the amount of each transfer [chunks]."""
@@ -366,9 +365,9 @@ class _RoundFacts:
 
     def longest_s(self, law: PathLatency) -> list[float]:
         """Latency of the longest path of each round [s]."""
-        if law is not self._law:
-            self._law, self._longest = law, [law.longest_s(circuits.carrying()) for circuits in self.rounds]
-        return self._longest
+        if law not in self._longest:
+            self._longest[law] = [law.longest_s(circuits.carrying()) for circuits in self.rounds]
+        return self._longest[law]
 
 
 class RunFacts:
@@ -432,8 +431,11 @@ class RunFacts:
                 self._longest[law] = [law.base_s] * len(self.slowest)
             elif self.routes is not None:
                 self._longest[law] = [self.routes.longest_s(law, self._facts.laws)]
-            else:
-                self._longest[law] = self._facts.of_rounds(self.rounds).longest_s(law)
+            else:  # by all laws, as long as the circuits are at hand
+                rounds = self._facts.of_rounds(self.rounds)
+                for one in (law, *self._facts.laws):
+                    if not one.constant:
+                        self._longest[one] = rounds.longest_s(one)
         return self._longest[law]
 
     def summed_chunks(self, assumed: Assumptions) -> float:
