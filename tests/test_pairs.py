@@ -63,3 +63,15 @@ def test_numbers_as_sets(some, others):
     known = distinct(np.array(others, np.int64))
     assert known.tolist() == sorted(set(others))
     assert among(np.array(some, np.int64), known).tolist() == [one in others for one in some]
+
+
+@examples(60)
+@given(PAIRS, MOVES)
+def test_images_of_several_pairs_are_those_of_each(pairs, moves):
+    """Also of one by itself, where some digit moves."""
+    src, dst = map(np.array, zip(*pairs, strict=True))
+    for a, b, *found in zip(src, dst, *SPACE.images_of_pairs(src, dst, moves), strict=True):
+        due = images(np.array([a]), np.array([b]), moves)
+        for begin, end in (found, SPACE.images(a, b, moves) if any(moves) else found):
+            assert len(begin) == len(due)
+            assert set(zip(begin.tolist(), end.tolist(), strict=True)) == due

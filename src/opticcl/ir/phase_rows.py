@@ -98,23 +98,36 @@ class Space:
             return places
         return np.zeros_like(places) if all(moves) else self.digits(places) * ~np.array(moves) @ np.array(self.strides)
 
-    def images(self, src: IntArray | int, dst: IntArray | int, moves: Sequence[bool]) -> tuple[IntArray, IntArray]:
-        """Ranks of pairs under all translations of some digits, int64 (pairs, translations) each; (translations,) of one pair.
+    def images(self, src: int, dst: int, moves: Sequence[bool]) -> tuple[IntArray, IntArray]:
+        """Ranks of a pair under all translations of some digits, int (translations,) each.
 
         Args:
-            src, dst: places of each pair, or of one.
+            src, dst: places of the pair.
             moves: whether translations move each digit.
         """
+        grid, (begin, end) = np.arange(self.num_ranks).reshape(self.radices), self.digits(np.array([src, dst])).tolist()
+        senders, receivers = (
+            grid[tuple(slice(None) if moved else at for moved, at in zip(moves, digits, strict=True))]
+            for digits in (begin, end)
+        )
+        by = [a - b for moved, a, b in zip(moves, begin, end, strict=True) if moved]
+        ahead = np.roll(receivers, tuple(by), tuple(range(len(by))))
+        return self.ranks(senders.ravel()), self.ranks(ahead.ravel())
+
+    def images_of_pairs(self, src: IntArray, dst: IntArray, moves: Sequence[bool]) -> tuple[IntArray, IntArray]:
+        """Ranks of several pairs under all translations of some digits, int (pairs, translations) each.
+
+        Args: src, dst, moves: as of `images`, places of each pair.
+        """
         if not any(moves):
-            return self.ranks(np.asarray(src)[..., None]), self.ranks(np.asarray(dst)[..., None])
+            return self.ranks(src)[:, None], self.ranks(dst)[:, None]
         found = []
-        for place in (src, dst):
-            digits = self.digits(np.ravel(place))
+        for digits in map(self.digits, (src, dst)):
             image = np.zeros((len(digits), 1), np.int64)
             for d, (radix, stride) in enumerate(zip(self.radices, self.strides, strict=True)):
                 values = (digits[:, d, None] + np.arange(radix if moves[d] else 1)) % radix
                 image = (image[:, :, None] + values[:, None, :] * stride).reshape(len(digits), -1)
-            found.append(self.ranks(image.reshape(*np.shape(place), -1)))
+            found.append(self.ranks(image))
         return found[0], found[1]
 
     def translation(self, images: IntArray) -> IntArray | None:

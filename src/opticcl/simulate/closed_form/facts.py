@@ -211,7 +211,7 @@ class ScheduleFacts:
         src, dst = (ends if space.places is None else space.places[ends] for ends in (some.src, some.dst))
         many = max(1, ROUTES_AT_ONCE // prod(r for r, moved in zip(space.radices, moves, strict=True) if moved))
         for at in range(0, len(src), many):
-            begin, end = space.images(src[at : at + many], dst[at : at + many], moves)
+            begin, end = space.images_of_pairs(src[at : at + many], dst[at : at + many], moves)
             apart = self._fabric.distance(begin.ravel(), end.ravel())
             if apart is None:
                 return None
