@@ -78,7 +78,7 @@ def _in_order(fabric: Fabric, schedule: Schedule) -> Rounds:
         if schedule.steps.num_transfers(steps.start) * max(sides(fabric)) <= MAX_SEGMENTS:
             continue
         ends = schedule.steps.ends(steps.start, ROUTES_AT_ONCE, ranks)
-        segments = sum(int(_distance(fabric, some, _shorter_way(fabric, some)).sum()) for some in ends)
+        segments = sum(int(_shortest(fabric, some).sum()) for some in ends)
         if segments > MAX_SEGMENTS:
             where = f"{schedule.name} on {fabric.name}: step {steps.start}"
             raise TooLargeError(
@@ -346,7 +346,7 @@ def _steps_ahead(fabric: Fabric, transfers: Transfers | TransferEnds | Circuits)
     return line.astype(np.int32), side, np.where(line, down, dst - src)
 
 
-def _shorter_way(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArray:
+def _shorter_way(fabric: Fabric, transfers: Transfers) -> IntArray:
     """Direction of each transfer; opposite nodes alternate, so that neither fibre is idle."""
     line, side, ahead = _steps_ahead(fabric, transfers)
     back = ahead < 0
@@ -357,7 +357,14 @@ def _shorter_way(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArra
     return np.asarray(2 * line + back)
 
 
-def _distance(fabric: Fabric, transfers: Transfers | TransferEnds | Circuits, direction: IntArray) -> IntArray:
+def _shortest(fabric: Fabric, ends: TransferEnds) -> IntArray:
+    """Segments of each transfer in the direction that has fewer, int32 (n,)."""
+    _, side, ahead = _steps_ahead(fabric, ends)
+    clockwise = _round(ahead, side)
+    return np.minimum(clockwise, side - clockwise) if wraps(fabric) else np.abs(ahead)
+
+
+def _distance(fabric: Fabric, transfers: Transfers | Circuits, direction: IntArray) -> IntArray:
     """Segments of each transfer in its direction, int32 (n,)."""
     _, side, ahead = _steps_ahead(fabric, transfers)
     return _round(np.where(direction % 2 == CLOCKWISE, ahead, -ahead), side)
