@@ -114,7 +114,7 @@ def in_order(
 
     for nth in sorted({number for _, number, _ in columns}):
         some = [(rows, values) for rows, number, values in columns if number == nth]
-        rows = np.sort(np.concatenate([mine for mine, _ in some]))
+        rows = some[0][0] if len(some) == 1 else np.sort(np.concatenate([mine for mine, _ in some]))
         shape = num_images, len(rows)
         edges = sorted({*np.searchsorted(rows, starts).tolist(), len(rows)})
         widths = {b - a for a, b in pairwise(edges)}

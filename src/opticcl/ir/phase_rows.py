@@ -309,8 +309,11 @@ class PhaseRows:
         return f"<Rows {len(self):,}>"
 
     def take(self, rows: Any) -> PhaseRows:
-        """The given rows (indices, slice or mask)."""
-        return PhaseRows(*(getattr(self, field.name)[rows] for field in fields(self)))
+        """The given rows (indices, slice or mask); of columns whose rows are one value, that remains the only one stored."""
+        src, columns = self.src[rows], (getattr(self, field.name) for field in fields(self)[1:])
+        return PhaseRows(
+            src, *(c[rows] if c.strides[0] else np.broadcast_to(c[:1], (len(src), *c.shape[1:])) for c in columns)
+        )
 
 
 def _column(value: IntArray, shape: tuple[int, ...]) -> IntArray:
