@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
+from tests.traces.damage import one_line
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_steps, load_workload
@@ -377,7 +378,7 @@ def whole_calls(here, calls):
     return found
 
 
-@examples(15)
+@examples(12)
 @given(ranks=jobs(), apart=st.booleans())
 def test_drawn_reports_by_an_independent_parser(tmp_path_factory, ranks, apart):
     """A report a rank, or one of all processes: every call once, with the ranks of its communicator."""
@@ -442,3 +443,26 @@ def test_communicators_of_which_a_file_is_missing(tmp_path):
         write_report(tmp_path / f"r{rank}.sqlite", {5: ranges})
     read = load_workload(tmp_path)
     assert [(c.collective, c.ranks) for c in read.calls] == [("send_recv", (0, -1)), ("all_reduce", (0, 1, 2, 3))]
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """Bytes of a report."""
+    calls = [("ncclAllReduce", {ID: 1, BYTES: 8}), ("ncclSend", {ID: 1, "Bytes": 8, "Peer rank": 1})]
+    return write_report(tmp_path_factory.mktemp("whole") / "r.sqlite", {5: [begin(1, 2, 0), *calls]}).read_bytes()
+
+
+@examples(120)
+@given(at=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255), text=st.booleans())
+def test_changed_reports_raise_nothing_else(tmp_path_factory, content, at, byte, text):
+    """A workload or one line, wherever a byte differs: in the texts of the schema and the values, or anywhere."""
+    places = [i for i, one in enumerate(content) if one > 31] if text else range(len(content))
+    changed = bytearray(content)
+    changed[places[int(at * len(places))]] = byte
+    assert one_line(load_bytes, tmp_path_factory.getbasetemp() / "changed.rank0.sqlite", bytes(changed)).isprintable()
+
+
+def load_bytes(path, changed):
+    """What is read of a file with that content."""
+    path.write_bytes(changed)
+    return load_workload(path)

@@ -93,9 +93,10 @@ class NsysReader(TraceReader):
         try:
             uri = f"file:{quote(os.fsencode(plain.resolve()))}?mode=ro&immutable=1"
             with closing(sqlite3.connect(uri, uri=True)) as connection:
+                connection.text_factory = lambda text: text.decode("utf-8", "replace")
                 connection.execute("PRAGMA trusted_schema = OFF")
                 return _Report(path, connection, sizes).processes()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a message of SQLite may have bytes of the file
             raise refusal(path, f"cannot be read as SQLite: {error}") from None
         except DamageError as error:
             raise refusal(path, f"row {error.at:,}: {error.what}") from None
