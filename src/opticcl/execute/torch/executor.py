@@ -93,7 +93,7 @@ class FutureWork(Work):  # type: ignore[misc]
 
 
 class TorchExecutor:
-    """Executes rank schedules on tensors, one call after the other: on a worker thread, or on that of a caller who waits.
+    """Executes rank schedules on tensors, one call after the other, on a worker thread.
 
     Args:
         transport: of the group.
@@ -105,19 +105,17 @@ class TorchExecutor:
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
         self._failed: Exception | None = None
         self._closed = False
-        self._turn, self._count, self._unfinished = threading.Lock(), threading.Lock(), 0
         self._scratch: dict[tuple[str, torch.dtype], torch.Tensor] = {}
         self._thread = threading.Thread(target=self._work, name="opticcl-worker", daemon=True)
         self._thread.start()
         _executors.add(self)
 
-    def submit(self, name: str, call: Callable[[], Any], waits: bool = False) -> Any:
-        """Run a call after those before it.
+    def submit(self, name: str, call: Callable[[], Any]) -> Any:
+        """Run a call on the worker, after those before it.
 
         Args:
             name: of the collective, for messages.
             call: returns the tensors of the result.
-            waits: whether the caller waits for it at once: where no call is before it, it runs here.
         Returns: a torch Work.
         """
         if self._closed:
@@ -125,14 +123,7 @@ class TorchExecutor:
         future: Future = Future()
         if self._device is not None:
             call = self._after(torch.cuda.current_stream(self._device).record_event(), call)
-        with self._count:
-            here = waits and self._unfinished == 0
-            self._unfinished += 1
-        if here:
-            with torch.no_grad(), np.errstate(all="ignore"):
-                self._perform(call, future)
-        else:
-            self._calls.put((call, future))
+        self._calls.put((call, future))
         return FutureWork(name, future)
 
     def _after(self, event: Any, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -159,34 +150,24 @@ class TorchExecutor:
     def _work(self) -> None:
         with torch.no_grad(), np.errstate(all="ignore"):  # an overflow is a value, as with torch
             while (entry := self._calls.get()) is not None:
-                self._perform(*entry)
-                del entry
-
-    def _perform(self, call: Callable[[], Any], future: Future) -> None:
-        """Run a call and complete its future."""
-        with self._turn:
-            try:
-                if self._failed is not None:
-                    raise self._failed
-                result = call()
-            except ParameterError as error:  # the same on all ranks; the group stays usable
-                remember_failure(error)
-                future.set_exception(error.with_traceback(None))
-            except OpticclError as error:
-                remember_failure(error)
-                self._failed = self._failed or error.with_traceback(None)
-                future.set_exception(self._failed)
-            except Exception as error:  # messages that other ranks wait for are left, or none
-                self._failed = self._failed or (error if self._transport.underway else None)
-                future.set_exception(error)
-            except BaseException:  # an interrupt on the thread of a caller
-                self._failed = self._failed or ExecutionError("a collective of this process group was interrupted")
-                raise
-            else:
-                future.set_result(result)
-            finally:
-                with self._count:
-                    self._unfinished -= 1
+                call, future = entry
+                try:
+                    if self._failed is not None:
+                        raise self._failed
+                    result = call()
+                except ParameterError as error:  # the same on all ranks; the group stays usable
+                    remember_failure(error)
+                    future.set_exception(error.with_traceback(None))
+                except OpticclError as error:
+                    remember_failure(error)
+                    self._failed = self._failed or error.with_traceback(None)
+                    future.set_exception(self._failed)
+                except Exception as error:  # messages that other ranks wait for are left, or none
+                    self._failed = self._failed or (error if self._transport.underway else None)
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+                del call, future, entry
 
     def execute(
         self,

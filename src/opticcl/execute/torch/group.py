@@ -174,7 +174,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Reduce a tensor over all ranks, in place."""
         (tensor,) = tensors
         op = op_name(opts)
-        return self._submit("all_reduce", tensors, lambda: self._collectives.all_reduce(tensor, op), tensors, opts=opts)
+        return self._submit("all_reduce", tensors, lambda: self._collectives.all_reduce(tensor, op), tensors)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Reduce several tensors, one flat buffer per type."""
@@ -190,7 +190,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         kinds = dict.fromkeys(tensor.dtype for tensor in tensors)
         calls = [partial(reduce_type, [tensor for tensor in tensors if tensor.dtype == kind]) for kind in kinds]
         total = sum(tensor.numel() for tensor in tensors)
-        return self._submit_several("all_reduce", tensors, tensors, calls, (total, total), opts)
+        return self._submit_several("all_reduce", tensors, tensors, calls, (total, total))
 
     def reduce(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Reduce a tensor to one rank."""
@@ -207,7 +207,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 self._collectives.divide(result, op)
                 tensor.copy_(result.view(tensor.shape))
 
-        return self._submit("reduce", tensors, call, tensors, opts=opts)
+        return self._submit("reduce", tensors, call, tensors)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Send a tensor of one rank to all."""
@@ -220,13 +220,13 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             if not tensor.is_contiguous():
                 tensor.copy_(flat.view(tensor.shape))
 
-        return self._submit("broadcast", tensors, call, tensors, opts=opts)
+        return self._submit("broadcast", tensors, call, tensors)
 
     def barrier(self, opts: Any = None) -> Any:
         """Wait for all ranks."""
         token = torch.zeros(1, dtype=torch.uint8)
         call = partial(self._collectives.run, "barrier", 0, token, token, 1)
-        return self._submit("barrier", [token], call, [], (0, 0), opts=opts)
+        return self._submit("barrier", [token], call, [], (0, 0))
 
     def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
         """Gather a tensor of every rank into a list."""
@@ -240,13 +240,11 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 tensor.copy_(part.view(tensor.shape))
 
         lengths = (given.numel() * self._size, given.numel())
-        return self._submit("all_gather", [given, *out], call, out, lengths, self._size + 1, opts=opts)
+        return self._submit("all_gather", [given, *out], call, out, lengths, self._size + 1)
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Gather a tensor of every rank into one."""
-        return self._submit(
-            "all_gather", [given], lambda: self._collectives.all_gather(output, given), [output], opts=opts
-        )
+        return self._submit("all_gather", [given], lambda: self._collectives.all_gather(output, given), [output])
 
     def all_gather_single_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
@@ -254,7 +252,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Several gathers of one tensor each."""
         total = sum(given.numel() for given in inputs)
         calls = [partial(self._collectives.all_gather, *pair) for pair in zip(outputs, inputs, strict=False)]
-        return self._submit_several("all_gather", outputs, inputs, calls, (total * self._size, total), opts)
+        return self._submit_several("all_gather", outputs, inputs, calls, (total * self._size, total))
 
     def allgather_coalesced(
         self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
@@ -274,13 +272,13 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._collectives.reduce_scatter(output, torch.cat([tensor.reshape(-1) for tensor in given]), op)
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, self._size + 1, opts=opts)
+        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, self._size + 1)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Reduce a tensor; every rank gets a block of it."""
         op = op_name(opts)
         call = partial(self._collectives.reduce_scatter, output, given, op)
-        return self._submit("reduce_scatter", [given], call, [output], opts=opts)
+        return self._submit("reduce_scatter", [given], call, [output])
 
     def reduce_scatter_single_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
@@ -290,7 +288,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         total = sum(output.numel() for output in outputs)
         pairs = zip(outputs, inputs, strict=False)
         calls = [partial(self._collectives.reduce_scatter, output, given, op) for output, given in pairs]
-        return self._submit_several("reduce_scatter", outputs, inputs, calls, (total, total * self._size), opts)
+        return self._submit_several("reduce_scatter", outputs, inputs, calls, (total, total * self._size))
 
     def all_to_all_single(
         self,
@@ -307,7 +305,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             places = output.split(list(output_splits or [self._share(output)] * self._size))
             self._collectives.all_to_all(list(places), list(parts), (output, given))
 
-        return self._submit("all_to_all", [given], call, [output], opts=opts)
+        return self._submit("all_to_all", [given], call, [output])
 
     def _share(self, tensor: torch.Tensor) -> int:
         """Rows of a tensor for each rank."""
@@ -320,7 +318,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Send a tensor to every rank; tensors of unequal size travel directly, without a schedule."""
         lengths = (sum(part.numel() for part in outputs), sum(part.numel() for part in inputs))
         call = partial(self._collectives.all_to_all, outputs, inputs)
-        return self._submit("all_to_all", [*inputs, *outputs], call, outputs, lengths, opts=opts)
+        return self._submit("all_to_all", [*inputs, *outputs], call, outputs, lengths)
 
     def gather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
         """Gather a tensor of every rank on one rank."""
@@ -337,13 +335,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
         lengths = (given.numel() * self._size, given.numel())
         return self._submit(
-            "gather",
-            [given, *out],
-            call,
-            out,
-            lengths,
-            len(inputs) + self._size * (self._rank == root),
-            opts=opts,
+            "gather", [given, *out], call, out, lengths, len(inputs) + self._size * (self._rank == root)
         )
 
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
@@ -358,9 +350,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             output.copy_(result.view(output.shape))
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit(
-            "scatter", [*given, output], call, outputs, lengths, 1 + self._size * (self._rank == root), opts=opts
-        )
+        return self._submit("scatter", [*given, output], call, outputs, lengths, 1 + self._size * (self._rank == root))
 
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -409,14 +399,13 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         inputs: list[torch.Tensor],
         calls: Sequence[Callable[[], None]],
         lengths: tuple[int, int],
-        opts: Any,
     ) -> Any:
         """Submit calls of one collective as one; all ranks agree on all of them before the first."""
         found = ", ".join(f"{tensor.dtype} of {tensor.numel()} elements" for tensor in inputs)
         call = partial(self._collectives.several, name, f"{name} of {len(inputs)} tensors ({found})", calls)
         if len(outputs) != len(inputs):
             call = partial(self._collectives.refuse, name, f"{len(inputs)} inputs for {len(outputs)} results")
-        return self._submit(name, inputs, call, outputs, lengths, opts=opts)
+        return self._submit(name, inputs, call, outputs, lengths)
 
     def _submit(
         self,
@@ -426,15 +415,12 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         result: list[torch.Tensor],
         lengths: tuple[int, int] | None = None,
         equal: int = 0,
-        *,
-        opts: Any,
     ) -> Any:
         """Record the call where a profiler runs, and run it on the worker; a call that cannot be is refused on every rank.
 
         Args:
             lengths: elements of output and input, where these are not the first tensors above [count].
             equal: tensors of one size that it takes; 0: any [count].
-            opts: of torch, which say whether the caller waits at once.
         """
         problem = problem_of([*given, *result], equal, len(given))
 
@@ -455,7 +441,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if torch._C._autograd._profiler_enabled() and given:
             out, into = lengths or (result[0].numel() if result else given[0].numel(), given[0].numel())
             record_call(name, out, into, given[0].dtype)
-        work = self._executor.submit(name, run, not getattr(opts, "asyncOp", True))
+        work = self._executor.submit(name, run)
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
