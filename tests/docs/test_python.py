@@ -17,7 +17,7 @@ WITH_TORCH = sorted({block.page for block in PYTHON if "torch" in block.text})
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, plugins_forgotten):
     """The folder in which the blocks run; it holds the shipped examples alone."""
     shutil.copytree(EXAMPLES, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
