@@ -75,9 +75,9 @@ def comparison_columns(comparison: Comparison) -> tuple[list[Column], dict[str, 
     ]
     shared = {}
     if len(set(nodes)) == 1:
-        shared["nodes"] = counted(nodes[0], "node") + " each" * (nodes[0] > 1)
-        if (many := entries[0].fabric.num_members) > 1:
-            shared["nodes"] += f" in {many:,} groups"
+        many = entries[0].fabric.num_members
+        in_groups = f" in {many:,} groups" if many > 1 else ""
+        shared["nodes"] = counted(nodes[0], "node") + in_groups + " each" * (nodes[0] > 1)
     if len(set(rates)) == 1:
         shared["node rate"] = f"{rates[0]} per node"
     if steps == rounds:
