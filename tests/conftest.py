@@ -23,7 +23,7 @@ gc.set_threshold(100_000)  # cycles are looked for less often, which saves a twe
 for _name in ("COLUMNS", "LINES", "OPTICCL_PLUGINS"):  # pytest-xdist sets the first two in its workers, users the third
     os.environ.pop(_name, None)
 
-collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py", "studies/cluster_study.py"]
+collect_ignore_glob = ["execute/mpi_*.py", "execute/torch_*.py", "traces/torch_job.py", "studies/cluster_study.py"]
 """Scripts that processes of their own execute; they need mpi4py, torch or dask when imported."""
 
 

@@ -7,6 +7,8 @@ from functools import cache
 import pytest
 from tests.docs.pages import PAGES, ROOT
 
+from opticcl.errors import UnsupportedError
+
 SOURCES = [path for path in sorted((ROOT / "src").rglob("*")) if path.suffix in (".py", ".toml")]
 TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md"]
 FOLDERS = [ROOT, ROOT / "src", ROOT / "src" / "opticcl", ROOT / "docs"]
@@ -32,6 +34,8 @@ def exists(name):
             found = importlib.import_module(".".join(parts[:count]))
         except ModuleNotFoundError:
             continue
+        except UnsupportedError:  # it needs an extra that is not installed
+            return True
         for part in parts[count:]:
             if part in getattr(found, "__annotations__", {}):
                 return True

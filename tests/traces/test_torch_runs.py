@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.execute.launch import needs_torch, torchrun
-from tests.traces.torch_job import HIDDEN, ROWS
+from tests.traces.torch_sizes import HIDDEN, ROWS
 
 from opticcl.traces import load_workload
 

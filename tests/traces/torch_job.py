@@ -11,9 +11,8 @@ import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile
+from torch_sizes import HIDDEN, ROWS
 
-ROWS = [[1, 2, 3, 4], [4, 3, 2, 1], [2, 2, 2, 2], [5, 0, 1, 1]]
-HIDDEN = 16
 PAIRS = [[0, 2], [1, 3]]
 
 
