@@ -118,8 +118,9 @@ def _at_once(fabric: Fabric, count: int) -> Fabric:
 
     nodes = fabric.num_nodes
     if count < 1 or nodes % count or (count > 1 and nodes // count < 2):
+        near = max(at for at in range(1, max(1, min(count, nodes // 2)) + 1) if nodes % at == 0)
         raise ParameterError(
-            f"--at-once: {count} groups of equally many nodes, 2 or more, of {nodes} on {fabric.name}; try 1"
+            f"--at-once: {count} groups of equally many nodes, 2 or more, of {nodes} on {fabric.name}; try {near}"
         )
     return groups(fabric, np.arange(nodes).reshape(count, -1)) if count > 1 else fabric
 
