@@ -8,7 +8,8 @@ import pytest
 import opticcl
 from opticcl.collective import Request
 from opticcl.errors import FabricError, UnsupportedError
-from opticcl.fabrics import fabric, groups
+from opticcl.fabrics import fabric, groups, job
+from opticcl.plans.search import Searches
 from opticcl.schedule import AlgorithmCall
 from opticcl.verify import verify
 
@@ -139,3 +140,13 @@ def test_what_is_made_of_one_group(tmp_path):
     for make in (plan.programme, lambda: plan.save(tmp_path / "p.json"), lambda: plan.execute([np.zeros(1)] * 4)):
         with pytest.raises(UnsupportedError, match="2 groups at once"):
             make()
+
+
+def test_searches_tell_groups_apart():
+    """Of the same nodes in the same order, as four groups of two, two of four, a job of all or one with its share."""
+    searches, machine, nodes = Searches(), fabric("terarack", nodes=16), np.arange(8)
+    asked = [groups(machine, nodes.reshape(many, -1)) for many in (4, 2)]
+    asked += [job(machine, nodes, shares=shares) for shares in (False, True)]
+    found = [searches.of(where, Request("all_reduce")) for where in asked]
+    assert [search.fabric for search in found] == asked
+    assert len(set(map(id, found))) == 4

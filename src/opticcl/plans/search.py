@@ -402,7 +402,7 @@ class Searches:
         if self.name != "auto":
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
         self._judge, self._cache = Judge(), StepCache()
-        self._known: dict[tuple[str, tuple[int, ...], Request], Search] = {}
+        self._known: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}
         self._shared: Searches | None = None
 
     @property
@@ -436,7 +436,7 @@ class Searches:
         """
         parameters = {k: v for k, v in where.parameters.items() if v is not None}
         ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
-        key = write_call(where.name, parameters), ranks, wanted
+        key = write_call(where.name, parameters), ranks, where.num_members, where.share, wanted
         if key not in self._known:
             self._known[key] = (
                 self._new(where, wanted) if self._shared is None else self._shared.of(where, wanted).under(self.assumed)
