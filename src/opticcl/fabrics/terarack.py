@@ -63,7 +63,7 @@ from opticcl.optics.limits import reach
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
-__all__ = ["Terarack", "check_node", "ring_cuts", "ring_faults", "ring_fibre_name", "terarack_limits"]
+__all__ = ["Terarack", "check_node", "in_ring_order", "ring_cuts", "ring_faults", "ring_fibre_name", "terarack_limits"]
 
 SHEET = datasheet("terarack")
 
@@ -137,8 +137,7 @@ class Terarack(FailingFabric):
 
         Args: nodes: as of `Fabric.sub_machine`, from any of them on.
         """
-        turns = np.count_nonzero(np.diff(nodes, append=nodes[:1]) < 0)
-        return replace(self, nodes=len(nodes), failed=None) if turns <= 1 else None
+        return replace(self, nodes=len(nodes), failed=None) if in_ring_order(nodes) else None
 
     def shared(self, num_members: int) -> Terarack:
         """A ring with an equal share of the wavelengths, at least one, since every group's light goes round the whole ring.
@@ -303,6 +302,11 @@ class Terarack(FailingFabric):
     def place_name(self, resource: Resource, index: int) -> str:
         """A fibre segment by its ends."""
         return self.netlist().place("fibre", fibre_of_segment(self.nodes, self.rings, index))
+
+
+def in_ring_order(places: IntArray) -> bool:
+    """Whether places on a ring are in its order, from any of them on."""
+    return int(np.count_nonzero(np.diff(places, append=places[:1]) < 0)) <= 1
 
 
 def check_node(name: str, wavelength_rate: float, **durations: float) -> None:

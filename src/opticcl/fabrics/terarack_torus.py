@@ -34,7 +34,7 @@ from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import lanes_at_ends, ring_settings
 from opticcl.fabrics._terarack_netlist import Segments, terarack_netlist, terarack_states
 from opticcl.fabrics.oddl import ring_order
-from opticcl.fabrics.terarack import check_node, ring_cuts, terarack_limits
+from opticcl.fabrics.terarack import check_node, in_ring_order, ring_cuts, terarack_limits
 from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
@@ -124,7 +124,7 @@ class TerarackTorus(Fabric):
         Args: nodes: as of `Fabric.sub_machine`.
         """
         values = sub_grid(self.shape, nodes)
-        if values is None or any(np.count_nonzero(np.diff(some, append=some[:1]) < 0) > 1 for some in values):
+        if values is None or not all(map(in_ring_order, values)):
             return None
         rows, columns = map(len, values)
         return replace(self, shape=(rows, columns))
