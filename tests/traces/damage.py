@@ -15,3 +15,18 @@ def one_line(load, path, content):
         return f"{load(path, content).total_bytes}"
     except WorkloadError as error:
         return str(error)
+
+
+def survives_damage(load, path, text, at, byte, cut):
+    """Whether a file with one byte changed, and that file cut, are a workload or refused in one line.
+
+    Args:
+        load, path: as of `one_line`.
+        text: of the whole file.
+        at: place of the byte.
+        byte: in place of the one there.
+        cut: bytes that are left of the file [bytes].
+    """
+    content = bytearray(text.encode())
+    content[at] = byte
+    return all(one_line(load, path, bytes(damaged)).isprintable() for damaged in (content, content[:cut]))

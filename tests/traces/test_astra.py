@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.optional import shared_file
 from tests.profiles import examples
-from tests.traces.damage import one_line
+from tests.traces.damage import one_line, survives_damage
 
 from opticcl.errors import ParameterError, WorkloadError
 from opticcl.traces import load_job, load_workload
@@ -97,10 +97,7 @@ def test_a_wrong_file_is_refused_with_its_line(path, text, said):
 @given(cut=st.integers(0, len(FILE)), at=st.integers(0, len(FILE) - 1), byte=st.integers(0, 255))
 def test_cut_and_flipped_files_raise_nothing_else(path, cut, at, byte):
     """A workload or one line."""
-    content = bytearray(FILE.encode())
-    content[at] = byte
-    for damaged in (content, content[:cut]):
-        assert one_line(load, path, bytes(damaged)).isprintable()
+    assert survives_damage(load, path, FILE, at, byte, cut)
 
 
 @pytest.mark.parametrize("name", ["resnet50-data-parallel.txt", "dlrm-hybrid-parallel.txt"])
@@ -260,7 +257,7 @@ def test_drawn_files_by_an_independent_parser(path, data):
     ],
 )
 def test_groups_that_do_not_divide_the_ranks_are_refused(path, first, layer, said):
-    """With the key; a group that no layer uses is not looked at."""
+    """With the key; a group that no layer uses is not checked."""
     with pytest.raises(WorkloadError, match=said):
         load(path, f"{HEAD} {first}\n1\na -1 1 NONE 0 1 NONE 0 1 {layer} 8 1\n")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
-from tests.traces.damage import one_line
+from tests.traces.damage import survives_damage
 from tests.traces.test_nsys import BYTES, ID, NUMBER, SIZE, jobs, whole_calls
 
 from opticcl.errors import WorkloadError
@@ -255,10 +255,7 @@ def test_drawn_traces_by_an_independent_parser(tmp_path_factory, ranks):
 @given(at=st.integers(0, len(LOG) - 1), byte=st.integers(0, 255), cut=st.integers(0, len(LOG)))
 def test_cut_and_flipped_logs_raise_nothing_else(path, at, byte, cut):
     """A workload or one line."""
-    content = bytearray(LOG.encode())
-    content[at] = byte
-    for damaged in (content, content[:cut]):
-        assert one_line(load, path, bytes(damaged)).isprintable()
+    assert survives_damage(load, path, LOG, at, byte, cut)
 
 
 def test_what_a_log_may_lack(path):
