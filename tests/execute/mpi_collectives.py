@@ -194,8 +194,8 @@ for name, (of, to) in BLOCKS.items():
 
 # what is kept for a call of one form serves others of that form: one array for both, other memory, another operation
 for _ in range(3):
-    same, other, into = (np.full(5, float(world.rank + i)) for i in range(3))
-    comm.Allreduce(same, same)
+    in_place, other, into = (np.full(5, float(world.rank + i)) for i in range(3))
+    comm.Allreduce(in_place, in_place)
     comm.Allreduce(other, into)
     assert into.tolist() == [n * (n + 1) / 2] * 5
     comm.Allreduce(other, into, MPI.MAX)
