@@ -85,12 +85,13 @@ def _map_table(answer: FastestMap) -> FittedTable:
         cell = at.get((x, y))
         if cell is None:
             return "-"
-        return cell.fabric + (f" {cell.lead:.3g}x" if cell.lead is not None else "")
+        return ("tie" if cell.is_tie else cell.fabric) + (f" {cell.lead:.3g}x" if cell.lead is not None else "")
 
     columns = [Column(axis_label(answer.y), [axis_text(answer.y, y) for y in answer.ys])]
     columns += [Column(axis_text(answer.x, x), [text(x, y) for y in answer.ys], justify="left") for x in answer.xs]
     wins = ", ".join(f"{name} {count}" for name, count in answer.wins.items())
-    return FittedTable(columns, f"each with its lead: time of the second over its own; fastest at: {wins}")
+    ties = f"; {answer.ties} are ties, within 5 %" if answer.ties else ""
+    return FittedTable(columns, f"number: how many times slower the runner-up is; fastest at: {wins or 'none'}{ties}")
 
 
 def _pareto_table(answer: Pareto) -> FittedTable:

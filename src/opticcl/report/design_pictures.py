@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from opticcl.report.design_answers import Answer, axis_label, axis_text, title_of
-from opticcl.report.kit.colours import DARK, FAINT, MUTED, fabric_colours
+from opticcl.report.kit.colours import DARK, FAINT, MUTED, PAPER, fabric_colours
 from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure, write_scale
 from opticcl.report.kit.line_ends import End, label_ends, text_width
 from opticcl.report.studies import study_figure
@@ -36,19 +36,20 @@ def answer_figure(answer: Answer) -> Figure:
 
 
 def _map(answer: FastestMap) -> Figure:
-    """Cells in the colours of the fastest; a pale one has a small lead."""
+    """Cells in the colours of the fastest; those of ties are white."""
     names = list(answer.wins)
     rows, columns = len(answer.ys), len(answer.xs)
     labels = {name: f"{name} ({answer.wins[name]})" for name in names}
-    legend = 0.6 + text_width(list(labels.values()))
+    legend = 0.6 + text_width([*labels.values(), f"tie ({answer.ties})"])
     height = max(3.0, 1.25 + 0.42 * rows)
-    remark = "in each cell: its lead, the time of the second over that of the fastest"
+    remark = "number: how many times slower the runner-up is; white: a tie, within 5 %"
     figure = new_figure(height, title_of(answer), remark)
     axes = axes_at(figure, _LEFT, 0.5, WIDTH - _LEFT - legend - 0.2, height - 1.2)
     colours = fabric_colours(names)
     for cell in answer.cells:
         i, j = answer.xs.index(cell.x), answer.ys.index(cell.y)
-        axes.add_patch(_box(i, j, colours[cell.fabric], 0.35 if cell.lead is not None and cell.lead < 1.1 else 0.75))
+        colour, alpha = (PAPER, 1.0) if cell.is_tie else (colours[cell.fabric], 0.75)
+        axes.add_patch(_box(i, j, colour, alpha))
         if cell.lead is not None and columns <= 24:
             axes.text(i, j, f"{cell.lead:.2f}", ha="center", va="center", fontsize=7.5, color=DARK)
     axes.set_xlim(-0.5, columns - 0.5)
@@ -58,14 +59,15 @@ def _map(answer: FastestMap) -> Figure:
         getattr(axes, f"set_{axis}ticks")(list(shown), [axis_text(column, values[i]) for i in shown])
         getattr(axes, f"set_{axis}label")(axis_label(column))
     axes.tick_params(length=0)
-    _legend(figure, [(labels[name], colours[name]) for name in names], legend, height)
+    ties = [(f"tie ({answer.ties})", PAPER)] if answer.ties else []
+    _legend(figure, [*((labels[name], colours[name]) for name in names), *ties], legend, height)
     return figure
 
 
 def _box(i: int, j: int, colour: str, alpha: float) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle((i - 0.48, j - 0.46), 0.96, 0.92, facecolor=colour, alpha=alpha, linewidth=0)
+    return Rectangle((i - 0.48, j - 0.46), 0.96, 0.92, facecolor=colour, alpha=alpha, edgecolor=FAINT, linewidth=0.6)
 
 
 def _legend(figure: Figure, entries: Sequence[tuple[str, str]], width: float, height: float) -> None:
@@ -79,7 +81,7 @@ def _legend(figure: Figure, entries: Sequence[tuple[str, str]], width: float, he
     """
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=colour, alpha=0.75, label=name) for name, colour in entries]
+    handles = [Patch(facecolor=colour, alpha=0.75, edgecolor=FAINT, label=name) for name, colour in entries]
     left = 1 - (width + 0.1) / WIDTH
     figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.65 / height), frameon=False)
 

@@ -6,12 +6,14 @@ result with `record()`. A row with another value of an axis that is not chosen i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import Any
 
 from opticcl.errors import ParameterError
+from opticcl.plans.ranks import is_tie
 from opticcl.studies.space.axis_values import DEFAULTS
 from opticcl.studies.space.design import DesignSpace, column_of
 
@@ -63,6 +65,11 @@ class Cell:
         """Time of the second over that of the fastest; None if there is no second, or the fastest takes no time."""
         return self.second_s / self.total_s if self.second_s is not None and self.total_s else None
 
+    @property
+    def is_tie(self) -> bool:
+        """Whether the second is as good as the fastest."""
+        return self.second_s is not None and is_tie(self.second_s, self.total_s)
+
 
 @dataclass(frozen=True, slots=True)
 class FastestMap:
@@ -84,11 +91,14 @@ class FastestMap:
 
     @property
     def wins(self) -> dict[str, int]:
-        """Places at which each fabric is the fastest, the most first [count]."""
-        found: dict[str, int] = {}
-        for cell in self.cells:
-            found[cell.fabric] = found.get(cell.fabric, 0) + 1
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+        """Places at which each fabric is the fastest, the most first; those of ties count for no fabric [count]."""
+        alone = Counter(cell.fabric for cell in self.cells if not cell.is_tie)
+        return dict(sorted(alone.items(), key=lambda item: -item[1]))
+
+    @property
+    def ties(self) -> int:
+        """Places at which the second is as good as the fastest [count]."""
+        return sum(cell.is_tie for cell in self.cells)
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
@@ -99,6 +109,7 @@ class FastestMap:
             "y": self.y,
             "where": dict(self.where),
             "wins": self.wins,
+            "ties": self.ties,
             "cells": cells,
         }
 
