@@ -11,8 +11,8 @@ INSTALLED := .venv/.installed
 EXTENDED := .venv/.extended
 # Modules are compiled when they are first imported: most of them never are.
 PIP_INSTALL := $(BIN)/pip install --quiet --no-compile -c constraints.txt
-# A real training step where it is there, else the built-in list of the same message sizes.
-WORKLOAD := $(firstword $(wildcard ../shared/data/chakra/resnet50-ddp.rank0.et) resnet50_ddp)
+# The all-reduces of a training step of ResNet-50.
+WORKLOAD := examples/resnet50-step.toml
 
 # As many processes as cores, each with its share of the files; an idle one takes tests from a busy one.
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 8 --dist worksteal --durations=10 --durations-min=3
@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(INSTALLED)
 	mkdir -p out
-	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --algorithm main --out out/compare.html
+	$(BIN)/opticcl compare --nodes 64 --workload $(WORKLOAD) --out out/compare.html
 
 test: $(EXTENDED)
 	$(PYTEST)

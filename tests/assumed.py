@@ -1,6 +1,6 @@
 """The page on assumptions: every value with its source, and what changes when it is doubled.
 
-python -m tests.assumed        writes docs/assumptions.md and the times in the first table of the README anew
+python -m tests.assumed        writes docs/assumptions.md and the times in the table of docs/systems.md anew
 """
 
 import re
@@ -107,8 +107,10 @@ wafer to wafer 1 m.
 EQUAL = """## Equal nodes
 
 `--equal rate=800Gb/s`, `cost=9000` (USD a node) or `power=100` (W a node) scales the transmitters of every fabric until the
-geometric mean of the range of its bill (`opticcl cost`) meets the budget. A rate above the one that a system is built for is
-marked as extrapolated; above four times that rate the system is not ranked. `--node-rate X` is `--equal rate=X`.
+geometric mean of the range of its bill (`opticcl cost`) meets the budget. Verbs that rank fabrics do so at `rate=800Gb/s`
+unless they are given another value or `--as-built`: ours, the rate of a NIC of today. From twice the rate that a system is
+built for on, its row says by which factor. `ideal` stands beside the others without a rank, since it cannot be built; times
+within 5 % of the best are ties.
 """
 
 
@@ -231,13 +233,13 @@ def _sets() -> str:
     return "\n".join([*rows, ""])
 
 
-README = Path(__file__).parents[1] / "README.md"
+OF_SYSTEMS = Path(__file__).parents[1] / "docs" / "systems.md"
 ROW = re.compile(r"^(\| `(\w+)` \|.*\| `(\w+)`[^|]*\|)[^|]*\|$", re.MULTILINE)
-"""A row of the first table of the README: the system, its algorithm, and the times."""
+"""A row of the table of docs/systems.md: the system, its algorithm, and the times."""
 
 
-def readme() -> str:
-    """The README with times of an all_reduce of 1 MB on 64 nodes: common, and published in parentheses."""
+def systems() -> str:
+    """The page with times of an all_reduce of 1 MB on 64 nodes: common, and published in parentheses."""
 
     def row(match: re.Match[str]) -> str:
         made = [fabric_at_scale(match[2], 64)]
@@ -245,9 +247,9 @@ def readme() -> str:
         both = format_seconds(entry.total_s), format_seconds(entry.under["published"].total_s)
         return f"{match[1]} {both[0]} ({both[1]}) |"
 
-    return ROW.sub(row, README.read_text("utf-8"))
+    return ROW.sub(row, OF_SYSTEMS.read_text("utf-8"))
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
-    README.write_text(readme(), "utf-8")
+    OF_SYSTEMS.write_text(systems(), "utf-8")

@@ -10,7 +10,7 @@ from opticcl.fabrics import FABRICS, fabric, job
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
 from opticcl.verify.time._rows import path_latency_s
-from tests.assumed import PAGE, PASSED_COLUMNS, README, ROW, latency_ns, page, readme
+from tests.assumed import OF_SYSTEMS, PAGE, PASSED_COLUMNS, ROW, latency_ns, page, systems
 
 PASSED = [
     line[2:-2].split(" | ") for line in PAGE.read_text("utf-8").splitlines() if re.match(r"\| `\w+:\S+` \|", line)
@@ -24,11 +24,11 @@ def test_the_page_is_up_to_date():
     assert PAGE.read_text("utf-8") == page()
 
 
-def test_the_first_table_of_the_readme_is_up_to_date():
+def test_the_table_of_systems_is_up_to_date():
     """On common assumptions, which it says; likewise written by `python -m tests.assumed`."""
-    text = README.read_text("utf-8")
+    text = OF_SYSTEMS.read_text("utf-8")
     assert len(ROW.findall(text)) == 7
-    assert text == readme()
+    assert text == systems()
     assert "`common` assumptions" in text
 
 

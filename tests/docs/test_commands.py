@@ -28,14 +28,14 @@ DEEP = {
         "every value halved and doubled, 2 s; tests/plans/test_ranks.py has fewer fabrics"
     ),
     "opticcl study examples/who-wins.toml --dry-run": "counts and estimates 1,245 points, 2 s; a small study remains",
-    "opticcl compare --nodes 64 --size 1MB --algorithm all --node-rate 2.4Tb/s -o out.html": "250 plans, 20 s",
+    "opticcl compare --nodes 64 --size 1MB --algorithm all --equal rate=2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl compare --nodes 64 --size 100MB --out answer.html --out answer.json": (
         "draws 16 fabrics, 5 s; tests/report writes smaller pages"
     ),
     "opticcl papers": "all claims, 10 s; tests/papers judges each",
     "opticcl control -f oddl:shape=4 --explore": "all orders of messages, 6 s; tests/operations explores smaller machines",
     "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
-    "opticcl train --model vgg19 --nodes 1024 --node-rate 100Gb/s --samples 1281167 --epochs 20": "the same, 8 s",
+    "opticcl train --model vgg19 --nodes 1024 --equal rate=100Gb/s --samples 1281167 --epochs 20": "the same, 8 s",
     'opticcl train --model "transformer:layers=24,hidden=2048,heads=16" --nodes 512 --tensor 8 --groups machine': (
         "all fabrics at 512 nodes, 5 s"
     ),
@@ -65,8 +65,7 @@ DEEP = {
     "opticcl train --model resnet50 -n 16 -f oddl:shape=4x4 --faults examples/faults.json --spares 1": (
         "1 s; tests/cli/test_train_faults.py has the same"
     ),
-    "opticcl compare --nodes 64 --size 100MB --node-rate 800Gb/s": "that of the README with --equal rate",
-    "opticcl sweep -n 64 --node-rate 800Gb/s": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
+    "opticcl sweep -n 64": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
     "opticcl compare -f lightpath:shape=8x8,waveguides=1 -c all_to_all -s 10MB --json": "1 s; smaller ones remain",
     "opticcl study studies/lumorph-figure-5-left.toml --dry-run": "1 s; another study file is counted",
     "opticcl study breakeven examples/who-wins-small.toml --folder small.study --where nodes=16": (
@@ -79,7 +78,7 @@ DEEP = {
     "opticcl plan -f ocs --import examples/swot.toml": "1 s; tests/plans/test_published.py reads the same form",
     "opticcl train --workload examples/graph.fbuf": "1 s; tests/traces/test_graphs.py reads the same form",
     "opticcl train --workload examples/profile.json --compute-scale 2": "1 s; the same without the factor remains",
-    "opticcl compare --nodes 64 --equal rate=800Gb/s": "1 s; --equal cost=9000 on 16 nodes remains",
+    "opticcl compare --nodes 64 --as-built": "1 s; --equal cost=9000 on 16 nodes remains",
     "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.9 --slots 600 --verify": "1 s; another load remains",
     "opticcl study examples/who-wins-small.toml": "runs a study, 3 s; two answers of the page run it too",
     "opticcl compare --nodes 64 --collective all_to_all --size 1MB --engine flow": (
