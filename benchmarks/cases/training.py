@@ -24,10 +24,10 @@ def machines(nodes: int) -> list[Fabric]:
     return made
 
 
-@case("training.vgg19_1024", "opticcl train --model vgg19 --nodes 1024, every fabric", whole=True)
+@case("training.vgg19_1024", "opticcl train --model vgg19 --nodes 1024 --as-built, every fabric", whole=True)
 def vgg19() -> Run:
     """The command as a user gives it."""
-    return command("train", "--model", "vgg19", "--nodes", "1024")
+    return command("train", "--model", "vgg19", "--nodes", "1024", "--as-built")
 
 
 @case("training.sweep", "ten models on eight systems at six scales, plans shared", whole=True)

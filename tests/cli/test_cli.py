@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -49,15 +50,18 @@ def test_compare_ranks_what_it_verified(answer):
     rows = found["rows"]
     assert found["left_out"] == []
     assert code == 0
-    assert [r["total_s"] for r in rows] == sorted(r["total_s"] for r in rows)
+    ranked = [r["total_s"] for r in rows if r["rank"] is not None]
+    assert ranked == sorted(ranked)
+    assert [r["fabric"] for r in rows if r["rank"] is None] == ["ideal"]
     assert {r["fabric"] for r in rows} >= {"ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"}
     assert all(r["verified"] and r["num_nodes"] == 16 and r["total_s"] >= r["lower_bound_s"] > 0 for r in rows)
 
 
 def test_compare_gives_every_node_the_same_rate(answer):
-    """--node-rate makes the comparison one of architectures, not of transceivers."""
-    rows = answer("compare", "--nodes", "16", "--size", "1MB", "--node-rate", "2.4Tb/s")[0]["rows"]
-    assert all(r["node_rate_bits_per_s"] == pytest.approx(2.4e12) for r in rows)
+    """The comparison is one of architectures, not of transceivers, at 800 Gb/s or the rate of --equal."""
+    for options, rate in (((), 800e9), (("--equal", "rate=2.4Tb/s"), 2.4e12)):
+        rows = answer("compare", "--nodes", "16", "--size", "1MB", *options)[0]["rows"]
+        assert all(r["node_rate_bits_per_s"] == pytest.approx(rate) for r in rows)
 
 
 def test_compare_tells_whom_it_leaves_out(opticcl, answer):
@@ -137,7 +141,7 @@ def test_interrupted_runs_leave_nothing(tmp_path):
     """Ctrl-C while a page is being made: no file, no half of one."""
     arguments = ("compare", "--nodes", "1024", "--algorithm", "all", "--html", tmp_path / "page.html")
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stderr.readline()  # it has been at work for a second
+    time.sleep(3)  # it is at work
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130, error

@@ -156,7 +156,8 @@ def test_one_call_writes_several_files(opticcl, answer, tmp_path):
         assert f"{kind}: {file}" in done.stdout
     found, _ = answer(*asked)
     assert json.loads(files[3].read_text()) == found
-    assert {"assumptions", "rows", "left_out", "notes", "not_tried", "flips", "decided"} == set(found)
+    keys = {"headline", "equal", "assumptions", "rows", "left_out", "notes", "caveats", "not_tried", "flips", "decided"}
+    assert keys == set(found)
     read = polars.read_parquet(files[5])
     assert read.to_dicts() == found["rows"]
     assert polars.read_csv(files[4])["fabric"].to_list() == [row["fabric"] for row in found["rows"]]
@@ -220,15 +221,26 @@ def test_outputs_sort_files_by_kind(tmp_path):
 
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_tables_are_as_wide_as_columns_says(opticcl, monkeypatch, width):
-    """Also in a pipe; dropped columns are named, and those of the answer are there."""
+    """Also in a pipe; the columns of the answer are always there, the others where they are asked for."""
     monkeypatch.setenv("COLUMNS", str(width))
-    done = opticcl("compare", "-n", "4", "-f", "ideal", "-f", "torus", "-s", "1MB")
-    lines = done.stdout.splitlines()
+    asked = ("compare", "-n", "4", "-f", "ramp:groups=2,racks=1,wavelengths=2", "-f", "torus", "-s", "1MB")
+    lines = opticcl(*asked).stdout.splitlines()
     assert max(map(len, lines)) <= width
-    assert all(word in lines[0] for word in ("fabric", "algorithm", "time"))
-    assert f"not shown at {width} columns: " in done.stdout
-    monkeypatch.setenv("COLUMNS", "400")
-    assert "not shown" not in opticcl("compare", "-n", "4", "-f", "ideal", "-f", "torus", "-s", "1MB").stdout
+    heads = [line for line in lines if line.startswith("fabric ")]
+    assert {"algorithm", "time", "vs best", "as built", "light"} <= {
+        word for word in ("algorithm", "time", "vs best", "as built", "light") if any(word in head for head in heads)
+    }
+    assert "bottleneck" not in "".join(lines)
+    whole = opticcl(*asked, "--columns", "all").stdout
+    assert all(word in whole for word in ("bottleneck", "x bound", "USD per node", "command"))
+    chosen = opticcl(*asked, "--columns", "fabric,steps").stdout
+    assert [line.split() for line in chosen.splitlines() if line.startswith("fabric")] == [["fabric", "steps"]]
+    refused = opticcl(*asked, "--columns", "fabric,speed")
+    assert (refused.returncode, refused.stdout, "--columns: no column 'speed'; there are fabric" in refused.stderr) == (
+        2,
+        "",
+        True,
+    )
 
 
 def test_the_answer_stands_in_the_narrowest_terminal(opticcl, monkeypatch):

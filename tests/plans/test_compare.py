@@ -11,6 +11,7 @@ from opticcl.errors import FabricError, ParameterError, UnitError
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
 from opticcl.plans.rows import MOST_PRINTED, Rows
+from opticcl.plans.sentences import caveats, headline
 
 TWO = ["ideal", "torus"]
 
@@ -22,7 +23,7 @@ def test_every_fabric_has_the_nodes_and_the_rate():
         "all_reduce",
         "1 MB",
         nodes=8,
-        node_rate="800 Gb/s",
+        equal="rate=800Gb/s",
         assumptions="published",
     )
     assert rows["num_nodes"].to_list() == [8] * 3
@@ -30,17 +31,12 @@ def test_every_fabric_has_the_nodes_and_the_rate():
     assert isinstance(rows, polars.DataFrame)
 
 
-def test_a_number_is_a_rate_too():
-    """In bit/s."""
-    rows = opticcl.compare("ideal", "all_reduce", "1 MB", nodes=4, node_rate=1e12, assumptions="published")
-    assert rows["node_rate_bits_per_s"].to_list() == pytest.approx([1e12])
-
-
 def test_a_fabric_without_such_a_shape_is_left_out_with_its_reason():
     """Below the table; if none has it, that is an error."""
     rows = opticcl.compare(["oddl", "ideal"], "all_reduce", "1 MB", nodes=12, assumptions="published")
     assert rows["fabric"].to_list() == ["ideal"]
-    (note,) = rows.notes
+    answer, note = rows.notes
+    assert answer.startswith("At 800 Gb/s a node, ideal by ")
     assert note.startswith("left out: oddl: 12 nodes")
     assert str(rows).splitlines()[-1] == note
     with pytest.raises(FabricError, match="oddl: 12 nodes"):
@@ -55,8 +51,9 @@ def test_a_fabric_without_such_a_shape_is_left_out_with_its_reason():
         ({"nodes": 0}, ParameterError, "compare: nodes: 0 nodes"),
         ({"nodes": 1.5}, ParameterError, "compare: nodes: 1.5"),
         ({"nodes": "8"}, ParameterError, "compare: nodes: '8'"),
-        ({"node_rate": 0, "nodes": 4}, ParameterError, "compare: node_rate: 0 is not positive"),
-        ({"node_rate": "fast", "nodes": 4}, UnitError, "compare: node_rate: 'fast'"),
+        ({"equal": "rate=0Gb/s", "nodes": 4}, ParameterError, "--equal: 'rate=0Gb/s' is not positive"),
+        ({"equal": "rate=fast", "nodes": 4}, UnitError, "--equal: 'fast'"),
+        ({"equal": "rate=1Gb/s", "as_built": True, "nodes": 4}, ParameterError, "--as-built: --equal is given too"),
     ],
 )
 def test_wrong_numbers_are_refused_with_their_name(given, error, begins):
@@ -68,11 +65,12 @@ def test_wrong_numbers_are_refused_with_their_name(given, error, begins):
 
 def test_rows_print_quantities_with_units(monkeypatch):
     """No raw floats; as many columns as the terminal has, the others named; a notebook gets a table too."""
-    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published")
+    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published", as_built=True)
     for width in (80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
         lines = str(rows).splitlines()
-        assert max(map(len, lines)) <= width
+        assert max(map(len, lines[:-1])) <= width
+        assert lines[-1].startswith("As built, ")
         assert lines[0].split()[:4] == ["fabric", "algorithm", "total_s", "verified"]
         assert " us " in lines[1]
         assert "400 Gb/s" in str(rows)
@@ -97,9 +95,12 @@ def test_rows_stay_a_data_frame():
 def test_the_record_is_what_the_command_line_prints(answer):
     """Rows, what is left out, and notes."""
     found = compare_plans([opticcl.fabric("ideal", nodes=4)], "all_reduce", [1000], assumptions="published")
-    printed, _ = answer("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--assumptions", "published")
-    about = {"assumptions": assumptions("published").record(), "flips": [], "decided": []}
-    assert found.record() == printed == {"rows": found.rows(), "left_out": [], "notes": [], "not_tried": {}, **about}
+    printed, _ = answer("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--assumptions", "published", "--as-built")
+    about = {"assumptions": assumptions("published").record(), "flips": [], "decided": [], "equal": None}
+    said = {"headline": headline(found), "caveats": list(caveats(found))}
+    rest = {"rows": found.rows(), "left_out": [], "notes": [], "not_tried": {}}
+    assert found.record() == {**rest, **about}
+    assert printed == {**said, **rest, **about}
 
 
 def test_an_excluded_fabric_names_itself_once():

@@ -46,7 +46,7 @@ def simulated(opticcl, where, collective, size):
 
 def compared(opticcl, where, collective, size):
     """By `compare` of one fabric."""
-    done = opticcl("compare", *where, "-c", collective, "-s", size, "--jobs", 1, "--json")
+    done = opticcl("compare", *where, "-c", collective, "-s", size, "--as-built", "--jobs", 1, "--json")
     rows = json.loads(done.stdout)["rows"] if done.returncode != 2 else []
     return (rows[0]["algorithm"], rows[0]["total_s"]) if rows else DECLINED
 
@@ -55,7 +55,7 @@ def swept(opticcl, where, collective, asked):
     """By one `sweep` over the sizes: answers by size in bytes."""
     least, most = asked[0], asked[-1]
     sizes = ("--from", least, "--to", most, "--factor", max(2, SIZES[most] // SIZES[least]))
-    done = opticcl("sweep", *where, "-c", collective, *sizes, "--jobs", 1, "--json")
+    done = opticcl("sweep", *where, "-c", collective, *sizes, "--as-built", "--jobs", 1, "--json")
     rows = json.loads(done.stdout)["rows"] if done.returncode != 2 else []
     return {row["size_bytes"]: (row["algorithm"], row["total_s"]) for row in rows}
 
@@ -64,7 +64,7 @@ def trained(opticcl, where, collective, size):
     """By `train` with a job of one message."""
     with open("job.toml", "w") as job:
         job.write(f'name = "one message"\n[[calls]]\ncollective = "{collective}"\nsize = "{size}"\n')
-    done = opticcl("train", "-w", "job.toml", *where, "--jobs", 1, "--json")
+    done = opticcl("train", "-w", "job.toml", *where, "--as-built", "--jobs", 1, "--json")
     if done.returncode == 2 or not (rows := json.loads(done.stdout)["rows"]):
         return DECLINED
     (plan,) = rows[0]["plans"]

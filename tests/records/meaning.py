@@ -23,7 +23,14 @@ class Rule:
     unless: tuple[str, ...] = ()
 
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    Rule(("--node-rate", "2.4Tb/s"), ("--equal", "rate=2.4Tb/s")),
+    Rule(("--node-rate", "100Gb/s"), ("--equal", "rate=100Gb/s")),
+    *(
+        Rule((verb,), (verb, "--as-built"), unless=("--as-built", "--equal", "--help"))
+        for verb in ("compare", "train", "sweep")
+    ),
+)
 """Applied one after the other, each where its words are found first."""
 
 ALGORITHMS: dict[str, str] = {}

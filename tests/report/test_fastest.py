@@ -42,7 +42,7 @@ def test_a_plan_that_wins_between_two_grid_sizes_is_found():
 
 def test_real_plans_change_where_it_says(comparison):
     """One byte below a crossing the one plan wins, from there on the other."""
-    from opticcl.report.kit.words import labels
+    from opticcl.plans.names import labels
 
     names = labels(comparison)
     found = crossings(comparison)

@@ -15,10 +15,11 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Violation
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.comparison import Declined
+from opticcl.plans.names import labels
 from opticcl.report import comparison_page as sections
 from opticcl.report.comparison_page import result, write_page
 from opticcl.report.fastest import crossings
-from opticcl.report.kit.words import busiest, labels
+from opticcl.report.kit.words import busiest
 from opticcl.report.reproduce import reproduction
 from opticcl.units import format_seconds
 
@@ -213,21 +214,6 @@ def test_every_cell_stands_under_a_heading(text, widths):
     found = widths(text)
     assert len(found) >= 2
     assert all(set(rows) == {head} for head, *rows in found)
-
-
-def test_what_all_plans_share_stands_above_the_table(comparison):
-    """Once, instead of in a column; what differs has its column."""
-    alike = result(comparison)
-    assert "54 nodes each" in alike
-    assert ">Nodes</th>" not in alike
-    assert ">Node rate</th>" in alike
-    first, *others = comparison.entries
-    smaller = next(
-        iter(compare_plans([fabric("ideal:nodes=4")], "all_reduce", [1_000_000], assumptions="published").entries)
-    )
-    differing = result(dataclasses.replace(comparison, entries=(first, *others, smaller)))
-    assert ">Nodes</th>" in differing
-    assert "nodes each" not in differing
 
 
 def test_the_bottleneck_is_named_in_few_words_and_whole_to_the_pointer(comparison):

@@ -11,10 +11,10 @@ import pytest
 
 from opticcl.fabrics import FABRICS, fabric
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.names import labels
 from opticcl.report.comparison_pictures import breakdown_picture, size_picture
 from opticcl.report.kit.colours import fabric_colours, wavelength_colours
 from opticcl.report.kit.line_ends import apart
-from opticcl.report.kit.words import labels
 from opticcl.units import format_seconds
 
 

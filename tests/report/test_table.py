@@ -2,15 +2,15 @@
 
 import dataclasses
 import io
-import re
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from opticcl.errors import ParameterError
 from opticcl.ir import Timeline, Violation
-from opticcl.report.comparison import comparison_table, timeline_table
-from opticcl.units import format_rate, format_seconds
+from opticcl.report.comparison import comparison_blocks, timeline_table
+from opticcl.units import format_seconds
 
 
 def rendered(table, width):
@@ -20,63 +20,57 @@ def rendered(table, width):
     return stream.getvalue()
 
 
+def shown(comparison, width, columns=()):
+    """The tables of a comparison at that width."""
+    return "".join(rendered(block, width) for block in comparison_blocks(comparison, columns))
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
 def test_every_plan_has_its_line_at_every_width(comparison, width):
-    """One line a plan, in order, with its time, and no line is wider than the console; the verdict of all stands below."""
-    lines = rendered(comparison_table(comparison), width).splitlines()
+    """One line a plan, in order, with its time, and no line is wider than the console."""
+    lines = shown(comparison, width).splitlines()
     assert max(map(len, lines)) <= width
-    rows = [line.split() for line in lines[2 : 2 + len(comparison.entries)]]
-    assert [row[:2] for row in rows] == [[e.fabric.name, e.plan.algorithm] for e in comparison.entries]
-    for row, entry in zip(rows, comparison.entries, strict=True):
+    rows = [line.split() for line in lines[3 : 3 + len(comparison.ranked)]]
+    assert [row[0] for row in rows] == [e.fabric.name for e in comparison.ranked]
+    for row, entry in zip(rows, comparison.entries, strict=False):
         assert format_seconds(entry.total_s) in " ".join(row)
-    assert "all plans verified" in " ".join(" ".join(lines[2 + len(rows) :]).split())
+        assert row[1].split(":")[0] == entry.plan.schedule.name
 
 
-def test_a_wide_console_shows_more_columns_than_a_narrow_one(comparison):
-    """Steps, rounds and efficiency appear only where there is room; nodes stand below since all plans share them."""
-    table = comparison_table(comparison)
-    wide, narrow = rendered(table, 300), rendered(table, 60)
-    assert all(word in wide for word in ("steps", "gap", "parts (%)", "54 nodes each"))
-    assert "steps" not in narrow.splitlines()[0]
-    assert all(word in narrow for word in ("fabric", "algorithm", "time", "verified"))
-    assert "verified" not in narrow.splitlines()[0]
-
-
-def test_rates_that_differ_stand_in_the_table_and_below_it(comparison):
-    """At 120 columns each row has its node's rate; where all are alike it stands below, and no advice."""
-    lines = rendered(comparison_table(comparison), 120).splitlines()
-    for line, entry in zip(lines[2:], comparison.entries, strict=False):
-        assert format_rate(entry.fabric.node_rate_bits_per_s) in line
-    assert any("--equal rate=800Gb/s" in line for line in lines)
-    of_one = tuple(e for e in comparison.entries if e.fabric is comparison.entries[0].fabric)
-    alike = rendered(comparison_table(dataclasses.replace(comparison, entries=of_one)), 120)
-    assert f"{format_rate(of_one[0].fabric.node_rate_bits_per_s)} per node" in alike
-    assert "--equal" not in alike
+def test_a_wide_console_shows_whole_cells(comparison):
+    """Algorithms with their parameters only where there is room; one table at 80 columns; others where they are asked for."""
+    wide, narrow = shown(comparison, 300), shown(comparison, 80)
+    whole = max((e.plan.algorithm for e in comparison.ranked), key=len)
+    assert whole in wide
+    assert narrow.count("fabric ") == wide.count("fabric ")
+    for header in ("rounds", "x bound", "parts (%)", "USD per node"):
+        assert header not in wide
+        assert header in shown(comparison, 300, ["all"])
+    assert shown(comparison, 80, ["time", "fabric"]).splitlines()[1].split() == ["time", "fabric"]
+    with pytest.raises(ParameterError, match="--columns: no column 'speed'; there are fabric, algorithm, nodes"):
+        comparison_blocks(comparison, ["speed"])
 
 
 def test_the_bottleneck_is_named_where_there_is_room(comparison):
-    """In full on a wide console, without parentheses on a narrower one, not at all on a narrow one."""
-    table = comparison_table(comparison)
+    """In full on a wide console, without parentheses on a narrower one."""
     entry = next(e for e in comparison.entries if e.fabric.name == "ramp")
     name, share = entry.bottleneck.name, f"{entry.bottleneck.utilisation:.0%}"
     assert "(g=" in name
-    assert f"{name}, {share}" in rendered(table, 300)
-    middling = rendered(table, 200)
-    assert "tx of port" in middling
-    assert "(g=" not in middling
-    assert "bottleneck" not in rendered(table, 80).splitlines()[0]
-    assert re.search("not shown at 80 columns: [^;]*bottleneck", rendered(table, 80))
-    assert "busbw" in rendered(table, 300)
+    assert f"{name}, {share}" in shown(comparison, 300, ["fabric", "bottleneck"])
+    narrow = shown(comparison, 50, ["fabric", "bottleneck"])
+    assert "tx of port" in narrow
+    assert "(g=" not in narrow
 
 
-def test_a_wrong_plan_says_so(comparison):
-    """A plan with a violation is marked NO."""
+def test_a_wrong_plan_has_no_rank_and_says_why(comparison):
+    """It stands below the others, in a table of its own."""
     first, *others = comparison.entries
     bad = dataclasses.replace(first.verdict, violations=(Violation("clash", 0, 0, "here", "1", "2"),))
-    spoilt = dataclasses.replace(comparison, entries=(dataclasses.replace(first, verdict=bad), *others))
-    lines = rendered(comparison_table(spoilt), 120).splitlines()
-    assert lines[2].split()[-1] == "NO"
-    assert lines[3].split()[-1] == "yes"
+    spoilt = dataclasses.replace(first, verdict=bad, ranked=False)
+    text = shown(dataclasses.replace(comparison, entries=(*others, spoilt)), 120)
+    above, _, below = text.partition("Without a rank")
+    assert first.plan.algorithm not in [line.split()[1] for line in above.splitlines()[3:]]
+    assert "the plan is wrong" in next(line for line in below.splitlines() if line.startswith(first.fabric.name))
 
 
 def test_two_shapes_of_one_system_are_told_apart(comparison):
@@ -84,7 +78,7 @@ def test_two_shapes_of_one_system_are_told_apart(comparison):
     first = comparison.entries[0]
     other = dataclasses.replace(first.fabric, slot=1e-6)
     twice = dataclasses.replace(comparison, entries=(first, dataclasses.replace(first, fabric=other)))
-    text = rendered(comparison_table(twice), 120)
+    text = shown(twice, 120)
     assert "ramp:slot=2e-08" in text
     assert "ramp:slot=1e-06" in text
 

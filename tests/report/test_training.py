@@ -73,5 +73,4 @@ def test_every_cell_of_the_page_stands_under_a_heading(widths, known):
     iteration = re.search(r'<th scope="row">.*', text)
     assert iteration
     cells = dict(zip(heads, re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", iteration[0]), strict=False))
-    assert cells["Verified"] == "yes"
     assert cells["Node rate"] == "400 Gb/s"

@@ -349,7 +349,7 @@ def test_a_simulation_keeps_the_recorded_streams(tmp_path, answer):
     recorded(tmp_path / "a.json", CALLS)
     due_s = 0.75 * 2.5e8 * 8 / 100e9
     for options, streams, again_s in (([], 2, 9e-3), (["--streams", "1"], 1, 15e-3), (["--streams", "8"], 8, 6e-3)):
-        found, code = answer("train", "-w", tmp_path / "a.json", "-f", "ideal:rate=100Gb/s", *options)
+        found, code = answer("train", "-w", tmp_path / "a.json", "-f", "ideal:rate=100Gb/s", "--as-built", *options)
         assert (code, found["job"]["streams"]) == (0, streams)
         assert due_s <= found["rows"][0]["iteration_s"] <= due_s + 20e-6
         assert found["recorded"]["replay"]["iteration_s"] == pytest.approx(again_s)

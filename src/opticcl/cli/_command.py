@@ -42,8 +42,16 @@ ALIASES = {"--html": "--out", "--global-batch": "--batch"}
 BARE = {"--emulate": ("always", "auto", "never")}
 """Option that may be given without a value -> the value that it has then, and its other values."""
 
-FORMER = {"--output": ("--out",), "--picture": ("--out",), "--preset": ("--assumptions", "--optics")}
+FORMER = {
+    "--output": ("--out",),
+    "--picture": ("--out",),
+    "--preset": ("--assumptions", "--optics"),
+    "--node-rate": ("--equal",),
+}
 """Option of an earlier version -> the options that replace it, in the verbs that have them."""
+
+VALUES = {"--out": "FILE", "--equal": "rate=800Gb/s"}
+"""Option -> a value that it takes, where that is no name."""
 
 
 class Verb(click.Command):
@@ -93,8 +101,7 @@ class Verb(click.Command):
         for name in (word.partition("=")[0] for word in args):
             now = next((option for option in FORMER.get(name, ()) if option in known), None)
             if now and name not in known:
-                value = "FILE" if now == "--out" else "NAME"
-                raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {value}")
+                raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {VALUES.get(now, 'NAME')}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
         return super().parse_args(ctx, _with_values(words, known))
 
@@ -144,7 +151,7 @@ class Verb(click.Command):
             if isinstance(result, int):
                 return result
             outputs.write_result(result, progress)
-        outputs.print_result(result, json=request.json)
+        outputs.print_result(result, json=request.json, all_notes=request.notes)
         return 0 if result.ok else 1
 
 

@@ -38,6 +38,9 @@ __all__ = [
 WIDTH_WITHOUT_TERMINAL = 120
 """Of tables where standard output is no terminal and COLUMNS is not set [columns]."""
 
+MOST_NOTES = 3
+"""Lines of notes below an answer [count]."""
+
 LEAST_WIDTH = 20
 """Of tables, however narrow the terminal is [columns]."""
 
@@ -148,21 +151,26 @@ class Outputs:
         for kind in only or writers:
             self.write(kind, writers[kind])
 
-    def print_result(self, result: Result, *, json: bool) -> None:
-        """Print an answer and the lines on the files that were written.
+    def print_result(self, result: Result, *, json: bool, all_notes: bool = False) -> None:
+        """Print an answer, its sentence first, and the lines on the files that were written.
 
         Args:
             result: the answer.
             json: whether its record is printed, and nothing else.
+            all_notes: whether every note is printed.
         """
         if json:
             print_json(result.record())
             return
+        if result.headline:
+            print_table(result.headline)
         for block in result.blocks():
             if isinstance(block, Verbatim):
                 print(block)
             else:
                 print_table(block)
+        for note in shown_notes(result.notes, all_notes):
+            print_table(note)
         self.print_lines()
 
 
@@ -192,6 +200,21 @@ def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, st
     if (other := taken.get(target)) is not None:
         raise OutputError(f"{refused}it is {other}; give another name")
     taken[target] = f"the file of {option}"
+
+
+def shown_notes(notes: Sequence[str], all_notes: bool) -> Sequence[str]:
+    """Those of the notes that a terminal shows: all, or the first and how many there are more.
+
+    >>> shown_notes(["a", "b", "c", "d"], False)
+    ['a', 'b', '2 more notes: --notes']
+
+    Args:
+        notes: what decides most first.
+        all_notes: whether every one is shown.
+    """
+    if all_notes or len(notes) <= MOST_NOTES:
+        return notes
+    return [*notes[: MOST_NOTES - 1], f"{len(notes) - MOST_NOTES + 1:,} more notes: --notes"]
 
 
 def check_folder(path: Path) -> None:
@@ -240,7 +263,9 @@ def _width() -> int | None:
 
 
 class ProgressLine:
-    """Reports on standard error what is being done, once it takes longer than a second, with rate and time left if known.
+    """Reports on a terminal what is being done, once it takes longer than a second, with rate and time left if known.
+
+    Without a terminal on standard error it says nothing.
 
     Args: patience_s: before the first report [s].
     """
@@ -260,23 +285,25 @@ class ProgressLine:
             done: units that are finished [count].
             total: all units; 0 if unknown [count].
         """
+        if not self._live:
+            return
         now = time.monotonic()
         if label != self._label:
             self._label, self._label_started = label, now
         if now < self._shown_at:
             return
-        self._shown_at = now + (0.1 if self._live else 5.0)
+        self._shown_at = now + 0.1
         text = label
         elapsed = now - self._label_started
         if total and done and elapsed > 0:
             rate = done / elapsed
             text += f": {done:,} of {total:,}, {rate:.3g}/s, {(total - done) / rate:.0f} s left"
-        self._print("\r" + text.ljust(self._width) if self._live else text + "\n")
+        self._print("\r" + text.ljust(self._width))
         self._width = len(text)
 
     def close(self) -> None:
         """Clear the line."""
-        if self._live and self._width:
+        if self._width:
             self._print("\r" + " " * self._width + "\r")
             self._width = 0
 

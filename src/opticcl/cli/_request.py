@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from opticcl.cli._output import FileKind, Outputs, ProgressLine
 from opticcl.cli._parameters import Described, make_parameter
-from opticcl.errors import FabricError, ParameterError
+from opticcl.errors import ParameterError
 from opticcl.registry import user_parameters
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opticcl.cli._generated import OptionSource
     from opticcl.ir import Fabric
     from opticcl.ir.device_settings import DeviceSettings
+    from opticcl.plans.equal import Contender, Equal
     from opticcl.plans.light import LightRule
     from opticcl.plans.machines import ExcludedFabric
     from opticcl.plans.plan import Plan
@@ -125,7 +126,7 @@ class VerbRequest:
         given: names of the fields that are on the command line.
         generated: values of the options of `sources` that are on the command line, by the names of their parameters.
         progress: called with (what, done, total).
-        out, seed, jobs, json: of the options of those names.
+        out, seed, jobs, notes, columns, json: of the options of those names.
     """
 
     OPTIONS: ClassVar[str] = "* json"
@@ -142,6 +143,10 @@ class VerbRequest:
     seed: int = option("--seed", default=0, help="Seed of every random choice.")
     jobs: int | None = option(
         "--jobs", default=None, help="Processes; default: one a core. The result is the same with any number."
+    )
+    notes: bool = option("--notes", default=False, help="Print every note below the answer, not the first three alone.")
+    columns: str = option(
+        "--columns", metavar="<column>,...", default="", help="Columns of the table by their headings, or all."
     )
     json: bool = option("--json", default=False, help="Print one JSON value on standard output and nothing else.")
 
@@ -179,7 +184,7 @@ class VerbRequest:
         return self.out
 
     def flag(self, name: str) -> str:
-        """The option of a field, as in `--node-rate`."""
+        """The option of a field, as in `--ignore-light`."""
         return _described(type(self))[name].flags[0]
 
     def first_given(self, *names: str) -> str:
@@ -212,17 +217,15 @@ class PlanRequest(VerbRequest):
         help="A fabric, name:key=value,...; default: every fabric. Repeat for several.",
     )
     nodes: int | None = option("--nodes", "-n", default=None, help="Number of nodes; scales the fabric to them.")
-    node_rate: str | None = option(
-        "--node-rate",
-        metavar="<rate>",
-        default=None,
-        help="Rate of every node, such as 2.4Tb/s; default: the rate in the fabric's paper.",
-    )
     equal: str | None = option(
         "--equal",
         metavar="<what>=<value>",
         default=None,
-        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W); --node-rate X is rate=X.",
+        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W). Default of verbs that rank "
+        "fabrics: rate=800Gb/s; of others: as built.",
+    )
+    as_built: bool = option(
+        "--as-built", default=False, help="Rank fabrics at the node rates of their papers, or of their texts."
     )
     collective: str = option(
         "--collective",
@@ -316,28 +319,20 @@ class PlanRequest(VerbRequest):
         Raises: UnknownNameError, FabricError, ParameterError.
         """
         assert self.fabric is not None, "the verb requires it"
-        return make_fabric(self.fabric, self.nodes, self.node_rate)
+        return make_fabric(self.fabric, self.nodes, self.equal)
 
-    def machines(self, nodes: int | None) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric], list[str]]:
-        """The fabrics that the options describe, of equal rate, price or power where they say so.
+    def contenders(self, nodes: int | None) -> tuple[Equal | None, list[Contender], list[ExcludedFabric]]:
+        """The fabrics that the options describe, on equal ground unless they say otherwise.
 
         Args: nodes: of each [count].
-        Returns: text and fabric of each; those left out; remarks on rates above those that systems are built for.
+        Returns: what they have in common, None for nothing; the fabrics; those left out.
         Raises: UnknownNameError, ParameterError, UnitError: a wrong value; FabricError: no fabric is left.
         """
-        from opticcl.plans.equal import Equal, equal_fabrics, parse_equal
+        from opticcl.plans.equal import on_ground
 
-        built, excluded = make_fabrics(self.fabrics, nodes, None)
-        if self.equal is not None and self.node_rate is not None:
-            raise ParameterError("--equal: --node-rate is given too; --node-rate X is --equal rate=X, give one of them")
-        rate = _parse_node_rate(self.node_rate)
-        if self.equal is None and rate is None:
-            return built, excluded, []
-        wanted = Equal("rate", rate) if rate is not None else parse_equal(self.equal or "")
-        kept, left_out, notes = equal_fabrics(built, wanted)
-        if not kept:
-            raise FabricError(left_out[0].reason)
-        return kept, [*excluded, *left_out], notes
+        built, excluded = make_fabrics(self.fabrics, nodes)
+        ground, kept, left_out = on_ground(built, self.equal, self.as_built)
+        return ground, kept, [*excluded, *left_out]
 
     def num_processes(self, fabrics: Sequence[Fabric]) -> int:
         """Processes that share the work on fabrics [count].
@@ -463,7 +458,7 @@ class PlanRequest(VerbRequest):
         if self.file is not None:
             size = () if any_size else ("size",)
             self.refuse_of_file(
-                "nodes", "node_rate", "collective", "algorithm", *size, "root", "job", "optics", "ignore_light"
+                "nodes", "equal", "collective", "algorithm", *size, "root", "job", "optics", "ignore_light"
             )
 
     def refuse_of_file(self, *names: str) -> None:
@@ -500,30 +495,32 @@ def parameters_of(request: type[VerbRequest]) -> list[click.Parameter]:
     return [make_parameter(name, hints[name], described[name], **defaults[name]) for name in names]
 
 
-def make_fabric(specification: str, nodes: int | None, node_rate: str | None) -> Fabric:
+def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fabric:
     """Build the fabric that the options describe.
 
     Args:
         specification: value of `--fabric`.
         nodes: value of `--nodes` [count].
-        node_rate: value of `--node-rate`.
+        equal: value of `--equal`; None: as built.
     Raises: UnknownNameError, FabricError, ParameterError.
     """
     from opticcl.fabrics import as_fabric
 
     check_nodes(nodes)
-    return _not_too_large(specification, as_fabric(specification, nodes, _parse_node_rate(node_rate)))
+    made = _not_too_large(specification, as_fabric(specification, nodes))
+    if equal is None:
+        return made
+    from opticcl.plans.equal import parse_equal
+
+    return parse_equal(equal).on(made)
 
 
-def make_fabrics(
-    given: Sequence[str], nodes: int | None, node_rate: str | None
-) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
+def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
     """Build the fabrics that the options name, or every registered one.
 
     Args:
         given: values of `--fabric`; empty: every fabric.
         nodes: value of `--nodes` [count].
-        node_rate: value of `--node-rate`.
     Returns: text and fabric of each that could be built; those without a shape of this number of nodes, with reasons.
     Raises: UnknownNameError, ParameterError; FabricError: none could be built, or a shape that the text itself gives.
     """
@@ -531,7 +528,7 @@ def make_fabrics(
     from opticcl.plans.machines import build_fabrics
 
     check_nodes(nodes)
-    built, excluded = build_fabrics(given or FABRICS.names(), nodes, _parse_node_rate(node_rate))
+    built, excluded = build_fabrics(given or FABRICS.names(), nodes)
     return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
 
 
@@ -539,21 +536,6 @@ def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
     if fabric.num_nodes > MOST_NODES:
         raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
     return fabric
-
-
-def _parse_node_rate(text: str | None) -> float | None:
-    """Value of `--node-rate` [bit/s].
-
-    Raises: UnitError: it is no rate; ParameterError: it is not positive.
-    """
-    from opticcl.units import quantity
-
-    if text is None:
-        return None
-    rate = quantity(text, "bit/s", "--node-rate", bare=False)
-    if rate <= 0:
-        raise ParameterError(f"--node-rate: {text!r} is not positive; try 2.4Tb/s")
-    return rate
 
 
 def check_nodes(nodes: int | None, option: str = "--nodes") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 class CompareRequest(PlanRequest):
     """What `opticcl compare` is asked: values of its options."""
 
-    OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light sizes workload clock dialect
-        kernel_sizes engine assumptions assume at_once sensitivity root out jobs json"""
+    OPTIONS = """fabrics nodes equal as_built collective algorithm optics ignore_light sizes workload clock dialect
+        kernel_sizes engine assumptions assume at_once sensitivity root out jobs columns notes json"""
 
     algorithm: str = shared_option(
         PlanRequest,
@@ -52,8 +53,9 @@ def run(request: CompareRequest) -> Result:
     """Compare fabrics, fastest first, every plan verified. Exit code 1 if a plan is wrong or not judged."""
     from opticcl.collective import Request, collective_name
     from opticcl.plans.compare import compare_plans
+    from opticcl.plans.sentences import answer_record, assumption_lines, headline, ranking_caveats
     from opticcl.report.beside import sensitivity_table
-    from opticcl.report.comparison import comparison_table
+    from opticcl.report.comparison import comparison_blocks
     from opticcl.report.comparison_page import write_page
     from opticcl.report.comparison_pictures import breakdown_figure, breakdown_label
     from opticcl.units import message_size
@@ -65,20 +67,20 @@ def run(request: CompareRequest) -> Result:
     at_scale = division.chosen.group_size or request.nodes if division else request.nodes
     if at_scale is None and not request.fabrics:
         raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
-    built, excluded, remarks = request.machines(at_scale)
-    fabrics = [_at_once(one, request.at_once) for _, one in built]
+    ground, contenders, excluded = request.contenders(at_scale)
+    fabrics = [_at_once(one.fabric, request.at_once) for one in contenders]
+    built = None if ground is None else [_at_once(one.built, request.at_once) for one in contenders]
     processes = request.num_processes(fabrics)
-    notes: tuple[str, ...] = tuple(remarks)
+    notes: tuple[str, ...] = ()
     if request.at_once > 1:
         sizes_of = sorted({one.member.num_nodes for one in fabrics})
         each = " or ".join(f"{size:,}" for size in sizes_of)
         notes = (
             f"{request.at_once:,} groups of {each} nodes do it at the same time; one plan has the circuits of all",
-            *notes,
         )
     if division:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
-        notes = (*first, *division.notes(), *division.workload.notes, *remarks)
+        notes = (*first, *division.notes(), *division.workload.notes, *notes)
     keep_freed_memory()
     found = compare_plans(
         fabrics,
@@ -90,20 +92,25 @@ def run(request: CompareRequest) -> Result:
         explain=True,
         vary=request.sensitivity,
         rule=request.rule(fabrics),
+        equal=ground,
+        built=built,
         jobs=processes,
         progress=request.progress,
     )
     found = replace(found, excluded=tuple(excluded), notes=notes, division=division)
     title = f"{found.collective} on {at_scale} nodes" if at_scale else found.collective
     swaps = [sensitivity_table(found)] if request.sensitivity else []
+    tables = comparison_blocks(found, [one.strip() for one in request.columns.split(",") if one.strip()])
     return ComposedResult(
-        found.record,
-        lambda: [*found.notes, comparison_table(found), *map(str, found.left_out), *swaps],
+        partial(answer_record, found),
+        lambda: [*tables, *swaps],
         found.ok,
         found.rows,
         lambda: breakdown_figure(found),
         breakdown_label(found),
         lambda path, progress: write_page(path, found, title, progress),
+        headline(found),
+        [*ranking_caveats(found), *found.notes, *assumption_lines(found), *map(str, found.left_out)],
     )
 
 

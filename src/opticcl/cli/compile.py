@@ -26,7 +26,7 @@ TRACE = FileKind("trace", (".json",))
 class CompileRequest(FabricRequest):
     """What `opticcl compile` is asked: values of its options."""
 
-    OPTIONS = """fabric nodes node_rate collective algorithm optics ignore_light size root job
+    OPTIONS = """fabric nodes equal collective algorithm optics ignore_light size root job
         assumptions assume start * json"""
 
     out: tuple[Path, ...] = out_option(

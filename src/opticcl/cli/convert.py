@@ -16,7 +16,7 @@ from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 class ConvertRequest(PlanRequest):
     """What `opticcl convert` is asked: values of its options."""
 
-    OPTIONS = "* fabric nodes node_rate size job"
+    OPTIONS = "* fabric nodes equal size job"
 
     file: Path = argument(help="A plan file, MSCCL XML or TE-CCL JSON.")
     out: tuple[Path, ...] = out_option("the same in another format; see opticcl list formats")
@@ -35,7 +35,7 @@ def run(request: ConvertRequest) -> Result:
     if is_graph_file(request.file):
         plan = graph_on_fabric(request)
     else:
-        request.refuse_of_file("fabric", "nodes", "node_rate", "size", "job")
+        request.refuse_of_file("fabric", "nodes", "equal", "size", "job")
         plan = request.plan()
     outputs = request.outputs
     outputs.lines += [plan.export(path, progress=request.progress) for path in outputs.of(*request.kinds())]

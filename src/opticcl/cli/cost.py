@@ -28,7 +28,7 @@ SCALES = tuple(1 << bits for bits in range(4, 17, 2))
 class CostRequest(PlanRequest):
     """What `opticcl cost` is asked: values of its options."""
 
-    OPTIONS = """fabrics nodes node_rate prices change of_collective size optics ignore_light assumptions assume
+    OPTIONS = """fabrics nodes equal prices change of_collective size optics ignore_light assumptions assume
         out json"""
 
     prices: str = option(
@@ -95,7 +95,12 @@ def _fabrics(request: CostRequest) -> tuple[list[tuple[str, Fabric]], list[Exclu
     """The fabrics that the options name, each once and with a name of its own, and those that are left out."""
     if request.nodes is None and not request.fabrics:
         raise ParameterError("cost: how many nodes? give --nodes N, or fabrics with their shapes")
-    built, excluded = make_fabrics(list(dict.fromkeys(request.fabrics)), request.nodes, request.node_rate)
+    built, excluded = make_fabrics(list(dict.fromkeys(request.fabrics)), request.nodes)
+    if request.equal is not None:
+        from opticcl.plans.equal import on_ground
+
+        _, contenders, unequal = on_ground(built, request.equal, as_built=False)
+        built, excluded = [(one.text, one.fabric) for one in contenders], [*excluded, *unequal]
     count = Counter(one.name for _, one in built)
     return [(text if count[one.name] > 1 else one.name, one) for text, one in built], excluded
 
@@ -147,7 +152,7 @@ def _at_scales(request: CostRequest, bill: Callable[[Fabric], Bill]) -> dict[str
             try:
                 shape = FABRICS.get(name).parameters_at_scale(scale)
                 kept = write_call(name, {key: value for key, value in written.items() if key not in shape})
-                bills.setdefault(kept, {})[scale] = bill(make_fabric(kept, scale, request.node_rate))
+                bills.setdefault(kept, {})[scale] = bill(make_fabric(kept, scale, request.equal))
             except (FabricError, UnsupportedError):
                 continue  # the fabric does not exist at this scale, so the picture has no point there
     return {kept: list(at_scales.values()) for kept, at_scales in bills.items() if at_scales}

@@ -26,7 +26,7 @@ class PlannerRequest(FabricRequest):
     """What `opticcl plan` is asked: values of its options."""
 
     READ = "start"
-    OPTIONS = """fabric nodes node_rate collective optics ignore_light size root job
+    OPTIONS = """fabric nodes equal collective optics ignore_light size root job
         assumptions assume start * json"""
 
     time_limit: str | None = option(

@@ -25,7 +25,7 @@ PROGRAMME = FileKind("programme", (".parquet", ".json", ".csv"), ".csv")
 class SimulateRequest(PlanRequest):
     """Values of the options of `opticcl simulate`."""
 
-    OPTIONS = """file fabric nodes node_rate collective algorithm optics ignore_light size root job
+    OPTIONS = """file fabric nodes equal collective algorithm optics ignore_light size root job
         engine assumptions assume start * json"""
 
     links: Path | None = option(

@@ -15,7 +15,7 @@ from opticcl.report.kit.result import ComposedResult, Result
 class SweepRequest(PlanRequest):
     """What `opticcl sweep` is asked: values of its options."""
 
-    OPTIONS = """fabrics nodes node_rate equal collective algorithm optics ignore_light * engine assumptions assume root
+    OPTIONS = """fabrics nodes equal as_built collective algorithm optics ignore_light * engine assumptions assume root
         out jobs json"""
 
     smallest: str = option("--from", metavar="<size>", default="1KB", help="Smallest message.")
@@ -36,10 +36,10 @@ def run(request: SweepRequest) -> Result:
         raise ParameterError("sweep: how many nodes? give --nodes N, or fabrics with their shapes")
     sizes = sizes_by(message_size(request.smallest, "--from"), message_size(request.largest, "--to"), request.factor)
     wanted = as_request(request.collective, request.root)
-    built, excluded, remarks = request.machines(request.nodes)
-    fabrics = [one for _, one in built]
+    _, contenders, excluded = request.contenders(request.nodes)
+    fabrics = [one.fabric for one in contenders]
     processes = request.num_processes(fabrics)
     assumed, rule = request.assumed(), request.rule(fabrics)
     searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
-    found = sweep_fabrics(built, wanted, sizes, searches, excluded, processes)
-    return ComposedResult(found.record, lambda: sweep_blocks(found, remarks), found.ok, found.rows)
+    found = sweep_fabrics([(one.text, one.fabric) for one in contenders], wanted, sizes, searches, excluded, processes)
+    return ComposedResult(found.record, lambda: sweep_blocks(found), found.ok, found.rows)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
-    OPTIONS = """model target_loss max_devices workload nodes fabrics node_rate equal algorithm optics ignore_light * clock
+    OPTIONS = """model target_loss max_devices workload nodes fabrics equal as_built algorithm optics ignore_light * clock
         dialect kernel_sizes recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares
-        trace out jobs json"""
+        trace out jobs notes json"""
 
     model: str | None = option(
         "--model",
@@ -135,7 +135,7 @@ class TrainRequest(PlanRequest):
 
 def run(request: TrainRequest) -> Result:
     """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
-    from opticcl.report.training import training_blocks
+    from opticcl.report.training import training_blocks, training_notes
     from opticcl.report.training_page import write_training_page
     from opticcl.report.training_pictures import timeline_figure, timeline_label
     from opticcl.training.train import train
@@ -143,8 +143,8 @@ def run(request: TrainRequest) -> Result:
     target = _target(request)
     devices = _num_devices(request) if target is None else None
     job, runtime = _job(request, devices) if target is None else [target.job()], request.runtime()
-    built, excluded, extrapolated = request.machines(job[0].num_ranks if devices is None else request.nodes)
-    machines = [machine for _, machine in built]
+    ground, contenders, excluded = request.contenders(job[0].num_ranks if devices is None else request.nodes)
+    machines = [one.fabric for one in contenders]
     processes = request.num_processes(machines)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
     assumed = request.assumed()
@@ -165,6 +165,8 @@ def run(request: TrainRequest) -> Result:
         recorded_on=request.recorded_on,
         compute_scale=request.compute_scale,
         together=request.together,
+        equal=ground,
+        as_built=None if ground is None else [one.built for one in contenders],
         jobs=processes,
         progress=request.progress,
     )
@@ -178,11 +180,13 @@ def run(request: TrainRequest) -> Result:
         request.outputs.report(TIMELINE, request.trace)
     return ComposedResult(
         lambda: {**found.record(), **({"faults": faults.record()} if faults else {})},
-        lambda: [*training_blocks(found, extrapolated), *(faults.blocks() if faults else [])],
+        lambda: [*training_blocks(found), *(faults.blocks() if faults else [])],
         all(row.verified for row in found.rows),
         draw=lambda: timeline_figure(found),
         label=timeline_label(found),
-        page=lambda path, _: write_training_page(path, found, extrapolated),
+        page=lambda path, _: write_training_page(path, found),
+        headline=found.headline,
+        notes=training_notes(found),
     )
 
 
@@ -241,7 +245,7 @@ def _num_devices(request: TrainRequest) -> int | None:
     """Devices of the job [count]: those of `--nodes` or, for a model, of fabrics of one size; None: those of the trace."""
     if request.model is None or request.nodes is not None or not request.fabrics:
         return request.nodes
-    built, _ = make_fabrics(request.fabrics, None, None)
+    built, _ = make_fabrics(request.fabrics, None)
     sizes = {machine.num_nodes for _, machine in built}
     return sizes.pop() if len(sizes) == 1 else None
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class VerifyRequest(PlanRequest):
     """What `opticcl verify` is asked: values of its options."""
 
-    OPTIONS = """file fabric nodes node_rate collective algorithm optics ignore_light size root job
+    OPTIONS = """file fabric nodes equal collective algorithm optics ignore_light size root job
         sample all_chunks exact seed * json"""
 
     sample: int | None = option(

@@ -47,6 +47,7 @@ class Ideal(Fabric):
     latency: Seconds = SHEET["latency"]
 
     rate_parameter = "rate"
+    is_reference = True
     hops_are_links = True  # ports that send come first
     source = "ours: the bound of every switched network"
     about = "The electrical rival that cannot be built: a switch that never blocks and passes packets instead of light."

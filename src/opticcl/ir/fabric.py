@@ -244,6 +244,7 @@ class Fabric(ABC):
         drawing: kind of picture: "nodes", "ring" or "grid".
         alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
         hops_are_links: whether each hop of a path is the number of a shared link, counted over all `resources`.
+        is_reference: whether it cannot be built, and stands beside those that are ranked without a rank.
         former: parameters that no longer exist -> what to write in their place.
     """
 
@@ -254,6 +255,7 @@ class Fabric(ABC):
     about: ClassVar[str] = ""
     drawing: ClassVar[str] = "nodes"
     alternatives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    is_reference: ClassVar[bool] = False
     hops_are_links: ClassVar[bool] = False
     former: ClassVar[Mapping[str, str]] = MappingProxyType({})
 

@@ -16,21 +16,20 @@ from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.comparison import Comparison, Declined, Entry
+from opticcl.plans.equal import Equal, on_ground
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
 from opticcl.plans.search import TIE, Search
+from opticcl.plans.sentences import headline
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import Profile, engine_options, profile
 from opticcl.simulate.bottleneck import bottleneck, loads
-from opticcl.units import (
-    message_size,
-    quantity,
-)
+from opticcl.units import message_size
 from opticcl.verify.judge import Judge
 
 if TYPE_CHECKING:
@@ -52,6 +51,8 @@ def compare_plans(
     explain: bool = False,
     vary: bool = False,
     rule: LightRule = DEFAULT_RULE,
+    equal: Equal | None = None,
+    built: Sequence[Fabric] | None = None,
     jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> Comparison:
@@ -68,6 +69,8 @@ def compare_plans(
         explain: whether to find the single keys that swap ranks between the set and the one beside it.
         vary: whether to halve and double every value and list the swaps of rank.
         rule: the light that a plan must have to be chosen and ranked.
+        equal: what the nodes of the fabrics have in common; None: they are as built.
+        built: each fabric as built, whose time stands beside; None: not evaluated.
         jobs: processes; the result is the same with any number of them [count].
         progress: called with a line of text before each part of the work.
     Raises: ParameterError: no fabrics or no sizes. UnsupportedError: no fabric can carry it.
@@ -85,7 +88,12 @@ def compare_plans(
     other = beside(assumed)
     between = keys_between(assumed, other.assumed) if explain else []
     varied = sensitivity(assumed) if vary else []
-    contest = _Contest(wanted, sizes, canonical(algorithm), assumed, (other, *between, *varied), rule, engine)
+    as_built = (
+        None if built is None else Variation("as_built", assumed, machines=tuple(zip(fabrics, built, strict=True)))
+    )
+    variations = tuple(filter(None, (other, as_built, *between, *varied)))
+    contest = _Contest(wanted, sizes, canonical(algorithm), assumed, variations, rule, engine)
+    contest.has_references = any(not one.machine.is_reference for one in fabrics)
 
     def of_fabric(i: int, progress: ProgressCallback) -> _Found:
         return contest.entries(fabrics[i], progress)
@@ -96,7 +104,7 @@ def compare_plans(
     declined = [left for one in found for left in one.declined]
     if not entries:
         raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
-    entries.sort(key=lambda entry: (not entry.ranked, entry.total_s))
+    entries.sort(key=lambda entry: (not entry.ranked, not entry.is_reference, entry.total_s))
     ranked = [entry for entry in entries if entry.ranked]
 
     def swapped(variation: Variation) -> Swaps:
@@ -121,6 +129,8 @@ def compare_plans(
         sensitivity=tuple(map(swapped, varied)) if vary else None,
         decided=tuple(filter(None, decided)),
         not_tried={fabric.name: one.not_tried for fabric, one in zip(fabrics, found, strict=True) if one.not_tried},
+        equal=equal,
+        as_built=as_built,
     )
 
 
@@ -165,6 +175,7 @@ class _Contest:
     ) -> None:
         self.wanted, self.sizes, self.algorithm, self.assumed = wanted, sizes, algorithm, assumed
         self.variations, self.rule, self.engine = variations, rule, engine
+        self.has_references = False
         self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
 
     @property
@@ -274,16 +285,19 @@ class _Contest:
             return [], [Declined(fabric.name, self.algorithm, why)]
         under: dict[str | None, dict[str, Profile]] = {wish: {} for wish, _ in fastest.values()}
         for variation in self.variations:
-            if not variation.chooses_on(fabric):
+            where = variation.on(fabric)
+            same = where is fabric and variation.assumed is self.assumed
+            if same or not variation.chooses_on(fabric):
                 for wish, one in fastest.values():
                     under[wish][variation.name] = replace(one.profile, assumed=variation.assumed)
                 continue
-            where = variation.on(fabric)
             again = search.under(variation.assumed) if where is fabric else self._search(where, variation.assumed)
             for wish, one in fastest.values():
                 other = again.fastest(self.sizes, algorithm=wish, without=without)
-                times = other.profile if other else profile(one.profile.plan, variation.assumed)
-                under[wish][variation.name] = times
+                if other is not None:
+                    under[wish][variation.name] = other.profile
+                elif not variation.machines:
+                    under[wish][variation.name] = profile(one.profile.plan, variation.assumed)
         return [_Timed(one.profile, under[wish], search.light(one)) for wish, one in fastest.values()], failed
 
     def _named(self, fabric: Fabric, progress: ProgressCallback) -> tuple[list[_Timed], list[Declined]]:
@@ -300,11 +314,25 @@ class _Contest:
             progress(f"compile {fabric.name} with {name}")
             try:
                 one = Candidate(fabric, generate(name, self.wanted, fabric), self.assumed, self._cache, also)
-                under = {other.name: one.profile_under(other.assumed, other.on(fabric)) for other in self.variations}
+                under = {other.name: self._profile_under(one, other) for other in self.variations}
                 kept.append(_Timed(one.profile_under(self.assumed), under))
             except (AlgorithmError, UnsupportedError) as error:
                 declined.append(Declined(fabric.name, name, str(error), isinstance(error, AlgorithmError)))
         return kept, declined
+
+    def _profile_under(self, one: Candidate, variation: Variation) -> Profile:
+        """Time of a plan of a named algorithm under a variation.
+
+        Args:
+            one: the plan.
+            variation: other assumptions, or another machine, which has the algorithm's plan for it.
+        Raises: AlgorithmError, UnsupportedError: that machine cannot carry it.
+        """
+        where = variation.on(one.fabric)
+        if variation.machines and where is not one.fabric:
+            name = write_call(one.schedule.name, one.schedule.parameters)
+            one = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache)
+        return one.profile_under(variation.assumed, where)
 
     def _entry(self, found: _Timed, progress: ProgressCallback) -> Entry:
         """A plan, verified and timed.
@@ -321,8 +349,22 @@ class _Contest:
             for name, one in found.under.items()
         }
         verdict, light = self._judge(plan.circuits), found.light or self.rule.of(plan.circuits)
-        ranked = verdict.ok and self.rule.allows(light)
-        entry = Entry(plan.fabric, plan, times, timelines, verdict, light, ranked, under=charges)
+        is_reference = self.has_references and plan.fabric.machine.is_reference
+        ranked = verdict.ok and self.rule.allows(light) and not is_reference
+        built = next((one.on(plan.fabric) for one in self.variations if one.machines), plan.fabric)
+        entry = Entry(
+            plan.fabric,
+            plan,
+            times,
+            timelines,
+            verdict,
+            light,
+            ranked,
+            built,
+            is_reference,
+            self.wanted.root,
+            under=charges,
+        )
         if not verdict.ok:  # a wrong plan may occupy resources that do not exist
             return entry
         return replace(entry, bottleneck=bottleneck(plan.fabric, loads(plan.circuits, sum(sizes)), entry.total_s))
@@ -405,7 +447,8 @@ def compare(
     size: str | float | Sequence[str | float],
     *,
     nodes: int | None = None,
-    node_rate: str | float | None = None,
+    equal: str | None = None,
+    as_built: bool = False,
     algorithm: str = "auto",
     engine: str = "closed_form",
     assumptions: str | Assumptions = DEFAULT_SET,
@@ -420,7 +463,9 @@ def compare(
         collective: such as "all_reduce".
         size: message of every rank, or several that follow each other: "100 MB" or bytes.
         nodes: of every fabric; a text is scaled to them, and a fabric without such a shape is left out [count].
-        node_rate: rate of every node, "800 Gb/s" or a number [bit/s]; None: that of the fabric's paper.
+        equal: what the nodes of all fabrics have in common: "rate=800Gb/s", "cost=9000" (USD) or "power=100" (W); None: a rate
+            of 800 Gb/s.
+        as_built: rank fabrics at the rates that their papers, or their texts, give.
         algorithm: a name for all, "auto" (the fastest of each fabric), "main" (also that of its paper) or "all".
         engine: that times the plans: closed_form, flow or packet.
         assumptions: named set of time assumptions, or a custom set; it chooses algorithms and charges times.
@@ -435,21 +480,23 @@ def compare(
     from opticcl.plans.rows import Rows
 
     nodes = None if nodes is None else whole_number(nodes, "compare: nodes")
-    rate = None if node_rate is None else quantity(node_rate, "bit/s", "compare: node_rate")
     if nodes is not None and nodes < 1:
         raise ParameterError(f"compare: nodes: {nodes} nodes; there is at least 1")
-    if rate is not None and rate <= 0:
-        raise ParameterError(f"compare: node_rate: {node_rate!r} is not positive; try '800 Gb/s'")
-    built, excluded = build_fabrics(one_or_more(fabrics), nodes, rate)
+    built, excluded = build_fabrics(one_or_more(fabrics), nodes)
+    ground, contenders, unequal = on_ground(built, equal, as_built)
+    ranked = [one.fabric for one in contenders]
     found = compare_plans(
-        [fabric for _, fabric in built],
+        ranked,
         collective,
         [message_size(given) for given in one_or_more(size)],
         algorithm=as_text(algorithm, "algorithm", "auto"),
         assumptions=assumptions_of(assumptions, **assumed),
         engine=as_text(engine, "engine", "closed_form"),
-        rule=light_rule([fabric for _, fabric in built], optics, ignore_light),
+        rule=light_rule(ranked, optics, ignore_light),
+        equal=ground,
+        built=None if ground is None else [one.built for one in contenders],
     )
+    found = replace(found, excluded=(*excluded, *unequal))
     rows = Rows(found.rows(), infer_schema_length=None)
-    rows.notes = tuple(map(str, replace(found, excluded=tuple(excluded)).left_out))
+    rows.notes = (headline(found), *map(str, found.left_out))
     return rows

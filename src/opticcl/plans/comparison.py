@@ -10,17 +10,24 @@ from opticcl.assumptions import SETS, Assumptions
 from opticcl.ir import Fabric, Timeline, Verdict
 from opticcl.ir.verdict import VERDICTS, VERIFIED
 from opticcl.plans.division import Division
+from opticcl.plans.equal import Equal
 from opticcl.plans.hardware import bill_record
 from opticcl.plans.light import Light
-from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.machines import ExcludedFabric, specification
 from opticcl.plans.plan import Plan
-from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, ranks
-from opticcl.registry import canonical, write_call
+from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, is_tie, ranks
+from opticcl.registry import canonical
 from opticcl.simulate import Profile, moved_share
 from opticcl.simulate.bottleneck import Bottleneck
 from opticcl.units import counted, format_bytes, format_rate, format_seconds, in_columns
 
-__all__ = ["Comparison", "Declined", "Entry"]
+__all__ = ["REFERENCE", "Comparison", "Declined", "Entry"]
+
+REFERENCE = "a reference: it cannot be built"
+"""Why a fabric beside others has no rank."""
+
+BESIDE = (*SETS, "as_built")
+"""Variations whose times stand in the rows; those of single keys do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,10 @@ class Entry:
         timelines: its time for each message, in the order given.
         verdict: on the plan.
         light: margin of the circuits of the plan.
-        ranked: whether it has a rank: the plan is right, and its light closes or is ignored.
+        ranked: whether it has a rank: the plan is right, its light closes or is ignored, and the fabric is no reference.
+        built: the fabric as built, where it is ranked at another rate.
+        is_reference: whether the fabric stands beside others as what cannot be built.
+        root: rank that the collective starts or ends at; 0 where it has none.
         bottleneck: the busiest part of the machine; None if nothing is sent or the plan is wrong.
         under: time under other assumptions, by the name of the variation.
     """
@@ -46,6 +56,9 @@ class Entry:
     verdict: Verdict
     light: Light
     ranked: bool
+    built: Fabric
+    is_reference: bool = False
+    root: int = 0
     bottleneck: Bottleneck | None = None
     under: Mapping[str, Charge] = field(default_factory=dict)
 
@@ -56,6 +69,30 @@ class Entry:
     def total_s(self) -> float:
         """Time of all messages one after the other [s]."""
         return sum(t.total_s for t in self.timelines)
+
+    @property
+    def rate_factor(self) -> float:
+        """Rate of a node over that of the fabric as built."""
+        return self.fabric.node_rate_bits_per_s / self.built.node_rate_bits_per_s
+
+    @property
+    def no_rank(self) -> str:
+        """Why it has no rank; "" if it has one."""
+        if self.ranked:
+            return ""
+        if not self.verdict.ok:
+            return "the plan is wrong" if self.verdict.verdict == "wrong" else "not judged"
+        if self.is_reference:
+            return REFERENCE
+        return f"light does not close: {self.light.margin_db:+.1f} dB ({self.light.optics})"
+
+    @property
+    def command(self) -> str:
+        """The command that compiles the plan."""
+        collective = self.plan.schedule.collective.name
+        size = f" -s {self.plan.size_bytes}" if self.plan.size_bytes else ""
+        root = f" --root {self.root}" if self.root else ""
+        return f"opticcl compile -f {specification(self.fabric)} -c {collective} -a {self.plan.algorithm}{size}{root}"
 
     @property
     def lower_bound_s(self) -> float:
@@ -98,9 +135,13 @@ class Entry:
             "verified": VERIFIED[self.verdict.verdict],
             "node_rate_bits_per_s": fabric.node_rate_bits_per_s,
             "verdict": self.verdict.verdict,
-            **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in SETS},
-            **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in SETS},
-            "specification": write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None}),
+            "no_rank": self.no_rank or None,
+            "built_node_rate_bits_per_s": self.built.node_rate_bits_per_s,
+            "rate_factor": self.rate_factor,
+            **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in BESIDE},
+            **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in BESIDE},
+            "specification": specification(fabric),
+            "command": self.command,
             "total_bytes": self.plan.size_bytes,
             **self.totals(),
             "algorithm_bytes_per_s": self.algorithm_bytes_per_s,
@@ -155,6 +196,8 @@ class Comparison:
         sensitivity: swaps of rank where a value is halved or doubled; None: not evaluated.
         decided: defaults of fabrics that decide their rank.
         not_tried: fabric -> what searches on it left out, a line each.
+        equal: what the nodes of the fabrics have in common; None: they are as built.
+        as_built: under which the times of the fabrics as built stand beside; None: not evaluated.
     """
 
     collective: str
@@ -170,6 +213,8 @@ class Comparison:
     sensitivity: tuple[Swaps, ...] | None = None
     decided: tuple[Decided, ...] = ()
     not_tried: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    equal: Equal | None = None
+    as_built: Variation | None = None
 
     def __repr__(self) -> str:
         fastest = self.entries[0]  # of those with a rank, if there are any
@@ -188,23 +233,36 @@ class Comparison:
         """Time assumptions that chose and charged the plans."""
         return self.entries[0].profile.assumed
 
-    def times_beside(self) -> list[float]:
-        """Time of each entry under the set beside [s]; empty if it was not evaluated."""
-        return [] if self.beside is None else [entry.under[self.beside.name].total_s for entry in self.entries]
+    def times_under(self, other: Variation | None) -> list[float | None]:
+        """Time of each entry under a variation [s], None where it has none; empty if it was not evaluated."""
+        if other is None:
+            return []
+        return [entry.under[other.name].total_s if other.name in entry.under else None for entry in self.entries]
 
     @property
     def ranked(self) -> tuple[Entry, ...]:
         """Entries that have a rank; they are the first."""
         return tuple(entry for entry in self.entries if entry.ranked)
 
-    def ranks(self) -> tuple[list[int | None], list[int | None]]:
-        """Rank of each entry, and its rank under the set beside (empty if that was not evaluated); None: it has none."""
-        count, unranked = len(self.ranked), [None] * (len(self.entries) - len(self.ranked))
-        other = self.times_beside()
-        return (
-            [*ranks([entry.total_s for entry in self.ranked]), *unranked],
-            [*ranks(other[:count]), *unranked] if other else [],
-        )
+    def ranks(self) -> list[int | None]:
+        """Rank of each entry; None: it has none."""
+        return self._ranks_of([entry.total_s for entry in self.entries])
+
+    def ranks_under(self, other: Variation | None) -> list[int | None]:
+        """Rank of each entry under a variation, None where it has none; empty if it was not evaluated."""
+        return self._ranks_of(self.times_under(other))
+
+    def _ranks_of(self, times: Sequence[float | None]) -> list[int | None]:
+        """Ranks of times among those of the entries that have one."""
+        known = [i for i, entry in enumerate(self.entries) if entry.ranked and times and times[i] is not None]
+        placed = dict(zip(known, ranks([float(times[i] or 0.0) for i in known]), strict=True))
+        return [placed.get(i) for i in range(len(times))]
+
+    @property
+    def ties(self) -> tuple[Entry, ...]:
+        """Entries with a rank that are within 5 % of the fastest of them."""
+        ranked = self.ranked
+        return tuple(entry for entry in ranked if is_tie(entry.total_s, ranked[0].total_s))
 
     @property
     def ok(self) -> bool:
@@ -226,16 +284,21 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain row an entry, in their order; `rank` is None where an entry has none."""
-        first, other = self.ranks()
-        rows = [{**entry.record(), "rank": rank} for entry, rank in zip(self.entries, first, strict=True)]
-        for row, rank in zip(rows, other, strict=False):
-            row[f"{self.beside.name if self.beside else ''}_rank"] = rank
+        tied = {id(entry) for entry in self.ties}
+        rows = [
+            {**entry.record(), "rank": rank, "ties_with_fastest": id(entry) in tied}
+            for entry, rank in zip(self.entries, self.ranks(), strict=True)
+        ]
+        for other in filter(None, (self.beside, self.as_built)):
+            for row, rank in zip(rows, self.ranks_under(other), strict=True):
+                row[f"{other.name}_rank"] = rank
         return rows
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl compare --json` prints them."""
+        """Plain values, of which `opticcl compare --json` prints the answer in words too."""
         names = [entry.fabric.name for entry in self.entries]
         found: dict[str, Any] = {
+            "equal": self.equal and self.equal.record(),
             "assumptions": self.assumed.record(),
             "rows": self.rows(),
             "left_out": [one.record() for one in self.left_out],

@@ -1,7 +1,7 @@
-"""Machines of equal node rate, price or power: transmitters are scaled until the bill of a node meets the budget.
+"""Machines on equal ground: of equal node rate, price or power; transmitters are scaled until a node meets it.
 
-The bill is the geometric mean of its range. A rate above the one that a system is built for is extrapolated; above
-`MOST_EXTRAPOLATED` times that rate the system is not ranked.
+The bill is the geometric mean of its range. A rate above the one that a system is built for is extrapolated; a row of
+such a system says by which factor.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isclose, sqrt
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from opticcl.errors import OpticclError, ParameterError
+from opticcl.errors import FabricError, OpticclError, ParameterError
 from opticcl.estimate.cost import bill_of
 from opticcl.ir import Fabric
 from opticcl.plans.hardware import middle
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.units import format_rate, quantity
 
-__all__ = ["MOST_EXTRAPOLATED", "Equal", "equal_fabrics", "parse_equal"]
-
-MOST_EXTRAPOLATED = 4.0
-"""Node rate over the built one, above which a system is not ranked."""
+__all__ = ["EQUAL_RATE", "Contender", "Equal", "design_rate_words", "equal_fabrics", "on_ground", "parse_equal"]
 
 SLOWEST, FASTEST = 1e6, 1e16  # node rates that are tried [bit/s]
 
@@ -37,6 +34,15 @@ class Equal:
 
     kind: Literal["rate", "cost", "power"]
     value: float
+
+    def __str__(self) -> str:
+        if self.kind == "rate":
+            return f"{format_rate(self.value)} a node"
+        return f"{self.value:,.6g} {self._unit} a node"
+
+    def record(self) -> dict[str, Any]:
+        """Plain values."""
+        return {"kind": self.kind, "value": self.value}
 
     def on(self, fabric: Fabric) -> Fabric:
         """The fabric with the node rate that meets the value.
@@ -69,6 +75,38 @@ class Equal:
         return "USD" if self.kind == "cost" else "W"
 
 
+EQUAL_RATE = Equal("rate", 800e9)
+"""What fabrics that are ranked have in common unless a call says otherwise: ours, the rate of a NIC of today."""
+
+EXTRAPOLATED = 2.0
+"""Node rate over the built one, from which a row says it."""
+
+
+class Contender(NamedTuple):
+    """A fabric that is ranked beside others.
+
+    Args:
+        text: that names it.
+        fabric: on equal ground.
+        built: as its paper or its text has it.
+    """
+
+    text: str
+    fabric: Fabric
+    built: Fabric
+
+
+def design_rate_words(rate_factor: float) -> str:
+    """What a row says of a node rate above that which its system is built for; "" near it.
+
+    >>> design_rate_words(8.0), design_rate_words(1.5)
+    ('8x its design rate', '')
+
+    Args: rate_factor: node rate over the built one.
+    """
+    return f"{rate_factor:.3g}x its design rate" if rate_factor >= EXTRAPOLATED * (1 - 1e-9) else ""
+
+
 def parse_equal(text: str) -> Equal:
     """What is equal, from "rate=800Gb/s", "cost=9000" or "power=100".
 
@@ -96,33 +134,42 @@ def parse_equal(text: str) -> Equal:
     return Equal(kind, number)  # type: ignore[arg-type]
 
 
-def equal_fabrics(
-    given: Sequence[tuple[str, Fabric]], equal: Equal
-) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric], list[str]]:
+def equal_fabrics(given: Sequence[tuple[str, Fabric]], equal: Equal) -> tuple[list[Contender], list[ExcludedFabric]]:
     """Fabrics with equal nodes; those that cannot be made so are excluded.
 
     Args:
         given: text and fabric of each, as built.
         equal: what they have in common.
-    Returns: text and fabric of each; the others with reasons; remarks on those that are extrapolated.
+    Returns: the fabrics; the others with reasons.
     """
-    kept: list[tuple[str, Fabric]] = []
+    kept: list[Contender] = []
     excluded: list[ExcludedFabric] = []
-    notes: list[str] = []
     for name, fabric in given:
         try:
-            scaled = equal.on(fabric)
+            kept.append(Contender(name, equal.on(fabric), fabric))
         except OpticclError as error:
             excluded.append(ExcludedFabric(name, str(error)))
-            continue
-        factor = scaled.node_rate_bits_per_s / fabric.node_rate_bits_per_s
-        built = f"{factor:.3g} times the {format_rate(fabric.node_rate_bits_per_s)} a node that it is built for"
-        if factor > MOST_EXTRAPOLATED:
-            excluded.append(
-                ExcludedFabric(name, f"{name}: needs {built}; above {MOST_EXTRAPOLATED:g} it is not ranked")
-            )
-            continue
-        if factor > 1 + 1e-9:
-            notes.append(f"extrapolated: {name}: {built}")
-        kept.append((name, scaled))
-    return kept, excluded, notes
+    return kept, excluded
+
+
+def on_ground(
+    built: Sequence[tuple[str, Fabric]], equal: str | None, as_built: bool
+) -> tuple[Equal | None, list[Contender], list[ExcludedFabric]]:
+    """Fabrics on the ground of a call: equal unless it says otherwise.
+
+    Args:
+        built: text and fabric of each.
+        equal: what they have in common, as `parse_equal` reads it; None: `EQUAL_RATE`.
+        as_built: whether they are ranked as they are.
+    Returns: what they have in common, None for nothing; the fabrics; those that cannot be made so, with reasons.
+    Raises: ParameterError, UnitError: both are given, or no such text; FabricError: no fabric is left.
+    """
+    if as_built:
+        if equal is not None:
+            raise ParameterError("--as-built: --equal is given too; fabrics are as built or equal, give one of them")
+        return None, [Contender(name, fabric, fabric) for name, fabric in built], []
+    ground = EQUAL_RATE if equal is None else parse_equal(equal)
+    kept, excluded = equal_fabrics(built, ground)
+    if not kept:
+        raise FabricError(excluded[0].reason)
+    return ground, kept, excluded

@@ -10,8 +10,9 @@ from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.fabrics.topoopt import TopoOpt
 from opticcl.ir import Fabric
+from opticcl.registry import write_call
 
-__all__ = ["ExcludedFabric", "build_fabrics", "search_weight"]
+__all__ = ["ExcludedFabric", "build_fabrics", "search_weight", "specification"]
 
 ASSIGNED, PLANNED = 3, 12
 """What a part of an optical fabric weighs in a search, and where its links are planned too, or passed by long routes."""
@@ -65,6 +66,11 @@ def build_fabrics(
     if excluded and not built:
         raise FabricError(excluded[0].reason)
     return built, excluded
+
+
+def specification(fabric: Fabric) -> str:
+    """Text from which a fabric can be built."""
+    return write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None})
 
 
 def search_weight(fabric: Fabric) -> int:

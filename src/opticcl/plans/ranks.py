@@ -14,7 +14,18 @@ import numpy as np
 from opticcl.assumptions import KEYS, LATENCY_KEYS, Assumptions, assumptions
 from opticcl.ir import Fabric
 
-__all__ = ["Charge", "Decided", "Swaps", "Variation", "beside", "keys_between", "ranks", "sensitivity", "swaps"]
+__all__ = [
+    "Charge",
+    "Decided",
+    "Swaps",
+    "Variation",
+    "beside",
+    "is_tie",
+    "keys_between",
+    "ranks",
+    "sensitivity",
+    "swaps",
+]
 
 FACTORS = (0.5, 2.0)
 """By which `sensitivity` multiplies every value."""
@@ -35,12 +46,14 @@ class Variation:
         assumed: the assumptions.
         key: of the one value that differs; "" for a whole set.
         factor: by which the fabric's own times of that key are multiplied; 1: the key is an assumption.
+        machines: (fabric, the one in its place); others stay as they are.
     """
 
     name: str
     assumed: Assumptions
     key: str = ""
     factor: float = 1.0
+    machines: tuple[tuple[Fabric, Fabric], ...] = ()
 
     def chooses_on(self, fabric: Fabric) -> bool:
         """Whether the closed form, which chooses algorithms, may cost plans on this fabric differently."""
@@ -51,7 +64,10 @@ class Variation:
         return self.key != "control_charge" or has_control(fabric)
 
     def on(self, fabric: Fabric) -> Fabric:
-        """The fabric with its times multiplied; itself where it has none of them."""
+        """The fabric with its times multiplied, or the one in its place; itself where there is neither."""
+        for here, other in self.machines:
+            if here == fabric:
+                return other
         if self.factor == 1 or fabric.machine is not fabric:
             return fabric
         own = {p: fabric.parameters[p] for p in OF_FABRICS.get(self.key, ()) if fabric.parameters.get(p)}
@@ -166,6 +182,15 @@ def sensitivity(assumed: Assumptions) -> list[Variation]:
     for key in OF_FABRICS:
         found += [Variation(f"{key} x {factor:g}", assumed, key, factor) for factor in FACTORS]
     return found
+
+
+TIE = 1.05
+"""Times that are at most this over the least are as good as it."""
+
+
+def is_tie(time_s: float, least_s: float) -> bool:
+    """Whether a time is within 5 % of the least [s]."""
+    return time_s <= least_s * TIE
 
 
 def ranks(times: Sequence[float]) -> list[int]:

@@ -2,100 +2,143 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from opticcl.errors import ParameterError
 from opticcl.ir import Timeline
-from opticcl.report.beside import (
-    beside_columns,
-    light_word,
-    not_tried_line,
-    rank_lines,
-    rates_line,
-    unranked,
-    unranked_line,
-    usd_word,
-)
-from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
-from opticcl.report.kit.words import PART_NAMES, busiest, fabric_names, gap, messages, ratio, run_of, shares, slower
+from opticcl.plans.equal import design_rate_words
+from opticcl.plans.names import fabric_names, messages, short_algorithms
+from opticcl.report.beside import beside_cells, light_word, margin_word, usd_word
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
+from opticcl.report.kit.words import PART_NAMES, busiest, gap, ratio, run_of, shares, slower
 from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
 
-__all__ = ["comparison_columns", "comparison_table", "remarks", "timeline_table"]
+__all__ = ["comparison_blocks", "comparison_columns", "timeline_table"]
 
 
-def comparison_table(comparison: Comparison) -> FittedTable:
-    """One row a plan, those without a rank last: its time, the parts of that time, and whether it is right.
+DEFAULT_COLUMNS = ("fabric", "algorithm", "time", "vs best", "as built", "light")
+"""Headings of the columns that say which fabric is the fastest; "node rate" replaces "as built" where nothing is equal."""
 
-    What all plans share (nodes, rate, verdict) is below the table; so is a remark where node rates differ, since times
-    then depend on transceivers as much as on architectures. Fabric, algorithm, time and, if a plan is wrong, the verdict are
-    always shown; a narrow console drops algorithm bandwidth, rounds, steps and bus bandwidth first.
+UNRANKED_COLUMNS = ("fabric", "algorithm", "time", "light")
+"""Headings of the columns of plans without a rank, before the reason."""
+
+
+def comparison_blocks(comparison: Comparison, columns: Sequence[str] = ()) -> list[FittedTable]:
+    """The plans that have a rank, fastest first, and those that have none with the reason, in a table of their own.
+
+    Args:
+        comparison: of plans.
+        columns: headings of the columns to show; "all": every one; empty: those that answer the question.
+    Raises: ParameterError: no such column.
     """
-    columns, shared = comparison_columns(comparison)
-    below = [", ".join([messages(comparison), *shared.values()]), *remarks(comparison)]
-    return FittedTable([one for one in columns if one.header not in shared], "\n".join(below), keys=2)
+    known = {one.header: one for one in comparison_columns(comparison)}
+    shown = list(columns or (one for one in _default_columns(comparison) if one in known))
+    if shown == ["all"]:
+        shown = [*known]
+    for wanted in shown:
+        if wanted not in known:
+            raise ParameterError(f"--columns: no column {wanted!r}; there are {', '.join(known)}, and all")
+    keys = sum(header in ("fabric", "algorithm") for header in shown)
+    first = [i for i, entry in enumerate(comparison.entries) if entry.ranked]
+    others = [i for i, entry in enumerate(comparison.entries) if not entry.ranked]
+    blocks = []
+    if first:
+        blocks.append(
+            FittedTable([known[header].of_rows(first) for header in shown], keys=keys, heading=_about(comparison))
+        )
+    if others:
+        reasons = Column("why", [comparison.entries[i].no_rank for i in others], justify="left", wrap=True)
+        listed = [known[header].of_rows(others) for header in (shown if columns else UNRANKED_COLUMNS)]
+        blocks.append(FittedTable([*listed, reasons], keys=max(keys, 1), heading="Without a rank"))
+    return blocks
 
 
-def comparison_columns(comparison: Comparison) -> tuple[list[Column], dict[str, str]]:
-    """Columns of a comparison, a row a plan; of those whose cells are equal, the heading and what they say.
+def _default_columns(comparison: Comparison) -> tuple[str, ...]:
+    """Headings of the columns that answer the question."""
+    if comparison.as_built is not None:
+        return DEFAULT_COLUMNS
+    return tuple("node rate" if header == "as built" else header for header in DEFAULT_COLUMNS)
 
-    The gap is the time over its lower bound, with what determines that bound. The bottleneck is the busiest part of the
-    machine, with the share of the time in which it is busy. Beside the time stands that under the other set of
-    assumptions, with its rank; beside the verdict, the margin of the light budget and the price of a node.
+
+def _about(comparison: Comparison) -> str:
+    """What was asked: "all_reduce of 100 MB on 64 nodes, fastest first"."""
+    first = comparison.entries[0].fabric
+    nodes = {entry.fabric.num_nodes for entry in comparison.entries}
+    many = f" in {first.num_members:,} groups" if first.num_members > 1 else ""
+    where = f" on {counted(nodes.pop(), 'node')}{many}" if len(nodes) == 1 else ""
+    return f"{messages(comparison)}{where}" + (", fastest first" if len(comparison.ranked) > 1 else "")
+
+
+def comparison_columns(comparison: Comparison) -> list[Column]:
+    """Columns of a comparison, a row a plan.
+
+    `x bound` is the time over its lower bound, with what determines that bound. The bottleneck is the busiest part of the
+    machine, with the share of the time in which it is busy. `as built` is the time and the rank of the fabric as its paper has
+    it; from twice its rate on it says how many times that rate the row takes.
     """
     entries = comparison.entries
-    steps = [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]
-    rounds = [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]
     parts = [_largest_shares(e.totals()) for e in entries]
     main_parts = [_largest_shares(e.totals(), covered=0.75, most=2) for e in entries]
     whole, short = ([Text(busiest(e, short=cut)) for e in entries] for cut in (False, True))
-    whole_gaps = [Text(gap(e)) for e in entries]
-    nodes = [e.fabric.num_nodes for e in entries]
-    rates = [format_rate(e.fabric.node_rate_bits_per_s) for e in entries]
-    columns = [
+    algorithms = short_algorithms([e.plan.algorithm for e in entries])
+    names = [one.partition(":")[0].partition(" ")[0] for one in algorithms]
+    return [
         Column("fabric", [Text(name) for name in fabric_names(comparison)], justify="left"),
-        algorithm_column([e.plan.algorithm for e in entries]),
-        Column("nodes", [f"{count:,}" for count in nodes], 4),
-        Column("node rate", rates, 2),
-        Column("steps", steps, 11),
-        Column("rounds", rounds, 12),
+        Column("algorithm", [Text(one) for one in algorithms], 1, "left", short=[Text(one) for one in names]),
+        Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries]),
+        Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries]),
         *columns_of(entries, Shown("total_s", "time")),
-        *beside_columns(comparison),
-        Column("gap", whole_gaps, 10, justify="left", short=[gap(e, short=True) for e in entries], short_rank=2),
-        Column("slower", [ratio(r) for r in slower(comparison)], 1),
-        Column("parts (%)", parts, 8, justify="left", short=main_parts, short_rank=3),
-        *columns_of(entries, Shown("algorithm_bytes_per_s", "algbw", 13), Shown("bus_bytes_per_s", "busbw", 10)),
-        Column("bottleneck", whole, 9, justify="left", short=short, short_rank=5),
-        Column("light", [light_word(e.light) for e in entries], 5, justify="left"),
-        Column("USD per node", [usd_word(e) for e in entries], 6),
+        Column("vs best", _versus_best(comparison)),
+        *_as_built_column(comparison),
+        Column(
+            "light", [light_word(e.light) for e in entries], 3, "left", short=[margin_word(e.light) for e in entries]
+        ),
+        *_beside_column(comparison),
+        Column("x bound", [Text(gap(e)) for e in entries], 3, "left", short=[gap(e, short=True) for e in entries]),
+        Column("parts (%)", parts, 4, "left", short=main_parts),
+        *columns_of(entries, Shown("algorithm_bytes_per_s", "algbw"), Shown("bus_bytes_per_s", "busbw")),
+        Column("bottleneck", whole, 5, "left", short=short),
+        Column("steps", [f"{sum(t.num_steps for t in e.timelines):,}" for e in entries]),
+        Column("rounds", [f"{sum(t.num_rounds for t in e.timelines):,}" for e in entries]),
+        Column("USD per node", [usd_word(e) for e in entries]),
         Column("verified", [verdict_cell(e.verdict.verdict) for e in entries], justify="left"),
+        Column("command", [Text(e.command) for e in entries], justify="left"),
     ]
-    shared = {}
-    if len(set(nodes)) == 1:
-        many = entries[0].fabric.num_members
-        in_groups = f" in {many:,} groups" if many > 1 else ""
-        shared["nodes"] = counted(nodes[0], "node") + in_groups + " each" * (nodes[0] > 1)
-    if len(set(rates)) == 1:
-        shared["node rate"] = f"{rates[0]} per node"
-    if steps == rounds:
-        shared["rounds"] = "one round per step"
-    if comparison.ok:
-        shared["verified"] = "all plans verified" if len(entries) > 1 else "the plan is verified"
-    return columns, shared
 
 
-def remarks(comparison: Comparison) -> list[str]:
-    """Why times may differ for another reason than their networks, plans without a rank, and ranks that differ."""
-    lines = (
-        rates_line([e.fabric for e in comparison.entries]),
-        unranked_line(unranked(comparison)),
-        *rank_lines(comparison),
-        not_tried_line(comparison.not_tried),
-    )
-    return [line for line in lines if line]
+def _versus_best(comparison: Comparison) -> list[str]:
+    """Time of each entry over that of the fastest with a rank; ties by that word."""
+    ties = comparison.ties
+    tied = {id(entry) for entry in ties} if len(ties) > 1 else set()
+    return [
+        "tie" if id(entry) in tied else "best" if entry.ranked and factor == 1 else ratio(factor)
+        for entry, factor in zip(comparison.entries, slower(comparison), strict=True)
+    ]
+
+
+def _as_built_column(comparison: Comparison) -> list[Column]:
+    """Time and rank of each fabric as built, and how far its row is from that; none if it was not evaluated."""
+    cells = beside_cells(comparison, comparison.as_built)
+    if not cells:
+        return []
+    factors = [design_rate_words(entry.rate_factor) for entry in comparison.entries]
+    whole = [", ".join(filter(None, pair)) for pair in zip(cells, factors, strict=True)]
+    short = [
+        " ".join(filter(None, (cell, factor.partition(" ")[0]))) for cell, factor in zip(cells, factors, strict=True)
+    ]
+    return [Column("as built", whole, 2, justify="left", short=short)]
+
+
+def _beside_column(comparison: Comparison) -> list[Column]:
+    """Time and rank under the set of assumptions beside; none if it was not evaluated."""
+    cells = beside_cells(comparison, comparison.beside)
+    return [Column(comparison.beside.name, cells)] if comparison.beside and cells else []
 
 
 def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:

@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from opticcl.errors import OpticclError
 from opticcl.files import write_whole
 from opticcl.ir import ProgressCallback, no_progress
-from opticcl.report.beside import unranked, unranked_line, verdicts_line
-from opticcl.report.comparison import comparison_columns, remarks
+from opticcl.plans.machines import specification
+from opticcl.plans.names import fabric_names, labels, messages
+from opticcl.plans.sentences import caveats, headline
+from opticcl.report.beside import verdicts_line
+from opticcl.report.comparison import comparison_columns
 from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of
-from opticcl.report.kit.words import fabric_names, labels, messages, ratio, shares, slower, specification
+from opticcl.report.kit.words import shares
 from opticcl.report.light import light_caption, light_picture, small_instance, thinned_picture
 from opticcl.report.reproduce import reproduction
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
@@ -73,43 +76,29 @@ def page_text(comparison: Comparison, title: str, progress: ProgressCallback = n
         ("assumptions", "Assumptions behind these times", _assumptions(comparison)),
         ("again", "How to reproduce this page", _again(comparison)),
     ]
-    notes = (*comparison.notes, *map(str, comparison.excluded))
+    notes = (*comparison.notes, *caveats(comparison), *map(str, comparison.excluded))
     return _html.page(title, _lead(comparison), notes, sections, script="page.js")
 
 
 def _lead(comparison: Comparison) -> str:
-    """The result in a few sentences."""
-    entries, names, times = comparison.entries, labels(comparison), slower(comparison)
-    nodes = sorted({e.fabric.num_nodes for e in entries})
-    count = f"{nodes[0]:,} nodes" if len(nodes) == 1 else f"{nodes[0]:,} to {nodes[-1]:,} nodes"
-    plans = f"{len(entries)} plans" if len(entries) > 1 else "one plan"
-    first = "Fastest" if entries[0].ranked else "No plan has a rank; fastest"
-    text = f"{messages(comparison)}, {plans} on {count}. {first}: {names[0]} with {format_seconds(entries[0].total_s)}"
-    if len(entries) > 1:
-        text += f"; {names[1]} takes {ratio(times[1])} the time"
-    if len(entries) > 2:
-        text += f", the slowest, {names[-1]}, {ratio(times[-1])}"
-    judged = verdicts_line([e.verdict.verdict for e in entries])
-    return ". ".join(filter(None, (text, judged, unranked_line(unranked(comparison))))) + "."
+    """The answer, and what the verifier found."""
+    return f"{headline(comparison)} {verdicts_line([e.verdict.verdict for e in comparison.entries])}."
 
 
 def result(comparison: Comparison) -> str:
     """Table of the plans and what is wrong with some; values that all plans share are above it."""
-    columns, shared = comparison_columns(comparison)
-    shared.pop("verified", None)
-    bars = Column("where it goes", [_html.share_bar(shares(e.totals())) for e in comparison.entries], justify="left")
-    known = {one.header: one for one in (*columns, bars) if one.header not in shared}
-    beside = [comparison.beside.name] if comparison.beside else []
-    order = ("fabric", "algorithm", "time", *beside, *_SHOWN)
-    shown = [known[header] for header in order if header in known]
+    known = {one.header: one for one in comparison_columns(comparison)}
+    shown = [known[header] for header in _SHOWN if header in known]
+    why = [entry.no_rank for entry in comparison.entries]
+    if any(why):
+        shown.append(Column("no rank", why, justify="left"))
+    shown.append(
+        Column("where it goes", [_html.share_bar(shares(e.totals())) for e in comparison.entries], justify="left")
+    )
     about = (
-        f"{', '.join([messages(comparison), *shared.values()])}; fastest first, plans without a rank last. Verified: every "
-        "rank ends with the right data, and no two signals collide. "
-        "Gap: time over the lower bound of any algorithm on that fabric, with what determines that bound. Bottleneck: the "
-        "busiest part of the machine, and the share of the time in which it is busy. "
-        "Light: margin of the worst circuit of the plan. "
-        + ". ".join(line[0].upper() + line[1:] for line in remarks(comparison))
-        + "."
+        f"{messages(comparison)}; fastest first, plans without a rank last. x bound: time over the lower bound of any "
+        "algorithm on that fabric, with what determines that bound. Bottleneck: the busiest part of the machine, and the "
+        "share of the time in which it is busy. Light: margin of the worst circuit of the plan."
     )
     first = best_of_each(comparison, TOP)
     listed = _html.table(shown, about, kind="plans", rows=first, tips="bottleneck") + _html.colour_key()
@@ -121,10 +110,10 @@ def result(comparison: Comparison) -> str:
 
 
 _SHOWN = (
-    "gap", "slower", "light", "USD per node", "verified", "where it goes", "bottleneck", "steps", "rounds", "nodes",
-    "node rate",
+    "fabric", "algorithm", "time", "vs best", "as built", "light", "node rate", "nodes", "published", "common", "x bound",
+    "USD per node", "verified", "bottleneck", "steps", "rounds",
 )  # fmt: skip
-"""Headings of columns behind the times."""
+"""Headings of the columns, those that answer the question first."""
 
 
 def best_of_each(comparison: Comparison, most: int) -> list[int]:

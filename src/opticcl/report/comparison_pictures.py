@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticcl.plans.names import labels, messages
 from opticcl.report.beside import beside_cells
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
@@ -23,7 +24,7 @@ from opticcl.report.kit.drawing import (
 )
 from opticcl.report.kit.line_ends import End, label_ends, text_width
 from opticcl.report.kit.svg import to_svg
-from opticcl.report.kit.words import labels, messages, ratio, shares, slower
+from opticcl.report.kit.words import ratio, shares, slower
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -64,11 +65,11 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     width = WIDTH - left - 0.2
     time = axes_at(figure, left, 0.45, 0.48 * width, 0.27 * len(names))
     share = axes_at(figure, left + 0.64 * width, 0.45, 0.36 * width, 0.27 * len(names), sharey=time)
-    beside = beside_cells(comparison) or [""] * len(names)
+    beside = beside_cells(comparison, comparison.as_built) or [""] * len(names)
     written = [
         format_seconds(entry.total_s)
         + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
-        + (f"  [{comparison.beside.name} {other}]" if comparison.beside and other else "")
+        + (f"  [as built {other}]" if other else "")
         for entry, times_slower, other in zip(entries, slower(comparison), beside, strict=True)
     ]
     parts = np.array([list(shares(entry.totals()).values()) for entry in entries])

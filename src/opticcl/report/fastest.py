@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opticcl.report.kit.words import labels
+from opticcl.plans.names import labels
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison, Entry

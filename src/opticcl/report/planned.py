@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.fabrics.ocs import Ocs
+from opticcl.plans.names import short_algorithm
 from opticcl.plans.planner import SIZES, with_change
 from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.drawing import new_figure, write_scale
-from opticcl.report.kit.words import run_of, shares, short_algorithm
+from opticcl.report.kit.words import run_of, shares
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.units import counted, format_bytes, format_seconds
 

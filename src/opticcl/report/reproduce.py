@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import KEYS, Assumptions, assumptions
-from opticcl.report.kit.words import specification
+from opticcl.plans.machines import specification
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
@@ -22,7 +22,8 @@ def reproduction(comparison: Comparison) -> str:
     return (
         f"import opticcl\n\nplans = [\n{plans}\n]\nsizes = {sizes}  # bytes\nassumed = dict(\n{assumed})\n"
         "for fabric, algorithm in plans:\n"
-        f'    rows = opticcl.compare([fabric], "{comparison.collective}", sizes, algorithm=algorithm, **assumed)\n'
+        f'    rows = opticcl.compare([fabric], "{comparison.collective}", sizes, as_built=True, algorithm=algorithm, '
+        "**assumed)\n"
         '    print(rows.select("fabric", "algorithm", "verified", "total_s"))\n'
     )
 

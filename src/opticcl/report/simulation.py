@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opticcl.assumptions import value_text
-from opticcl.report.beside import not_tried_line
-from opticcl.report.kit.words import specification
+from opticcl.plans.machines import specification
+from opticcl.plans.sentences import not_tried_line
 from opticcl.report.traffic import critical_path_lines, critical_path_rows
 from opticcl.simulate import moved_share
 from opticcl.simulate.bottleneck import Bottleneck, Load, bottleneck, loads, loads_of_traffic

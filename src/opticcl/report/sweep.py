@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from opticcl.plans.sentences import not_tried_line
 from opticcl.plans.sweep import fastest_of
-from opticcl.report.beside import not_tried_line, other_times, unranked_line
+from opticcl.report.beside import other_times, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.words import gap
 from opticcl.units import format_rate, format_seconds
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["sweep_blocks", "sweep_table"]
 
 
-def sweep_blocks(found: Sweeps, remarks: Sequence[str]) -> list[FittedTable | str]:
-    """The table, remarks, and what was not tried or left out.
+def sweep_blocks(found: Sweeps) -> list[FittedTable | str]:
+    """The table, and what was not tried or left out.
 
-    Args:
-        found: the times.
-        remarks: on the fabrics.
+    Args: found: the times.
     """
     not_tried = filter(None, [not_tried_line(found.not_tried)])
-    return [sweep_table(found), *remarks, *not_tried, *map(str, found.left_out)]
+    return [sweep_table(found), *not_tried, *map(str, found.left_out)]
 
 
 def sweep_table(found: Sweeps) -> FittedTable:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from opticcl.report.beside import light_word, not_tried_line, other_times, rates_line, unranked_line
+from opticcl.plans.equal import design_rate_words
+from opticcl.plans.names import numbered
+from opticcl.plans.ranks import is_tie
+from opticcl.plans.sentences import not_tried_line, rates_line
+from opticcl.report.beside import light_word, margin_word, other_times
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
-from opticcl.report.kit.words import numbered, ratio
+from opticcl.report.kit.words import ratio
 from opticcl.training.iteration import replay
 from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
@@ -20,7 +25,16 @@ if TYPE_CHECKING:
     from opticcl.training.iteration import Iteration
     from opticcl.training.train import TrainingResult, TrainingRow
 
-__all__ = ["headline", "job_lines", "row_names", "runtime_words", "slowness", "training_blocks", "training_columns"]
+__all__ = [
+    "headline",
+    "job_lines",
+    "row_names",
+    "runtime_words",
+    "slowness",
+    "training_blocks",
+    "training_columns",
+    "training_notes",
+]
 
 
 BOUNDS: dict[Bound, list[str]] = {
@@ -31,18 +45,32 @@ BOUNDS: dict[Bound, list[str]] = {
 }
 
 
-def training_blocks(training: TrainingResult, remarks: Sequence[str]) -> list[Any]:
-    """Notes on the job, the table, and the remarks on each row.
+def training_blocks(training: TrainingResult) -> list[FittedTable]:
+    """The fabrics that have a rank, fastest first, and those that have none with the reason, in a table of their own."""
+    known = training_columns(training)
+    first = [i for i, row in enumerate(training.rows) if row.ranked]
+    others = [i for i, row in enumerate(training.rows) if not row.ranked]
+    blocks = []
+    if first:
+        blocks.append(FittedTable([one.of_rows(first) for one in known], heading=headline(training)))
+    if others:
+        reasons = Column("why", [training.rows[i].no_rank for i in others], justify="left", wrap=True)
+        listed = [one.of_rows(others) for one in known if one.header in UNRANKED_COLUMNS]
+        blocks.append(FittedTable([*listed, reasons], heading="Without a rank"))
+    return blocks
 
-    Args:
-        training: the results.
-        remarks: on the fabrics.
-    """
+
+UNRANKED_COLUMNS = ("fabric", "iteration", "exposed comm", "light")
+"""Headings of the columns of fabrics without a rank, before the reason."""
+
+
+def training_notes(training: TrainingResult) -> list[str]:
+    """What a reader must know beside the table, what decides most first."""
     rows = training.rows
     said = [f"{row.machine.name}: {one}" for row in rows for one in row.remarks]
     said += [f"{row.machine.name}: {spread}" for row in rows if (spread := spread_of_steps(row))]
-    below = [*said, *together_lines(training), *remarks, *recording_lines(training), *map(str, training.left_out)]
-    return [*job_lines(training), training_table(training), *below]
+    below = [*said, *together_lines(training), *recording_lines(training), *map(str, training.left_out)]
+    return [*job_lines(training), *_remarks(training), *below]
 
 
 def job_lines(training: TrainingResult) -> list[str]:
@@ -61,14 +89,6 @@ def job_lines(training: TrainingResult) -> list[str]:
     ]
 
 
-def training_table(training: TrainingResult) -> FittedTable:
-    """One row per fabric, fastest first: iteration and its parts, epoch, training.
-
-    Iteration, waits, share and, where they are known, epoch and training are always shown.
-    """
-    return FittedTable(training_columns(training), "\n".join([headline(training), *_remarks(training)]))
-
-
 def training_columns(training: TrainingResult) -> list[Column]:
     """Columns of the results, a row a fabric."""
     rows = training.rows
@@ -77,16 +97,17 @@ def training_columns(training: TrainingResult) -> list[Column]:
         Column("fabric", [Text(name) for name in row_names(training)], justify="left"),
         Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
         *columns_of(iterations, Shown("total_s", "iteration")),
-        *other_times(rows),
+        Column("vs best", _versus_best(training)),
+        *columns_of(iterations, Shown("exposed_s", "exposed comm")),
+        *_as_built(rows),
         *_together(rows),
-        Column("slower", [ratio(x) for x in slowness(training)], 2),
-        *columns_of(iterations, Shown("exposed_s", "waits for messages")),
-        *columns_of(rows, Shown("communication_share", "share", form=".1%")),
+        *(replace(one, rank=2) for one in other_times(rows)),
+        *columns_of(rows, Shown("communication_share", "share", 1, ".1%")),
         *columns_of(
             iterations,
             Shown("communication_s", "on the network", 4),
             Shown("num_messages", "messages", 7),
-            Shown("utilisation", "computes", 5, ".0%"),
+            Shown("utilisation", "busy", 5, ".0%"),
         ),
         *_model_utilisation(rows),
         *columns_of(rows, Shown("bandwidth_utilisation", "rate used", 6, ".0%")),
@@ -96,15 +117,17 @@ def training_columns(training: TrainingResult) -> list[Column]:
         if all(cells):
             columns.append(Column(header, cells))
     if any(row.light.margin_db is not None for row in rows):
-        columns.append(Column("light", [light_word(row.light) for row in rows], 1, justify="left"))
-    return [*columns, Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left")]
+        margins = [margin_word(row.light) for row in rows]
+        columns.append(Column("light", [light_word(row.light) for row in rows], 1, "left", short=margins))
+    if not all(row.verified for row in rows):
+        columns.append(Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left"))
+    return columns
 
 
 def _remarks(training: TrainingResult) -> list[str]:
     """Why rows may differ for another reason than their networks, and what is optimistic."""
-    unranked = [(row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked]
     left_out = {row.machine.name: row.not_tried for row in training.rows if row.not_tried}
-    remarks = rates_line([row.machine for row in training.rows]), unranked_line(unranked), not_tried_line(left_out)
+    remarks = rates_line([row.machine for row in training.rows]), not_tried_line(left_out)
     job, lines = training.job, list(filter(None, remarks))
     if training.groups == "scaled" and any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values()):
         lines.append(
@@ -119,6 +142,26 @@ def _model_utilisation(rows: Sequence[TrainingRow]) -> list[Column]:
     shares = [row.model_utilisation for row in rows]
     known = [f"{share:.1%}" for share in shares if share is not None]
     return [Column("MFU", known, 4)] if len(known) == len(shares) else []
+
+
+def _versus_best(training: TrainingResult) -> list[str]:
+    """Iteration of each fabric over that of the fastest with a rank; ties by that word."""
+    ranked = [row.iteration.total_s for row in training.rows if row.ranked]
+    tied = [is_tie(row.iteration.total_s, ranked[0]) if row.ranked else False for row in training.rows]
+    return [
+        ratio(factor) if not tie else "tie" if sum(tied) > 1 else "best"
+        for tie, factor in zip(tied, slowness(training), strict=True)
+    ]
+
+
+def _as_built(rows: Sequence[TrainingRow]) -> list[Column]:
+    """Iterations of the fabrics as built, where that was evaluated, and how far a row is from its design rate."""
+    if all(row.built is None for row in rows):
+        return []
+    times = ["-" if row.built_s is None else format_seconds(row.built_s) for row in rows]
+    factors = [design_rate_words(row.rate_factor) for row in rows]
+    whole = [", ".join(filter(None, pair)) for pair in zip(times, factors, strict=True)]
+    return [Column("as built", whole, 3, justify="left", short=times)]
 
 
 def _together(rows: Sequence[TrainingRow]) -> list[Column]:

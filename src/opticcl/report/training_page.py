@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opticcl.files import write_whole
+from opticcl.plans.machines import specification
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
-from opticcl.report.kit.words import ratio, specification
-from opticcl.report.training import headline, job_lines, row_names, runtime_words, slowness, training_columns
+from opticcl.report.training import headline, job_lines, row_names, runtime_words, training_columns
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.training.runtime import num_streams
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric
@@ -24,20 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["training_page_text", "write_training_page"]
 
 
-def write_training_page(path: str | Path, training: TrainingResult, notes: Iterable[str] = ()) -> None:
+def write_training_page(path: str | Path, training: TrainingResult) -> None:
     """Write the results as one page.
 
     Args:
         path: of the page.
         training: the results.
-        notes: remarks beside those of the job, such as fabrics without a machine of that size.
     Raises: OutputError: the file cannot be written; an existing file is left unchanged.
     """
     with write_whole(Path(path)) as file:  # opened first, so that a bad path is refused before the work
-        file.write(training_page_text(training, notes).encode())
+        file.write(training_page_text(training).encode())
 
 
-def training_page_text(training: TrainingResult, notes: Iterable[str] = ()) -> str:
+def training_page_text(training: TrainingResult) -> str:
     """The page as text; deterministic."""
     sections = [
         ("result", "Fastest fabrics", _result(training)),
@@ -47,16 +45,14 @@ def training_page_text(training: TrainingResult, notes: Iterable[str] = ()) -> s
         ("assumptions", "Assumptions", _assumptions(training)),
     ]
     title = f"{training.job.name} on {counted(training.job.num_ranks, 'device')}"
-    return _html.page(title, _lead(training), (*job_lines(training), *notes), sections)
+    return _html.page(title, _lead(training), job_lines(training), sections)
 
 
 def _lead(training: TrainingResult) -> str:
-    names, times = row_names(training), slowness(training)
-    first = training.rows[0]
-    text = f"{headline(training)}. Fastest: {names[0]} with {format_seconds(first.iteration.total_s)} per iteration"
-    if len(names) > 1:
-        text += f"; the slowest, {names[-1]}, takes {ratio(times[-1])} as long"
-    unranked = [(row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked]
+    text = f"{training.headline} {headline(training)}"
+    unranked = [
+        (row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked and not row.is_reference
+    ]
     judged = verdicts_line([row.verdict for row in training.rows])
     return ". ".join(filter(None, (text, judged, unranked_line(unranked)))) + "."
 

@@ -14,10 +14,13 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph, median_step
 from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
+from opticcl.plans.comparison import REFERENCE
+from opticcl.plans.equal import Equal
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, search_weight
 from opticcl.plans.ranks import beside
 from opticcl.plans.search import Searches
+from opticcl.plans.sentences import as_built_sentence, ground, ranking_sentence
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
 from opticcl.training.communication import CommunicationTimes, PlanUse, moved_bytes
@@ -50,6 +53,9 @@ class TrainingRow:
         together: the iteration with all its messages planned together, if requested.
         rule: the light that plans must have for a rank.
         not_tried: what the searches left out, a line each.
+        built: the machine as built, where it is ranked at another rate.
+        built_s: time of an iteration on that; None: it cannot carry the job, or was not evaluated [s].
+        is_reference: whether the machine stands beside others as what cannot be built.
     """
 
     machine: Fabric
@@ -62,6 +68,9 @@ class TrainingRow:
     together: Together | None = None
     rule: LightRule = DEFAULT_RULE
     not_tried: tuple[str, ...] = ()
+    built: Fabric | None = None
+    built_s: float | None = None
+    is_reference: bool = False
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
@@ -90,8 +99,24 @@ class TrainingRow:
 
     @property
     def ranked(self) -> bool:
-        """Whether it has a rank: every plan is right, and its light closes or is ignored."""
-        return self.verified and all(self.rule.allows(use.light) for use in self._all_plans)
+        """Whether it has a rank: every plan is right, its light closes or is ignored, and the machine is no reference."""
+        return self.verified and all(self.rule.allows(use.light) for use in self._all_plans) and not self.is_reference
+
+    @property
+    def no_rank(self) -> str:
+        """Why it has no rank; "" if it has one."""
+        if self.ranked:
+            return ""
+        if not self.verified:
+            return "a plan is wrong" if self.verdict == "wrong" else "not judged"
+        if self.is_reference:
+            return REFERENCE
+        return f"light does not close: {self.light.margin_db:+.1f} dB ({self.light.optics})"
+
+    @property
+    def rate_factor(self) -> float:
+        """Rate of a node over that of the machine as built."""
+        return self.machine.node_rate_bits_per_s / (self.built or self.machine).node_rate_bits_per_s
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -136,6 +161,10 @@ class TrainingRow:
             "verified": VERIFIED[self.verdict],
             **self.light.record(),
             "iteration_s": iteration.total_s,
+            "no_rank": self.no_rank or None,
+            "built_node_rate_bits_per_s": (self.built or machine).node_rate_bits_per_s,
+            "rate_factor": self.rate_factor,
+            "as_built_s": self.built_s,
             **({f"{self.beside[0]}_s": self.beside[1]} if self.beside else {}),
             "compute_s": iteration.compute_s,
             "communication_s": iteration.communication_s,
@@ -172,6 +201,7 @@ class TrainingResult:
         recorded_on: the job on a model of the network on which it was recorded; None if that is not given.
         compute_scale: speed of the devices of the rows relative to those of the job.
         target: what a target loss chose; None if the job was given.
+        equal: what the nodes of the machines have in common; None: they are as given.
     """
 
     job: TaskGraph
@@ -185,6 +215,7 @@ class TrainingResult:
     recorded_on: TrainingRow | None = None
     compute_scale: float = 1.0
     target: Target | None = None
+    equal: Equal | None = None
 
     def __repr__(self) -> str:
         first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
@@ -202,6 +233,19 @@ class TrainingResult:
         """Time of the whole training [s]; None if its number of iterations is unknown."""
         return row.iteration.total_s * self.iterations if self.iterations else None
 
+    @property
+    def headline(self) -> str:
+        """Which machine is the fastest, by how much, and which one is as built."""
+        ranked = [row for row in self.rows if row.ranked]
+        if not ranked:
+            return f"No fabric has a rank: {self.rows[0].machine.name}: {self.rows[0].no_rank}."
+        names, rates = [row.machine.name for row in ranked], [row.machine.node_rate_bits_per_s for row in ranked]
+        first = ranking_sentence(
+            ground(self.equal, rates), names, [row.iteration.total_s for row in ranked], names[0], " an iteration"
+        )
+        built = [(row.machine.name, row.built, row.built_s) for row in ranked if row.built and row.built_s is not None]
+        return " ".join(filter(None, (first, as_built_sentence(built))))
+
     def record(self) -> dict[str, Any]:
         """The job and the rows as plain values."""
         about = self.job.record() | {
@@ -211,7 +255,13 @@ class TrainingResult:
             "streams": num_streams(self.job, self.runtime),
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
-        found = {"job": about, "rows": rows, "left_out": [one.record() for one in self.left_out]}
+        found = {
+            "headline": self.headline,
+            "equal": self.equal and self.equal.record(),
+            "job": about,
+            "rows": rows,
+            "left_out": [one.record() for one in self.left_out],
+        }
         if self.target is not None:
             fastest = {"fastest": self.rows[0].machine.name, "training_s": self.training_s(self.rows[0])}
             found = {"target": self.target.record() | fastest, **found}
@@ -254,6 +304,8 @@ def train(
     recorded_on: Fabric | str | None = None,
     compute_scale: float = 1.0,
     together: bool = False,
+    equal: Equal | None = None,
+    as_built: Sequence[Fabric] | None = None,
     jobs: int = 1,
     progress: ProgressCallback = no_progress,
 ) -> TrainingResult:
@@ -284,6 +336,8 @@ def train(
             replay and `recorded_on` keep the recorded speed.
         together: also plan the messages of the iteration together, so that circuits stand from one to the next and are
             changed during computation, see `opticcl.training.together`.
+        equal: what the nodes of the machines have in common; None: they are as given.
+        as_built: each machine as built, whose iteration stands beside; None: not evaluated.
         jobs: processes; the result is the same with any number of them [count].
         progress: called with a line about the current activity.
     Raises: ParameterError: contradictory arguments. UnsupportedError: no machine can carry the job.
@@ -320,7 +374,7 @@ def train(
                 times = CommunicationTimes(built[i], also, groups=groups)
                 again = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale)
                 row = replace(row, beside=(other.name, again.total_s))
-            return row
+            return _with_built(row, None if as_built is None else as_built[i])
         except (UnsupportedError, FabricError) as error:
             return ExcludedFabric(built[i].name, str(error))
         finally:
@@ -328,13 +382,27 @@ def train(
                 also.forget()
                 planner.forget()
 
+    def _with_built(row: TrainingRow, machine: Fabric | None) -> TrainingRow:
+        """A row with the iteration of its machine as built."""
+        is_reference = beside_others and row.machine.is_reference
+        if machine is None or machine == row.machine:
+            seconds = None if machine is None else row.iteration.total_s
+            return replace(row, built=machine, built_s=seconds, is_reference=is_reference)
+        try:
+            times = CommunicationTimes(machine, planner, groups=groups)
+            seconds = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale).total_s
+        except (UnsupportedError, FabricError):
+            seconds = None
+        return replace(row, built=machine, built_s=seconds, is_reference=is_reference)
+
+    beside_others = any(not machine.is_reference for machine in built)
     weights = list(map(search_weight, built))
     found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
     rows = [one for one in found if isinstance(one, TrainingRow)]
     left_out = [one for one in found if isinstance(one, ExcludedFabric)]
     if not rows:
         raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
-    rows.sort(key=lambda row: (not row.ranked, row.iteration.total_s))
+    rows.sort(key=lambda row: (not row.ranked, not row.is_reference, row.iteration.total_s))
     model_row = None
     if recorded_on is not None:
         if job.recorded is None:
@@ -342,7 +410,7 @@ def train(
         given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
         model_row = _row(given, job, planner, groups, runtime, stragglers)
     about = (per_epoch, iterations, model_row, compute_scale)
-    return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about)
+    return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about, equal=equal)
 
 
 def _row(

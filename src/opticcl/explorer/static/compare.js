@@ -12,8 +12,11 @@ import { table } from "./table.js";
 export const title = "Compare";
 export const defaults = { nodes: "64", size: "1MB", collective: "all_reduce" };
 
-const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm", "verdict", "light_of"];
-const FIRST = ["rank", "fabric", "total_s", "algorithm", "gap"];
+const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm", "as_built_algorithm", "verdict", "verified", "light_of", "light_closes", "light_optics", "node_rate_bits_per_s", "built_node_rate_bits_per_s", "groups", "command", "ties_with_fastest", "bottleneck_utilisation"];
+const FIRST = ["rank", "fabric", "algorithm", "total_s", "as_built_s", "as_built_rank", "light_margin_db", "no_rank", "gap"];
+
+const BUILT = ["as_built_rank", "no_rank"];
+const SHOWN = 3; // notes that are not folded
 
 export function fields(about) {
   return [
@@ -55,25 +58,22 @@ function show(results, found, { parameters, about, update }) {
     if (column.name === "verified") column.cell = (row) => h("span", { class: { right: "good", wrong: "bad" }[row.verdict] ?? "" }, { right: "yes", wrong: "no" }[row.verdict] ?? "not judged");
     if (column.name === "algorithm") column.cell = (row) => h("a", { href: href("light", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0] }), title: "Play its light" }, row.algorithm);
     if (column.name === "total_s") Object.assign(column, { head: "time", cell: (row) => h("a", { href: href("time", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0], assumptions: parameters.assumptions }), title: "Where the time goes" }, seconds(row.total_s)) });
-    if (column.name === "gap") Object.assign(column, { head: "of bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
+    if (column.name === "gap") Object.assign(column, { head: "x bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
   }
   results.replaceChildren(
-    h("p", {}, summary(found)),
+    h("div", {}, summary(found)),
     table(found.rows, columns, { ...ofTable(parameters, update, HIDDEN), caption: "Plans, fastest first; those without a rank last" }),
     h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
     leftOut(found) ?? "",
   );
 }
 
+/** The answer, what the verifier found, and what decides most beside it; the other notes are folded below. */
 function summary(found) {
-  const [first, second] = found.rows;
   const wrong = found.rows.filter((row) => row.verdict === "wrong").length;
   const open = found.rows.filter((row) => row.verdict === "not_judged").length;
-  const dark = found.rows.filter((row) => row.rank === null && row.light_closes === false);
-  const lead = second && second.rank !== null ? `, ${short(second.total_s / first.total_s, 3)} times as fast as ${second.fabric}` : "";
   const judged = wrong ? h("strong", { class: "bad" }, `${wrong} plans are wrong. `) : open ? `${open} plans are not judged. ` : "Every plan is verified. ";
-  const unlit = dark.length ? `Without a rank, since the light of their plans does not close: ${dark.map((row) => `${row.fabric} (${short(row.light_margin_db, 3)} dB, ${row.light_optics})`).join(", ")}.` : "";
-  return [`${first.fabric} with ${first.algorithm} takes ${seconds(first.total_s)}${lead}. `, judged, unlit];
+  return [h("strong", {}, found.headline), " ", judged, h("ul", {}, found.caveats.slice(0, SHOWN).map((one) => h("li", {}, one)))];
 }
 
 function bars(rows, about) {
@@ -86,7 +86,7 @@ function bars(rows, about) {
 
 /** Ranks under both sets of assumptions, and the values that swap ranks. */
 function ranks(found, about) {
-  const other = Object.keys(found.rows[0]).find((name) => name.endsWith("_rank"));
+  const other = Object.keys(found.rows[0]).find((name) => name.endsWith("_rank") && !BUILT.includes(name));
   if (!other) return null;
   const set = other.replace("_rank", "");
   const moved = found.rows.filter((row) => row[other] !== row.rank);
@@ -98,8 +98,9 @@ function ranks(found, about) {
 }
 
 function leftOut(found) {
-  if (!found.left_out.length && !found.notes.length) return null;
-  return h("details", {}, h("summary", {}, `${found.left_out.length} left out, ${found.notes.length} notes`), h("ul", {}, found.notes.map((note) => h("li", {}, note)), found.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))));
+  const notes = [...found.notes, ...found.caveats.slice(SHOWN)];
+  if (!found.left_out.length && !notes.length) return null;
+  return h("details", {}, h("summary", {}, `${found.left_out.length} left out, ${notes.length} notes`), h("ul", {}, notes.map((note) => h("li", {}, note)), found.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))));
 }
 
 function chart(rows, about, hidden, changed) {

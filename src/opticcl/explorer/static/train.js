@@ -13,7 +13,7 @@ export const title = "Training";
 export const defaults = { model: "vgg19", nodes: "16", fabric: ["ramp", "sipac", "torus", "fat_tree"] };
 const COLOURS = { computation: "#4477aa", exposed: "#ee6677", bubble: "#ccbb44" };
 const LANES = { computation: "#4477aa", communication: "#228833", exposed: "#ee6677" };
-const COLUMNS = ["fabric", "iteration_s", "published_s", "compute_s", "communication_s", "exposed_s", "bubble_s", "utilisation", "messages", "verified"];
+const COLUMNS = ["fabric", "iteration_s", "as_built_s", "no_rank", "published_s", "compute_s", "communication_s", "exposed_s", "bubble_s", "utilisation", "messages", "verified"];
 
 export function render(root, { parameters, about, line, update, run }) {
   const { show, from, to, sort, hide, filter, ...asked } = parameters;
@@ -36,7 +36,7 @@ export function render(root, { parameters, about, line, update, run }) {
         timeline(...lanes(trace, number), { label: `Computation and communication on ${rows[number].fabric}`, window, changed: keep }));
     };
     results.replaceChildren(
-      h("p", {}, `${record.job.name}: an iteration takes ${seconds(rows[0].iteration_s)} on ${rows[0].fabric}, of which ${seconds(rows[0].exposed_s)} is communication that nothing hides.`),
+      h("p", {}, h("strong", {}, record.headline), ` ${record.job.name}: of the iteration on ${rows[0].fabric}, ${seconds(rows[0].exposed_s)} is communication that nothing hides.`),
       stackedBars(rows.map((row, number) => ({ number, name: row.fabric, parts: { computation: row.compute_s, exposed: row.exposed_s, bubble: row.bubble_s } })), COLOURS, { label: "Parts of an iteration", text: (amount) => seconds(amount, 3) }),
       h("label", {}, "Timeline of ", h("select", { id: "timeline-of", onchange: (event) => { draw(Number(event.target.value)); update({ show: event.target.value, from: undefined, to: undefined }, { quiet: true }); } }, rows.map((row, i) => h("option", { value: i, selected: i === Number(show) }, row.fabric)))),
       lane,

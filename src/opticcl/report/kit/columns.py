@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from opticcl.ir.verdict import VERDICTS, Judgement
-from opticcl.report.kit.words import heading, short_algorithms
+from opticcl.plans.names import short_algorithms
+from opticcl.report.kit.words import heading
 from opticcl.units import format_value
 
 __all__ = [
@@ -61,6 +62,14 @@ class Column:
     def cut(self) -> Column:
         """The column with its short cells."""
         return dataclasses.replace(self, cells=self.short)
+
+    def of_rows(self, rows: Sequence[int]) -> Column:
+        """The column with some of its rows.
+
+        Args: rows: their positions.
+        """
+        short = [self.short[i] for i in rows] if self.short else ()
+        return dataclasses.replace(self, cells=[self.cells[i] for i in rows], short=short)
 
 
 class Shown(NamedTuple):

@@ -28,8 +28,8 @@ class Result(ABC):
     """The answer of a verb.
 
     A subclass has `record`, `table` with `lines`, or `blocks`, and what the files of its verb are made of: `table_rows` of
-    tables, `figure` and `label` of pictures, `write_page` of pages. Notes and caveats are its fields, so that every form has
-    them.
+    tables, `figure` and `label` of pictures, `write_page` of pages. Headline, notes and caveats are its fields, so that every
+    form has them.
     """
 
     __slots__ = ()
@@ -54,6 +54,16 @@ class Result(ABC):
     def blocks(self) -> Iterable[Any]:
         """Tables and texts, in the order in which a terminal shows them."""
         return [self.table(), *self.lines()]
+
+    @property
+    def headline(self) -> str:
+        """The answer in a sentence or two, above the tables; "" where the first of the blocks says it."""
+        return ""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader must know beside the answer, what decides most first; a terminal shows some of them."""
+        return ()
 
     def table_rows(self) -> Rows:
         """Rows of a table, plain values by column."""
@@ -92,6 +102,7 @@ class ComposedResult(Result):
         draw: returns the picture.
         label: of it.
         page: writes a page to a path; called with the progress too.
+        headline, notes: as of `Result`.
     """
 
     values: Callable[[], Any]
@@ -101,6 +112,8 @@ class ComposedResult(Result):
     draw: Callable[[], Figure] | None = None
     label: str = ""
     page: Callable[[Path, ProgressCallback], None] | None = None
+    headline: str = ""
+    notes: Sequence[str] = ()
 
     def record(self) -> Any:
         """The values."""
