@@ -39,7 +39,16 @@ def test_a_table_for_people(opticcl):
     """What is trained stands above, the ranking in the middle, what all rows share below."""
     done = opticcl("train", "--workload", "resnet50_ddp", "--nodes", "8", *TWO, "--steps", "1000")
     assert done.returncode == 0
-    for word in ("fabric", "iteration", "exposed comm", "training", "as built", "ideal", "oddl", "102.2 MB in 5 calls"):
+    for word in (
+        "fabric",
+        "iteration",
+        "Communication only",
+        "training",
+        "as built",
+        "ideal",
+        "oddl",
+        "102.2 MB in 5 calls",
+    ):
         assert word in done.stdout
 
 
@@ -166,8 +175,7 @@ def test_real_traces_give_a_ranked_table(answer, name, more, num_bytes, has_comp
     assert len(totals) >= 12
     for row in found["rows"]:
         assert row["verified"]
-        assert 0 < row["communication_share"] <= 1
-        assert (row["communication_share"] < 1) == has_computation
+        assert (0 < row["communication_share"] < 1) if has_computation else row["communication_share"] is None
 
 
 # --- compare ----------------------------------------------------------------------------------------------------------

@@ -168,7 +168,10 @@ def test_only_common_steps_are_merged(tmp_path):
     (tmp_path / "b.json").write_text(profiled(1, 8000, ("ProfilerStep#1", "ProfilerStep#2")))
     assert [step.step for step in load_steps(tmp_path)] == ["ProfilerStep#1"]
     (tmp_path / "b.json").write_text(profiled(1, 8000, ("ProfilerStep#2", "ProfilerStep#3")))
-    with pytest.raises(WorkloadError, match=r"no step in common; a\.json: ProfilerStep#1; b\.json: ProfilerStep#2"):
+    with pytest.raises(
+        WorkloadError,
+        match=r"no step in common: a\.json has ProfilerStep#1; b\.json has ProfilerStep#2, ProfilerStep#3; give",
+    ):
         load_steps(tmp_path)
 
 

@@ -51,7 +51,7 @@ def _row(
     iteration, devices = row.iteration, row.machine.num_nodes
     whole = [use.plan for use in row.plans if use.plan.fabric.num_nodes == devices]
     per_day = DAY_S / iteration.total_s if iteration.total_s else 0.0
-    share = row.communication_share
+    share = 1.0 if row.communication_share is None else row.communication_share
     known = TrainingFaultsRow(
         row.machine.name, devices, spares, per_day, iteration.job.samples or 0, share, "", {}, {}, ""
     )

@@ -235,6 +235,8 @@ class RecordedTimes:
         exposed_s: time in which a call ran and nothing was computed; None if the order of both is not recorded [s].
         total_s: from the start to the end of the step; None if not recorded [s].
         busy_s: time in which something was computed, overlapping kernels once; None if not recorded [s].
+        host_s: idle time before kernels that the host had not launched yet; None if launches are not recorded [s].
+        skew_s: time in which its calls waited for the last rank; None if no other rank is recorded [s].
     Raises: WorkloadError: computed and exposed time are more than the whole.
     """
 
@@ -243,6 +245,8 @@ class RecordedTimes:
     exposed_s: float | None = None
     total_s: float | None = None
     busy_s: float | None = None
+    host_s: float | None = None
+    skew_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.total_s is not None and self.exposed_s is not None and self.busy_s is not None:
@@ -274,6 +278,8 @@ class RecordedTimes:
             "exposed_s": self.exposed_s,
             "hidden_share": self.hidden_share,
             "idle_s": self.idle_s,
+            "host_s": self.host_s,
+            "skew_s": self.skew_s,
         }
 
 

@@ -14,7 +14,7 @@ from opticcl.plans.sentences import not_tried_line, rates_line
 from opticcl.report.beside import light_word, margin_word, other_times
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import ratio
-from opticcl.training.iteration import replay
+from opticcl.training.gain import share_of
 from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
 
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from opticcl.training.train import TrainingResult, TrainingRow
 
 __all__ = [
+    "below_recorded",
     "headline",
-    "job_lines",
     "row_names",
     "runtime_words",
-    "slowness",
     "training_blocks",
     "training_columns",
     "training_notes",
@@ -46,13 +45,14 @@ BOUNDS: dict[Bound, list[str]] = {
 
 
 def training_blocks(training: TrainingResult) -> list[FittedTable]:
-    """The fabrics that have a rank, fastest first, and those that have none with the reason, in a table of their own."""
+    """The recorded step and the fabrics that have a rank, fastest first; those that have none with the reason below them."""
     known = training_columns(training)
     first = [i for i, row in enumerate(training.rows) if row.ranked]
     others = [i for i, row in enumerate(training.rows) if not row.ranked]
     blocks = []
     if first:
-        blocks.append(FittedTable([one.of_rows(first) for one in known], heading=headline(training)))
+        ranked = below_recorded(training, [one.of_rows(first) for one in known])
+        blocks.append(FittedTable(ranked, heading=headline(training)))
     if others:
         reasons = Column("why", [training.rows[i].no_rank for i in others], justify="left", wrap=True)
         listed = [one.of_rows(others) for one in known if one.header in UNRANKED_COLUMNS]
@@ -60,24 +60,22 @@ def training_blocks(training: TrainingResult) -> list[FittedTable]:
     return blocks
 
 
-UNRANKED_COLUMNS = ("fabric", "iteration", "exposed comm", "light")
+UNRANKED_COLUMNS = ("fabric", "iteration", "step", "exposed comm", "light")
 """Headings of the columns of fabrics without a rank, before the reason."""
 
 
 def training_notes(training: TrainingResult) -> list[str]:
     """What a reader must know beside the table, what decides most first."""
-    rows = training.rows
-    said = [f"{row.machine.name}: {one}" for row in rows for one in row.remarks]
-    said += [f"{row.machine.name}: {spread}" for row in rows if (spread := spread_of_steps(row))]
-    below = [*said, *together_lines(training), *recording_lines(training), *map(str, training.left_out)]
+    said = [*_remarks_on_rows(training), *spread_of_steps(training), *together_lines(training)]
+    below = [*said, *recording_lines(training), *map(str, training.left_out), *training.job.notes]
     return [*job_lines(training), *_remarks(training), *below]
 
 
 def job_lines(training: TrainingResult) -> list[str]:
-    """What a target loss chose, and notes on the job."""
+    """What a target loss chose."""
     made, rows = training.target, training.rows
     if made is None:
-        return list(training.job.notes)
+        return []
     first = row_names(training)[0]
     return [
         f"target loss {made.cross_entropy:g}, {made.loss:.4g} by the scaling law: transformer of {made.layers} layers, "
@@ -85,33 +83,42 @@ def job_lines(training: TrainingResult) -> list[str]:
         f"tensor {made.tensor:,} x data {made.data:,} = {counted(made.num_devices, 'device')}, batch {made.batch:,} of a "
         f"critical {made.critical_batch:,.0f}, {counted(made.steps, 'step')}",
         f"training {_duration(training.training_s(rows[0]))} on {first}, the fastest",
-        *training.job.notes,
     ]
+
+
+def _remarks_on_rows(training: TrainingResult) -> list[str]:
+    """Remarks on rows, each once with the fabrics that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, row in zip(row_names(training), training.rows, strict=True):
+        for remark in row.remarks:
+            about.setdefault(remark, []).append(name)
+    return [f"{', '.join(names)}: {remark}" for remark, names in about.items()]
 
 
 def training_columns(training: TrainingResult) -> list[Column]:
-    """Columns of the results, a row a fabric."""
-    rows = training.rows
+    """Columns of the results, a row a fabric.
+
+    The columns that answer are always shown: of a model the iteration and its exposed communication, of a recorded step what is
+    left of it and what is saved.
+    """
+    rows, gain = training.rows, training.gain
     iterations = [row.iteration for row in rows]
+    idle = gain is not None and gain.step_s is not None
+    total = Shown("iteration_s", "without idle time", 3) if idle else Shown("iteration_s", "iteration")
     columns = [
         Column("fabric", [Text(name) for name in row_names(training)], justify="left"),
-        Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left"),
-        *columns_of(iterations, Shown("total_s", "iteration")),
-        Column("vs best", _versus_best(training)),
-        *columns_of(iterations, Shown("exposed_s", "exposed comm")),
-        *_as_built(rows),
+        *_saved(training),
+        *columns_of(iterations, total._replace(key="total_s")),
+        *([] if idle else [Column("vs best", _versus_best(training))]),
+        *_parts(rows, idle),
+        *_as_built(training, idle),
         *_together(rows),
         *(replace(one, rank=2) for one in other_times(rows)),
-        *columns_of(rows, Shown("communication_share", "share", 1, ".1%")),
-        *columns_of(
-            iterations,
-            Shown("communication_s", "on the network", 4),
-            Shown("num_messages", "messages", 7),
-            Shown("utilisation", "busy", 5, ".0%"),
-        ),
-        *_model_utilisation(rows),
         *columns_of(rows, Shown("bandwidth_utilisation", "rate used", 6, ".0%")),
     ]
+    columns.insert(
+        len(columns) if idle else 1, Column("algorithms", [Text(_algorithms(row)) for row in rows], 3, justify="left")
+    )
     for header, times in (("epoch", training.epoch_s), ("training", training.training_s)):
         cells = [_duration(times(row)) for row in rows]
         if all(cells):
@@ -122,6 +129,67 @@ def training_columns(training: TrainingResult) -> list[Column]:
     if not all(row.verified for row in rows):
         columns.append(Column("verified", [verdict_cell(row.verdict) for row in rows], justify="left"))
     return columns
+
+
+def _parts(rows: Sequence[TrainingRow], idle: bool) -> list[Column]:
+    """Parts of the iterations; without computation there is nothing that messages are exposed to.
+
+    Args:
+        rows: of the fabrics.
+        idle: whether the step has idle time, so that what is saved answers.
+    """
+    iterations = [row.iteration for row in rows]
+    counts = Shown("communication_s", "on the network", 4), Shown("num_messages", "messages", 7)
+    if any(row.communication_share is None for row in rows):
+        return columns_of(iterations, *counts)
+    return [
+        *columns_of(iterations, Shown("exposed_s", "exposed comm", 1 if idle else 0)),
+        *columns_of(rows, Shown("communication_share", "share", 2, ".1%")),
+        *columns_of(iterations, *counts, Shown("utilisation", "busy", 5, ".0%")),
+        *_model_utilisation(rows),
+    ]
+
+
+def _saved(training: TrainingResult) -> list[Column]:
+    """What the fabrics save of the recorded step; none for a model, or if no message has a recorded time."""
+    gain = training.gain
+    if gain is None or gain.recorded is None or gain.altered:
+        return []
+    rows = [gain.of_row(row.iteration) for row in training.rows]
+    saved = Shown("saved_s", "saves", form=_signed)
+    if gain.step_s is None:
+        return columns_of(rows, saved)
+    return columns_of(rows, Shown("step_s", "step"), saved, Shown("saved_share", "of the step", form=share_of))
+
+
+def _signed(seconds: float) -> str:
+    """A time, which may be less than 0."""
+    return format_seconds(seconds) if seconds >= 0 else f"-{format_seconds(-seconds)}"
+
+
+def below_recorded(training: TrainingResult, columns: Sequence[Column]) -> list[Column]:
+    """The columns below a first row with the recorded step, if one is known.
+
+    Args:
+        training: the results.
+        columns: a row a fabric.
+    """
+    recorded = training.gain.row() if training.gain else None
+    if recorded is None:
+        return list(columns)
+    shown = columns_of(
+        [recorded],
+        Shown("fabric"),
+        Shown("step_s"),
+        Shown("iteration_s", "iteration"),
+        Shown("iteration_s", "without idle time"),
+        Shown("exposed_s", "exposed comm"),
+        Shown("communication_share", "share", form=".1%"),
+        Shown("communication_s", "on the network"),
+        Shown("utilisation", "busy", form=".0%"),
+    )
+    cells = {column.header: column.cells[0] for column in shown}
+    return [one.below(cells.get(one.header, "-")) for one in columns]
 
 
 def _remarks(training: TrainingResult) -> list[str]:
@@ -150,15 +218,25 @@ def _versus_best(training: TrainingResult) -> list[str]:
     tied = [is_tie(row.iteration.total_s, ranked[0]) if row.ranked else False for row in training.rows]
     return [
         ratio(factor) if not tie else "tie" if sum(tied) > 1 else "best"
-        for tie, factor in zip(tied, slowness(training), strict=True)
+        for tie, factor in zip(tied, _slowness(training), strict=True)
     ]
 
 
-def _as_built(rows: Sequence[TrainingRow]) -> list[Column]:
-    """Iterations of the fabrics as built, where that was evaluated, and how far a row is from its design rate."""
+def _as_built(training: TrainingResult, idle: bool) -> list[Column]:
+    """Times of the fabrics as built, where that was evaluated, and how far a row is from its design rate.
+
+    Args:
+        training: the results.
+        idle: whether they are of the recorded step, idle time included.
+    """
+    rows, gain = training.rows, training.gain
     if all(row.built is None for row in rows):
         return []
-    times = ["-" if row.built_s is None else format_seconds(row.built_s) for row in rows]
+    known = [
+        gain.step_as_built_s(row.iteration, row.built_s) if gain and idle and row.built_s is not None else row.built_s
+        for row in rows
+    ]
+    times = ["-" if seconds is None else format_seconds(seconds) for seconds in known]
     factors = [design_rate_words(row.rate_factor) for row in rows]
     whole = [", ".join(filter(None, pair)) for pair in zip(times, factors, strict=True)]
     return [Column("as built", whole, 3, justify="left", short=times)]
@@ -216,10 +294,11 @@ def recording_lines(training: TrainingResult) -> list[str]:
         f"{format_seconds(recorded.busy_s or 0.0)} + exposed messages {format_seconds(recorded.exposed_s)} + idle "
         f"{format_seconds(recorded.idle_s)}; kernels add up to {', '.join(parts)}"
     ]
-    again = replay(training.job, training.runtime.streams)
-    lines.append(_beside("replayed with the recorded durations", again, recorded))
+    if training.gain is not None and training.gain.replayed is not None:
+        lines.append(_beside("replayed with the recorded durations", training.gain.replayed, recorded))
     if row := training.recorded_on:
         lines.append(_beside(f"on {row.machine.name} as the recorded network", row.iteration, recorded))
+    lines += training.gain.caveats() if training.gain else ()
     return lines
 
 
@@ -245,15 +324,16 @@ def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
     )
 
 
-def spread_of_steps(row: TrainingRow) -> str:
-    """Spread of the iteration over the recorded steps; empty if there is one."""
-    if not row.steps:
-        return ""
-    times = sorted(step.total_s for step in row.steps)
-    return (
-        f"the iteration is {row.iteration.job.step}, of {len(times)} steps that of median computation; they take "
-        f"{format_seconds(times[0])} to {format_seconds(times[-1])}"
-    )
+def spread_of_steps(training: TrainingResult) -> list[str]:
+    """Which of several recorded steps each iteration is, and how long all take on the fastest fabric; none if there is one."""
+    first = training.rows[0]
+    if not first.steps:
+        return []
+    times = sorted(step.total_s for step in first.steps)
+    return [
+        f"each iteration is {first.iteration.job.step}, of {len(times)} steps that of median computation; on "
+        f"{row_names(training)[0]} they take {format_seconds(times[0])} to {format_seconds(times[-1])}"
+    ]
 
 
 def _groups_remark(job: TaskGraph) -> str:
@@ -278,7 +358,7 @@ def row_names(training: TrainingResult) -> list[str]:
     return numbered([row.machine.name for row in training.rows])
 
 
-def slowness(training: TrainingResult) -> list[float]:
+def _slowness(training: TrainingResult) -> list[float]:
     """Iteration time of each row relative to the fastest."""
     fastest = training.rows[0].iteration.total_s
     return [row.iteration.total_s / fastest if fastest else 1.0 for row in training.rows]

@@ -11,7 +11,14 @@ from opticcl.plans.machines import specification
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
-from opticcl.report.training import headline, job_lines, row_names, runtime_words, training_columns
+from opticcl.report.training import (
+    below_recorded,
+    headline,
+    row_names,
+    runtime_words,
+    training_columns,
+    training_notes,
+)
 from opticcl.report.training_pictures import iteration_picture, timeline_picture
 from opticcl.training.runtime import num_streams
 from opticcl.units import counted
@@ -45,7 +52,7 @@ def training_page_text(training: TrainingResult) -> str:
         ("assumptions", "Assumptions", _assumptions(training)),
     ]
     title = f"{training.job.name} on {counted(training.job.num_ranks, 'device')}"
-    return _html.page(title, _lead(training), job_lines(training), sections)
+    return _html.page(title, _lead(training), training_notes(training), sections)
 
 
 def _lead(training: TrainingResult) -> str:
@@ -59,12 +66,15 @@ def _lead(training: TrainingResult) -> str:
 
 def _result(training: TrainingResult) -> str:
     about = (
-        "Fastest first. Waits for messages: exposed communication; share: of the iteration. On the network: all messages one "
+        "Fastest first. Step: the recorded one, less what the fabric saves of its exposed communication; without idle time: as "
+        "simulated. Waits for messages: exposed communication; share: of the iteration. On the network: all messages one "
         "after the other. Computes: share of the iteration in which the device computes. Rate used: share of the node rate "
         "during communication."
     )
     machines = [row.machine for row in training.rows]
-    columns = [*training_columns(training), *columns_of(machines, Shown("node_rate_bits_per_s"))]
+    columns = below_recorded(
+        training, [*training_columns(training), *columns_of(machines, Shown("node_rate_bits_per_s"))]
+    )
     named = zip(row_names(training), machines, strict=True)
     made = _html.definitions((name, _html.call(specification(machine))) for name, machine in named)
     listed = _html.table(columns_of(training.left_out, Shown("fabric"), Shown("reason")))

@@ -601,7 +601,12 @@ class FileEvents:
             return None
         sizes = list(tensors_of(args.get("Input Dims"), args.get("Input type")))
         if not sizes and collective != "barrier":
-            part.omissions[kind].add(f"{name[:60]} without shapes of a known type", missing=True)
+            why = (
+                "without shapes of a known type"
+                if "Input Dims" in args
+                else "without shapes; record_shapes=True has them"
+            )
+            part.omissions[kind].add(f"{name[:60]} {why}", missing=True)
             return None
         check_size(min(sizes, default=0), at, f"{name[:60]} of this event")
         # Annotations have the inputs; operators have all tensors, outputs first: the larger side is the message.

@@ -23,7 +23,7 @@ from opticcl.ir.task_graph import (
     highest_rank,
 )
 from opticcl.traces.notes import Omissions, measured
-from opticcl.traces.ranks import RankCount, notes_of, rank_model, workload_from
+from opticcl.traces.ranks import GIVEN, RankCount, notes_of, rank_model, workload_from
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep, lowered
 
 __all__ = ["GraphBuilder", "disjoint_batches", "job_of", "rank_batches", "require_count", "task_graphs"]
@@ -112,7 +112,7 @@ def job_of(workload: Workload, *, num_ranks: int = 0) -> TaskGraph:
             raise WorkloadError(
                 f"{workload.name}: {num_ranks:,} ranks are given, but {source} has {max(value, highest):,}"
             )
-        value, source = num_ranks, "the given number"
+        value, source = num_ranks, GIVEN
     rank_count = RankCount(value, source, highest)
     require_count(workload.name, rank_count)
     return _one_after_the_other(workload, rank_count)
@@ -126,10 +126,7 @@ def require_count(name: str, rank_count: RankCount) -> None:
         rank_count: of the job.
     """
     if not rank_count.value:
-        bound = f" (at least {rank_count.at_least:,})" if rank_count.at_least else ""
-        raise WorkloadError(
-            f"{name}: the file does not record the number of devices{bound}; give it with --nodes (num_ranks=)"
-        )
+        raise WorkloadError(f"{name}: the file does not record the number of devices; give it with --nodes")
 
 
 def _one_after_the_other(workload: Workload, rank_count: RankCount) -> TaskGraph:

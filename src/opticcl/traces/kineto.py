@@ -15,7 +15,7 @@ device's: from the end of the last kernel of the step before to that of its own 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +101,8 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
 def _steps(events: Events, selection: Selection) -> tuple[list[RecordedStep], list[str]]:
     """The tasks of each step, and notes on them."""
     calls, kernels = selection.calls, _kernels(events)
-    busy = _Busy(kernels, [*events.records[KERNEL], *events.records[SIZED], *events.unsized])
+    launched_us = dict(zip(events.launch_correlation, events.launch_us, strict=True))
+    busy = _Busy(kernels, [*events.records[KERNEL], *events.records[SIZED], *events.unsized], launched_us)
     spans = sorted(events.steps.items(), key=lambda item: item[1]) or [("", (-np.inf, np.inf))]
     launched = ~np.isnan(kernels.launch_us)
     launches_known = len(events.launch_us) > 0
@@ -155,11 +156,18 @@ class _Busy:
     Args:
         kernels: that compute.
         messages: kernels that communicate, whether or not they are of a call.
+        launched_us: time of each launch by its correlation [us].
     """
 
-    def __init__(self, kernels: Kernels, messages: Sequence[Record]) -> None:
+    def __init__(self, kernels: Kernels, messages: Sequence[Record], launched_us: Mapping[int, float]) -> None:
         self._compute = kernels.start_us, kernels.start_us + kernels.took_us
         self._messages = np.array([one.start_us for one in messages]), np.array([one.end_us for one in messages])
+        start_us, end_us = (np.concatenate(pair) for pair in zip(self._compute, self._messages, strict=True))
+        launch_us = [launched_us.get(one.correlation, np.nan) for one in messages]
+        order = np.argsort(start_us, kind="stable")
+        self._start_us, self._until_us = start_us[order], np.maximum.accumulate(end_us[order])
+        self._launch_us = np.concatenate([kernels.launch_us, launch_us])[order]
+        self._launches_known = bool(launched_us)
 
     def between(self, start_us: float, end_us: float) -> tuple[float, float]:
         """Time in which something was computed, and in which there was only communication [s]."""
@@ -170,6 +178,18 @@ class _Busy:
         busy_s = union_s(*compute) * 1e-6
         both = [np.concatenate(pair) for pair in zip(compute, messages, strict=True)]
         return busy_s, union_s(*both) * 1e-6 - busy_s
+
+    def waits_for_host(self, start_us: float, end_us: float) -> float | None:
+        """Idle time before kernels that the host had not launched yet; None if launches are not recorded [s].
+
+        Args: start_us, end_us: the time between which it is counted [us].
+        """
+        if not self._launches_known:
+            return None
+        idle_us = np.clip(np.concatenate([[-np.inf], self._until_us[:-1]]), start_us, end_us)
+        until_us = np.clip(np.fmin(self._launch_us, self._start_us), start_us, end_us)
+        known = ~np.isnan(self._launch_us)
+        return float(np.maximum(0.0, until_us - idle_us)[known].sum()) * 1e-6
 
 
 def _add_recorded(
@@ -195,7 +215,8 @@ def _add_recorded(
         computed_s, exposed_s = busy.between(start_us, end_us)
         took_s = sum(one.end_us - one.start_us for one in mine) * 1e-6
         compute_s = float(kernels.took_us.sum()) * 1e-6
-        step.recorded = RecordedTimes(compute_s, took_s, exposed_s, (end_us - start_us) * 1e-6, computed_s)
+        host_s = busy.waits_for_host(start_us, end_us)
+        step.recorded = RecordedTimes(compute_s, took_s, exposed_s, (end_us - start_us) * 1e-6, computed_s, host_s)
     return max(end_us, before_us)
 
 

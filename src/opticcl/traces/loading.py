@@ -62,7 +62,7 @@ def load_workload(
         traces = _read_all(known, options, tasks=False)
         workload = merged_workload(traces, options.num_ranks)
         if not workload.calls:
-            raise WorkloadError(f"{workload.name}: no collective with a size among several ranks in these traces")
+            raise _without_calls(workload)
         return replace(workload, name=_name(given) or workload.name, notes=(*ignored, *workload.notes))
 
 
@@ -97,7 +97,7 @@ def load_steps(
         traces = _read_all(known, options, tasks=True)
         steps = merged_graphs(traces, options.num_ranks)
         if not any(step.num_calls for step in steps):
-            raise WorkloadError(f"{steps[0].name}: no collective with a size among several ranks in these traces")
+            raise _without_calls(steps[0])
         return [replace(step, name=_name(given) or step.name, notes=(*ignored, *step.notes)) for step in steps]
 
 
@@ -198,6 +198,12 @@ def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
         else []
     )
     return traces, [*notes, *_note_on(traces)]
+
+
+def _without_calls(job: Workload | TaskGraph) -> WorkloadError:
+    """The refusal of traces that have no call, with what was left out."""
+    notes = "; ".join(job.notes)
+    return WorkloadError(f"{job.name}: no collective with a size among several ranks in these traces; {notes}")
 
 
 def _check_options(known: Known, options: ReadOptions) -> None:

@@ -25,7 +25,7 @@ from opticcl.traces.ranks import RankModel
 from opticcl.traces.recording import RankCall, RankTrace
 from opticcl.units import counted, format_seconds
 
-__all__ = ["Matched", "Matching", "match_calls", "skew_notes"]
+__all__ = ["Matched", "Matching", "match_calls", "skew_notes", "waited_s"]
 
 MAX_MATRIX = 256  # ranks of an all_to_all whose matrix is kept
 
@@ -386,3 +386,18 @@ def skew_notes(matching: Matching) -> Iterator[str]:
         f"skew between ranks: the first rank of a collective waited {format_seconds(median(waited))} for the last (median of "
         f"{len(timed):,}), {format_seconds(max(waited))} at most; rank {rank} was last in {n:,}"
     )
+
+
+def waited_s(matching: Matching, rank: int) -> float | None:
+    """Time in which the collectives of a rank waited for the last of the recorded ranks; None if none has two durations [s].
+
+    Args:
+        matching: of the calls of a step.
+        rank: that waited.
+    """
+    waited = []
+    for one in matching.matched:
+        took = {side.rank: side.call.measured_s for side in one.sides if side.call.measured_s}
+        if not one.call.is_transfer and len(took) > 1 and rank in took:
+            waited.append(took[rank] - min(took.values()))
+    return sum(waited) if waited else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from opticcl.errors import WorkloadError
 from opticcl.ir.task_graph import Bound, CollectiveCall, RecordedTimes, Task, TaskGraph, Workload
 from opticcl.traces.graphs import GraphBuilder, job_of, require_count
-from opticcl.traces.matching import Matching, match_calls, skew_notes
+from opticcl.traces.matching import Matching, match_calls, skew_notes, waited_s
 from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.ranks import RankModel, rank_model
 from opticcl.traces.recording import RankTask, RankTrace, RecordedStep, lowered
@@ -92,14 +92,17 @@ def merged_graphs(traces: Sequence[RankTrace], given: int = 0) -> list[TaskGraph
         if alone or any(one.missing for one in omissions.records()):
             bound = lowered(bound)
         graph = _graph(traces, [step.tasks for step in steps], model, matching, notes, name, bound)
-        graphs.append(replace(graph, recorded=_recorded(steps)))
+        graphs.append(replace(graph, recorded=_recorded(traces, steps, matching)))
     return graphs
 
 
-def _recorded(steps: Sequence[RecordedStep]) -> RecordedTimes | None:
+def _recorded(traces: Sequence[RankTrace], steps: Sequence[RecordedStep], matching: Matching) -> RecordedTimes | None:
     """Times of the rank with the longest step, or with the most computation; None if none are recorded."""
-    known = [step.recorded for step in steps if step.recorded is not None]
-    return max(known, key=lambda one: (one.total_s or 0.0, one.compute_s), default=None)
+    known = [(one.recorded, trace.rank) for trace, one in zip(traces, steps, strict=True) if one.recorded is not None]
+    if not known:
+        return None
+    chosen, rank = max(known, key=lambda one: (one[0].total_s or 0.0, one[0].compute_s))
+    return replace(chosen, skew_s=waited_s(matching, rank))
 
 
 def _omissions(traces: Sequence[RankTrace]) -> Omissions:
@@ -127,14 +130,19 @@ def _weakest(bounds: set[Bound]) -> Bound:
 def _common_steps(traces: Sequence[RankTrace]) -> list[str]:
     """Names of the steps that all traces have.
 
-    Raises: WorkloadError: there is none.
+    Raises: WorkloadError: there is none, or a trace has no call.
     """
+    for trace in traces:
+        if not trace.steps:
+            notes = "; ".join([*trace.after, *trace.omissions.notes()])
+            raise WorkloadError(f"{trace.file}: no collective with a size in this trace; {notes or 'leave it out'}")
     common = set.intersection(*({step.name for step in trace.steps} for trace in traces))
     if not common:
-        has = "; ".join(
-            f"{t.file}: {', '.join(s.name or 'one step' for s in t.steps) or 'no tasks'}" for t in traces[:3]
+        has = "; ".join(f"{t.file} has {', '.join(s.name or 'one step' for s in t.steps[:3])}" for t in traces[:3])
+        more = "; ..." if len(traces) > 3 else ""
+        raise WorkloadError(
+            f"{traces[0].name}: the traces have no step in common: {has}{more}; give recordings of the same step, or one alone"
         )
-        raise WorkloadError(f"{traces[0].name}: the traces have no step in common; {has}")
     return [step.name for step in traces[0].steps if step.name in common]
 
 

@@ -25,9 +25,12 @@ from opticcl.traces.notes import Omissions, notes_on
 from opticcl.traces.recording import MAX_RANKS, GroupEnds, RankCall, RankTrace
 from opticcl.units import MAX_MESSAGE_BYTES, counted
 
-__all__ = ["ASSUMED", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
+__all__ = ["ASSUMED", "GIVEN", "RankCount", "RankModel", "notes_of", "rank_count", "rank_model", "workload_from"]
 
 ASSUMED = "assumed"
+
+GIVEN = "the given number"
+"""Source of a number of ranks that the caller gives."""
 
 
 class RankCount(NamedTuple):
@@ -62,7 +65,7 @@ def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
         if one.value != recorded[0].value:
             raise _contradiction(name, recorded[0], f"{one.source} is {one.value:,}")
     candidates = [
-        *([RankCount(given, "the given number", highest + 1)] if given else []),
+        *([RankCount(given, GIVEN, highest + 1)] if given else []),
         *recorded[:1],
         *([RankCount(complete[0], complete[1], highest + 1)] if complete[0] > highest else []),
     ]
@@ -227,7 +230,8 @@ class RankModel:
     def notes(self, calls: Sequence[CollectiveCall]) -> Iterator[str]:
         """Where the number of ranks and the groups come from."""
         if self.count.value:
-            yield f"ranks: {self.count.value:,}, by {self.count.source}"
+            source = "--nodes" if self.count.source == GIVEN else self.count.source
+            yield f"{counted(self.count.value, 'rank')} (from {source})"
         elif self.count.at_least:
             yield f"ranks: the number is not recorded, at least {self.count.at_least:,}"
         for source, (number, found) in _by_source(calls).items():

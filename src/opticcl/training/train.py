@@ -24,7 +24,8 @@ from opticcl.plans.sentences import as_built_sentence, ground, ranking_sentence
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
 from opticcl.training.communication import CommunicationTimes, PlanUse, moved_bytes
-from opticcl.training.iteration import COMPUTE, Iteration, Runtime, replay, simulate_iteration
+from opticcl.training.gain import Gain, is_trace
+from opticcl.training.iteration import COMPUTE, Iteration, Runtime, simulate_iteration
 from opticcl.training.partition import partition
 from opticcl.training.rooflines import note_untimed
 from opticcl.training.runtime import num_streams
@@ -73,7 +74,7 @@ class TrainingRow:
     is_reference: bool = False
 
     def __repr__(self) -> str:
-        took, waits = format_seconds(self.iteration.total_s), f"{self.communication_share:.1%}"
+        took, waits = format_seconds(self.iteration.total_s), _waits(self)
         return f"<TrainingRow {self.iteration.job.name} on {self.machine.name}: {took} per iteration, {waits} exposed>"
 
     @property
@@ -124,10 +125,10 @@ class TrainingRow:
         return tuple(dict.fromkeys(use.plan.algorithm for use in self.plans))
 
     @property
-    def communication_share(self) -> float:
-        """Share of the iteration in which the device waits for messages."""
+    def communication_share(self) -> float | None:
+        """Share of the iteration in which the device waits for messages; None if no computation has a time."""
         total = self.iteration.total_s
-        return self.iteration.exposed_s / total if total else 0.0
+        return self.iteration.exposed_s / total if total and self.iteration.job.compute_s else None
 
     @property
     def model_utilisation(self) -> float | None:
@@ -202,6 +203,7 @@ class TrainingResult:
         compute_scale: speed of the devices of the rows relative to those of the job.
         target: what a target loss chose; None if the job was given.
         equal: what the nodes of the machines have in common; None: they are as given.
+        gain: what the fabrics save of the recorded step; None for a model.
     """
 
     job: TaskGraph
@@ -216,6 +218,7 @@ class TrainingResult:
     compute_scale: float = 1.0
     target: Target | None = None
     equal: Equal | None = None
+    gain: Gain | None = None
 
     def __repr__(self) -> str:
         first, fabrics = self.rows[0], counted(len(self.rows), "fabric")
@@ -224,6 +227,11 @@ class TrainingResult:
 
     def __str__(self) -> str:
         return in_columns([("fabric", "iteration", "exposed", "algorithms", "verified"), *map(_cells, self.rows)])
+
+    @property
+    def answer(self) -> str:
+        """How much of the recorded step a network can save, in a sentence; "" for a model."""
+        return self.gain.sentence(self.rows[0].machine, self.rows[0].iteration) if self.gain else ""
 
     def epoch_s(self, row: TrainingRow) -> float | None:
         """Time of an epoch [s]; None if its number of iterations is unknown."""
@@ -235,7 +243,9 @@ class TrainingResult:
 
     @property
     def headline(self) -> str:
-        """Which machine is the fastest, by how much, and which one is as built."""
+        """What a network saves of the recorded step; of a model which machine is the fastest, and which one is as built."""
+        if self.answer:
+            return self.answer
         ranked = [row for row in self.rows if row.ranked]
         if not ranked:
             return f"No fabric has a rank: {self.rows[0].machine.name}: {self.rows[0].no_rank}."
@@ -255,13 +265,16 @@ class TrainingResult:
             "streams": num_streams(self.job, self.runtime),
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
-        found = {
+        found: dict[str, Any] = {
             "headline": self.headline,
             "equal": self.equal and self.equal.record(),
             "job": about,
             "rows": rows,
             "left_out": [one.record() for one in self.left_out],
         }
+        if self.gain is not None:
+            found["rows"] = [one | self.gain.of_row(row.iteration) for one, row in zip(rows, self.rows, strict=True)]
+            found |= {"caveats": self.gain.caveats(), "as_recorded": self.gain.row()}
         if self.target is not None:
             fastest = {"fastest": self.rows[0].machine.name, "training_s": self.training_s(self.rows[0])}
             found = {"target": self.target.record() | fastest, **found}
@@ -270,7 +283,9 @@ class TrainingResult:
     def _recorded(self) -> dict[str, Any]:
         """The recording, its replay, and the job on the model of the recorded network."""
         assert self.job.recorded is not None
-        again = replay(self.job, self.runtime.streams)
+        assert self.gain is not None
+        again = self.gain.replayed
+        assert again is not None
         return self.job.recorded.record() | {
             "step": self.job.step or None,
             "replay": {"iteration_s": again.total_s, "exposed_s": again.exposed_s},
@@ -280,8 +295,13 @@ class TrainingResult:
 
 def _cells(row: TrainingRow) -> tuple[str, ...]:
     """A row as text: fabric, iteration, exposed share of it, algorithms, verified."""
-    took, waits = format_seconds(row.iteration.total_s), f"{row.communication_share:.1%}"
-    return row.machine.name, took, waits, " ".join(row.algorithms), VERDICTS[row.verdict]
+    took = format_seconds(row.iteration.total_s)
+    return row.machine.name, took, _waits(row), " ".join(row.algorithms), VERDICTS[row.verdict]
+
+
+def _waits(row: TrainingRow) -> str:
+    """Share of the iteration in which the device waits for messages, as text."""
+    return "all" if row.communication_share is None else f"{row.communication_share:.1%}"
 
 
 def train(
@@ -409,8 +429,12 @@ def train(
             raise ParameterError(f"train: recorded_on: {job.name} has no recorded times to compare with")
         given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
         model_row = _row(given, job, planner, groups, runtime, stragglers)
+    altered = compute_scale != 1 or bool(stragglers)
+    gain = Gain.of(job, runtime.streams, altered=altered) if is_trace(job) else None
     about = (per_epoch, iterations, model_row, compute_scale)
-    return TrainingResult(job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about, equal=equal)
+    return TrainingResult(
+        job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about, equal=equal, gain=gain
+    )
 
 
 def _row(

@@ -63,6 +63,11 @@ class Column:
         """The column with its short cells."""
         return dataclasses.replace(self, cells=self.short)
 
+    def below(self, cell: str | Text) -> Column:
+        """The column below one more cell."""
+        short = [cell, *self.short] if self.short else ()
+        return dataclasses.replace(self, cells=[cell, *self.cells], short=short)
+
     def of_rows(self, rows: Sequence[int]) -> Column:
         """The column with some of its rows.
 
