@@ -20,6 +20,7 @@ __all__ = [
     "Bound",
     "CallTable",
     "CollectiveCall",
+    "Matrix",
     "Omission",
     "Phase",
     "ProcessGroup",
@@ -34,6 +35,8 @@ __all__ = [
 
 Phase = Literal["forward", "backward", "update", ""]
 Bound = Literal["", "upper", "lower", "estimate"]
+Matrix = tuple[tuple[int, ...], ...]
+"""Of an uneven all_to_all: bytes that each rank of the group (row) sends to each (column); empty of other calls [bytes]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class CollectiveCall:
     Args:
         name: name in the trace, such as that of the kernel.
         collective: canonical name; a transfer is a send_recv whose `ranks` are the sender and the receiver.
-        size_bytes: the whole message, as `opticcl.collective` counts it; of a transfer the bytes sent [bytes].
+        size_bytes: the whole message, as `opticcl.collective` counts it; of a transfer the bytes sent, of an uneven all_to_all
+            the message of an even one in which every rank moves as much as the busiest [bytes].
         group: name of the process group; empty if not recorded.
         measured_s: recorded duration; 0 if not recorded [s].
         ranks: members of the group in order; empty: all ranks. In a transfer -1 is a rank that the trace does not record.
@@ -58,12 +62,17 @@ class CollectiveCall:
     measured_s: float = 0.0
     ranks: tuple[int, ...] = ()
     group_source: str = ""
-    matrix_bytes: tuple[tuple[int, ...], ...] = ()
+    matrix_bytes: Matrix = ()
 
     @property
     def is_transfer(self) -> bool:
         """Whether it goes from one rank to another: `ranks` are the two. A send_recv without ranks is a shift of all ranks."""
         return self.collective == "send_recv" and len(self.ranks) == 2
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether it is an all_to_all whose ranks are known to send unequal parts to others."""
+        return len({part for i, row in enumerate(self.matrix_bytes) for j, part in enumerate(row) if i != j}) > 1
 
 
 class CallTable(CallSequence[CollectiveCall]):
@@ -203,6 +212,8 @@ class Task:
         memory_bytes: bytes that it reads and writes [bytes].
         measured_s: recorded duration of a call; 0 if not recorded [s].
         streams: recorded queue of the call on each of `devices`, counted from 1; 0: any; empty if not recorded.
+        matrix_bytes: of an uneven all_to_all, the bytes that each rank of the group (row) sends to each (column); its
+            `size_bytes` are those of the busiest rank's even exchange [bytes].
     """
 
     name: str
@@ -218,6 +229,7 @@ class Task:
     memory_bytes: float = 0.0
     measured_s: float = 0.0
     streams: tuple[int, ...] = ()
+    matrix_bytes: Matrix = ()
 
     @property
     def communicates(self) -> bool:

@@ -39,12 +39,14 @@ class Division:
         chosen: the class that is compared.
         sizes: messages of its calls, in order [bytes].
         left_out: the other classes, with number of calls and bytes.
+        uneven: calls of the class that are all_to_alls of unequal parts [count].
     """
 
     workload: Workload
     chosen: CallClass
     sizes: tuple[int, ...]
     left_out: dict[CallClass, tuple[int, int]]
+    uneven: int = 0
 
     def first_line(self, num_nodes: int) -> str:
         """What is compared, on which number of nodes.
@@ -61,8 +63,12 @@ class Division:
         return f"{text}, on {num_nodes:,} nodes"
 
     def notes(self) -> list[str]:
-        """What is not compared, a line for each class."""
-        return [
+        """What is compared as something else, and what is not compared, a line for each class."""
+        uneven = (
+            f"uneven all_to_all: {self.uneven:,}, compared as even ones as large as their busiest rank; opticcl train times "
+            "the bytes of each pair"
+        )
+        return [uneven] * bool(self.uneven) + [
             f"not compared: {counted(n, 'call')}, {format_bytes(size)} ({size:,} bytes): {one}; opticcl train times all"
             for one, (n, size) in self.left_out.items()
         ]
@@ -77,6 +83,7 @@ class Division:
             "num_ranks_source": work.ranks_source or None,
             "calls": len(work.calls) + sum(one.calls for one in work.omitted),
             "compared": _record(self.chosen, len(self.sizes), sum(self.sizes)),
+            "uneven": self.uneven,
             "left_out": [_record(one, n, size) for one, (n, size) in self.left_out.items()],
             "omitted": [{"what": one.what, "calls": one.calls, "bytes": one.size_bytes} for one in work.omitted],
             "assumed_groups": sum(
@@ -116,6 +123,7 @@ def divide(workload: Workload, collective: str | None = None) -> Division:
         wanted = collective or "collective"
         raise ParameterError(f"{workload.name} has no {wanted} to compare, but {known}; opticcl train times these")
     chosen = max(candidates, key=lambda one: (one.group_size == workload.num_ranks, sizes[one], counts[one]))
-    mine = tuple(call.size_bytes for call in workload.calls if _class_of(call, workload.num_ranks) == chosen)
+    mine = [call for call in workload.calls if _class_of(call, workload.num_ranks) == chosen]
     left_out = {one: (counts[one], sizes[one]) for one in counts if one != chosen}
-    return Division(workload, chosen, mine, left_out)
+    sizes_bytes = tuple(call.size_bytes for call in mine)
+    return Division(workload, chosen, sizes_bytes, left_out, sum(call.is_uneven for call in mine))

@@ -15,6 +15,7 @@ from opticcl.simulate.bounds import (
 )
 from opticcl.simulate.closed_form.engine import Cost, Profile, costs, profile
 from opticcl.simulate.closed_form.facts import PlanFacts, ends_of_step
+from opticcl.simulate.closed_form.uneven import UnevenExchange, port_bytes
 from opticcl.simulate.engines import (
     ENGINES,
     Engine,
@@ -35,6 +36,7 @@ __all__ = [
     "Profile",
     "RunBound",
     "SimulationResult",
+    "UnevenExchange",
     "class_bounds",
     "costs",
     "ends_of_step",
@@ -46,6 +48,7 @@ __all__ = [
     "lower_bound",
     "lower_bound_s",
     "moved_share",
+    "port_bytes",
     "profile",
     "programme",
     "register_engine",

@@ -14,6 +14,7 @@ from opticcl.errors import WorkloadError
 from opticcl.ir.task_graph import (
     Bound,
     CollectiveCall,
+    Matrix,
     ProcessGroup,
     RecordedTimes,
     Task,
@@ -162,7 +163,8 @@ def disjoint_batches(calls: Iterable[CollectiveCall]) -> Iterator[list[Collectiv
     >>> [[call.ranks for call in batch] for batch in disjoint_batches(pairs)]
     [[(0, 1), (1, 0)], [(0, 2), (2, 1)]]
     """
-    return _batches(calls, lambda call: call.is_transfer)
+    for _, equal in groupby(calls, lambda call: call.matrix_bytes):
+        yield from _batches(equal, lambda call: call.is_transfer)
 
 
 def rank_batches(calls: Iterable[RankCall]) -> Iterator[list[RankCall]]:
@@ -193,6 +195,13 @@ def _batches(calls: Iterable[Call], transfers: Callable[[Call], bool]) -> Iterat
         yield from batches
 
 
+def _in_order_of(call: CollectiveCall, ranks: Sequence[int]) -> Matrix:
+    """The matrix of a call with rows and columns in the order of these ranks, the same ones."""
+    place = {rank: i for i, rank in enumerate(call.ranks or range(len(ranks)))}
+    order = [place[rank] for rank in ranks]
+    return tuple(tuple(call.matrix_bytes[i][j] for j in order) for i in order)
+
+
 class GraphBuilder:
     """Collects the process groups of a task graph while its tasks are made.
 
@@ -216,11 +225,12 @@ class GraphBuilder:
         """
         call = batch[0]
         group = self._group_of(call, len(batch))
+        matrix = _in_order_of(call, self._groups[group].ranks) if call.is_uneven else ()
         phase, fusible = recorded.phase, recorded.fusible
         measured_s = max(one.measured_s for one in batch)
         streams = (recorded.calls[0].stream,) if recorded.calls and recorded.calls[0].stream else ()
         about = call.collective, call.size_bytes, group, after, phase, fusible
-        return Task(call.name, 0.0, *about, measured_s=measured_s, streams=streams)
+        return Task(call.name, 0.0, *about, measured_s=measured_s, streams=streams, matrix_bytes=matrix)
 
     def graph(
         self,

@@ -113,9 +113,15 @@ def match_calls(
         expected = set(whole.ranks or range(model.count.value)) & set(by_rank_trace)
         if len(sides) < len(expected):
             lone[whole.collective] += 1
-    if guessed.total():
+    if guessed["large"]:
         found.notes.append(
-            f"parts of {guessed.total():,} uneven all_to_all are not recorded: taken in the proportion of what ranks receive"
+            f"all_to_all of more than {MAX_MATRIX} ranks: {guessed['large']:,}, each taken as even, as large as its largest "
+            "side; parts of pairs are not kept"
+        )
+    if guessed["all_to_all"]:
+        found.notes.append(
+            f"parts of {guessed['all_to_all']:,} uneven all_to_all are not recorded: taken in the proportion of what ranks "
+            "receive"
         )
     for collective, n in lone.items():
         found.notes.append(f"without a counterpart in the trace of another rank: {n:,} {collective}")
@@ -281,7 +287,7 @@ def _together(
         traces: by rank.
         model: ranks and groups.
         omissions: counts what is left out.
-        guessed: counts calls whose parts are assumed.
+        guessed: counts calls whose parts are assumed, or too many.
     """
     first = sides[0]
     call = model.resolve(traces[first.rank], first.call, omissions)
@@ -297,6 +303,7 @@ def _together(
         matrix = _assumed_matrix(sides, members)
         guessed["all_to_all"] += len({*(part for row in matrix for part in row)}) > 1
     if not matrix:
+        guessed["large"] += len(members) > MAX_MATRIX
         return replace(call, size_bytes=max(max(s.call.size_bytes, s.call.received_bytes) for s in sides))
     return replace(call, size_bytes=_busiest(matrix), matrix_bytes=matrix)
 

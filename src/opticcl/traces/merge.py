@@ -168,9 +168,11 @@ def _notes(
             f"without a trace: {count - len(present):,} of {count:,} ranks ({shown}); they are taken to keep up"
         )
     notes += [*notes_on(calls, count), *model.notes(calls), *matching.notes]
-    uneven = [call for call in calls if call.matrix_bytes and len({x for row in call.matrix_bytes for x in row}) > 1]
-    if uneven:
-        notes.append(f"uneven all_to_all: {len(uneven):,}, each taken as large as its busiest rank sends or receives")
+    if uneven := sum(call.is_uneven for call in calls):
+        notes.append(
+            f"uneven all_to_all: {uneven:,}, timed with the bytes of each pair on the plan of an even one; sizes are those of "
+            "the busiest rank"
+        )
     notes += skew_notes(matching)
     common = set.intersection(*(set(trace.after) for trace in traces))
     notes += [note for note in traces[0].after if note in common]

@@ -204,17 +204,20 @@ class EventLoop:
             took = sum(self._tasks[i].measured_s for i in sent)
         else:
             agreed = self._runtime.latency_s if first.fusible else 0.0
-            group = self._job.groups[first.group]
+            message = first.collective, self._job.groups[first.group], size
+            parts = (first.matrix_bytes,) if first.matrix_bytes else ()
             if isinstance(self._time_of, TimesInTurn):
-                took = agreed + self._time_of.at(now + agreed, first.collective, group, size)
+                took = agreed + self._time_of.at(now + agreed, *message, *parts)
+            elif isinstance(self._time_of, MessageTimes):
+                took = self._time_of(*message, *parts) + agreed
             else:
-                took = self._time_of(first.collective, group, size) + agreed
+                took = self._time_of(*message) + agreed
         self._begin(sent, slots, max(slots[0][1], 1), now, took, size)
         if self._sharing is None:
             return
         still_s = agreed
         if isinstance(self._time_of, MessageTimes):
-            still_s = took - self._time_of.moving_s(first.collective, group, size)
+            still_s = took - self._time_of.moving_s(*message, *parts)
         if still_s > 0:
             heapq.heappush(self._moving, (now + still_s, row))
         else:

@@ -9,12 +9,15 @@ each node with the rate of the machine's nodes (`groups="scaled"`, as in the pap
 part of the next larger one; concurrent groups are assumed not to interfere. With `groups="machine"` all groups of a kind occupy
 the nodes of their ranks on the machine itself and run at the same time: one plan has the circuits of all, is judged as one, and
 shares what they share. The two ranks of a transfer between stages of a pipeline have the machine to themselves in either case.
+
+An uneven all_to_all goes by the plan of an even one as large as its busiest rank, with the bytes of each pair, and is timed by
+the closed form whatever the engine. Another plan may be faster, and no schedule is made for its parts.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -22,14 +25,14 @@ import numpy as np
 from opticcl.collective import Request
 from opticcl.errors import FabricError
 from opticcl.fabrics import groups, job
-from opticcl.ir import Fabric, IntArray, Verdict
-from opticcl.ir.task_graph import ProcessGroup
+from opticcl.ir import Fabric, IntArray, Timeline, Verdict
+from opticcl.ir.task_graph import Matrix, ProcessGroup
 from opticcl.ir.verdict import VERIFIED
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.light import Light
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import Search, Searches
-from opticcl.simulate import moved_share
+from opticcl.simulate import Profile, UnevenExchange, moved_share, port_bytes
 from opticcl.training.runtime import MessageTimes
 from opticcl.units import counted, format_bytes, format_seconds
 
@@ -45,6 +48,7 @@ class PlanUse:
         verdict: of its verification.
         light: of its circuits.
         messages: carried by the plan [count].
+        uneven: of these, all_to_alls of unequal parts [count].
         size_bytes: sum of these messages [bytes].
         total_s: sum of their times [s].
     """
@@ -53,6 +57,7 @@ class PlanUse:
     verdict: Verdict
     light: Light
     messages: int
+    uneven: int
     size_bytes: int
     total_s: float
 
@@ -72,9 +77,21 @@ class PlanUse:
             "verified": VERIFIED[self.verdict.verdict],
             **self.light.record(),
             "messages": self.messages,
+            "uneven": self.uneven,
             "bytes": self.size_bytes,
             "total_s": self.total_s,
         }
+
+
+@dataclass(slots=True)
+class _Carried:
+    """Messages of a candidate: their sizes [bytes], the sum of their times [s], and how many are uneven."""
+
+    choice: Search
+    candidate: Candidate
+    sizes: list[int] = field(default_factory=list)
+    total_s: float = 0.0
+    uneven: int = 0
 
 
 class CommunicationTimes(MessageTimes):
@@ -94,51 +111,81 @@ class CommunicationTimes(MessageTimes):
         self._homes: dict[range | tuple[int, ...], Fabric] = {}
         self._built: dict[int, Fabric] = {}
         self._choices: dict[tuple[range | tuple[int, ...], str], Search] = {}
-        self._carried: dict[int, tuple[Search, Candidate, list[int], list[float]]] = {}
+        self._carried: dict[int, _Carried] = {}
+        self._uneven: dict[int, UnevenExchange] = {}  # by identity of the plan, which it keeps
+        self._known: dict[tuple[int, Matrix], Timeline] = {}  # of uneven messages, by identity of the candidate
 
-    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Time of one message in a group; all groups of its kind take the same time concurrently [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         Raises: UnsupportedError: the fabric supports no algorithm. FabricError: a rank beyond the nodes of the machine.
         """
         if len(group.ranks) < 2:
             return 0.0
         choice, sent = self.choice_of(collective, group, size_bytes)
         timeline, found = choice.timed(sent)
-        took = timeline.total_s
-        self.carry(choice, found, 0 if collective == "barrier" else size_bytes, took)
+        took = self._timeline(timeline, found, matrix_bytes).total_s
+        self.carry(choice, found, 0 if collective == "barrier" else size_bytes, took, uneven=bool(matrix_bytes))
         return took
 
-    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Part of the time of a message for which its plan moves data, no less than `least_s` [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
         if len(group.ranks) < 2:
             return 0.0
         choice, sent = self.choice_of(collective, group, size_bytes)
-        timeline, _ = choice.timed(sent)
+        timeline = self._timeline(*choice.timed(sent), matrix_bytes)
         moving_s = float(timeline.transfer_s.sum())
-        return min(timeline.total_s, max(moving_s, self.least_s(collective, group, size_bytes)))
+        return min(timeline.total_s, max(moving_s, self.least_s(collective, group, size_bytes, matrix_bytes)))
 
-    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Bytes that a rank must send or receive with any schedule, over the rate of a node of the group's fabric [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
         if len(group.ranks) < 2:
             return 0.0
-        return moved_bytes(collective, len(group.ranks), size_bytes) * 8 / self.home(group).node_rate_bits_per_s
+        if matrix_bytes:
+            moved = float(port_bytes(np.array(matrix_bytes)).max())
+        else:
+            moved = moved_bytes(collective, len(group.ranks), size_bytes)
+        return moved * 8 / self.home(group).node_rate_bits_per_s
+
+    def _timeline(self, even: Timeline, candidate: Candidate, matrix_bytes: Matrix) -> Timeline:
+        """The time of a message by a candidate: `even`, or that of the bytes of each pair."""
+        if not matrix_bytes:
+            return even
+        key = id(candidate), matrix_bytes
+        if key not in self._known:
+            self._known[key] = self.uneven_timeline(candidate.profile, matrix_bytes)
+        return self._known[key]
+
+    def uneven_timeline(self, even: Profile, matrix_bytes: Matrix) -> Timeline:
+        """Time of an uneven all_to_all by the plan of an even one.
+
+        Args:
+            even: profile of the plan.
+            matrix_bytes: as of `Task` [bytes].
+        """
+        plan = even.plan
+        if id(plan) not in self._uneven:
+            self._uneven[id(plan)] = UnevenExchange(plan)
+        return self._uneven[id(plan)].timeline(even, np.array(matrix_bytes))
 
     def choice_of(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[Search, int]:
         """The plans that may carry a message of two or more ranks, and its size as they count it [bytes].
@@ -157,7 +204,9 @@ class CommunicationTimes(MessageTimes):
         pair = collective == "send_recv" and len(group.ranks) == 2  # a buffer has a block for each rank
         return self._choices[key], size_bytes * (2 if pair else 1)
 
-    def carry(self, choice: Search, candidate: Candidate, size_bytes: int, took_s: float) -> None:
+    def carry(
+        self, choice: Search, candidate: Candidate, size_bytes: int, took_s: float, *, uneven: bool = False
+    ) -> None:
         """Count a message for `used`.
 
         Args:
@@ -165,10 +214,12 @@ class CommunicationTimes(MessageTimes):
             candidate: whose plan carries it.
             size_bytes: message of a rank [bytes].
             took_s: its time [s].
+            uneven: whether it has unequal parts.
         """
-        _, _, sizes, times = self._carried.setdefault(id(candidate), (choice, candidate, [], []))
-        sizes.append(size_bytes)
-        times.append(took_s)
+        carried = self._carried.setdefault(id(candidate), _Carried(choice, candidate))
+        carried.sizes.append(size_bytes)
+        carried.total_s += took_s
+        carried.uneven += uneven
 
     def home(self, group: ProcessGroup) -> Fabric:
         """The fabric of a group.
@@ -182,16 +233,17 @@ class CommunicationTimes(MessageTimes):
     def used(self) -> tuple[PlanUse, ...]:
         """The plans that carried messages since the last call, verified, in descending order of time."""
         found = []
-        for choice, one, sizes, times in self._carried.values():
+        for carried in self._carried.values():
+            choice, one, sizes = carried.choice, carried.candidate, carried.sizes
             self._planner.progress(f"verify {choice.fabric.name} with {one.schedule.name}")
             carries = Plan(one.profile.plan, max(sizes)), choice.verdict(one), choice.light(one)
-            found.append(PlanUse(*carries, len(sizes), sum(sizes), sum(times)))
+            found.append(PlanUse(*carries, len(sizes), carried.uneven, sum(sizes), carried.total_s))
         self._carried.clear()
         return tuple(sorted(found, key=lambda used: -used.total_s))
 
     def declined(self) -> tuple[str, ...]:
         """Why the requested algorithm was not used for some collectives."""
-        choices = {id(choice): choice for choice, *_ in self._carried.values()}.values()
+        choices = {id(carried.choice): carried.choice for carried in self._carried.values()}.values()
         return tuple(f"{c.wanted.name}: {c.declined}" for c in choices if c.declined)
 
     def not_tried(self) -> tuple[str, ...]:

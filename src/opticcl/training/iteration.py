@@ -18,6 +18,7 @@ Source: Horovod (Sergeev and Del Balso 2018) for tensor fusion; ODDL section 5.A
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -27,7 +28,8 @@ import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
-from opticcl.ir.task_graph import TaskGraph
+from opticcl.ir.task_graph import Matrix, TaskGraph
+from opticcl.simulate import port_bytes
 from opticcl.simulate.guards import refuse_below
 from opticcl.training._event_loop import EventLoop
 from opticcl.training._sharing import Ports
@@ -256,18 +258,21 @@ def least_iteration_s(job: TaskGraph, times: MessageTimes) -> float:
     """Time in which the busiest node sends, or receives, the bytes of its messages at its rate: a lower bound [s].
 
     A collective is counted for each member of its group and each device that takes part, a transfer where it is sent and where
-    it is received. Of a job of one device, which is in every group, collectives are also counted all together.
+    it is received, an uneven all_to_all with the parts of each member. Of a job of one device, which is in every group,
+    collectives are also counted all together.
 
     Args:
         job: task graph.
         times: of messages, with the bytes that they move at least over the rate of a node.
     """
-    sizes: dict[tuple[str, str, tuple[int, ...]], int] = {}
+    sizes = Counter[tuple[str, str, tuple[int, ...]]]()
+    uneven = Counter[tuple[str, int, Matrix]]()
     for task in job.tasks:
-        if task.communicates:
-            key = task.collective, task.group, task.devices
-            sizes[key] = sizes.get(key, 0) + task.size_bytes
-    ranks = [max(job.groups[name].ranks, default=0) for _, name, _ in sizes]
+        if task.matrix_bytes:
+            uneven[task.group, task.size_bytes, task.matrix_bytes] += 1
+        elif task.communicates:
+            sizes[task.collective, task.group, task.devices] += task.size_bytes
+    ranks = [max(job.groups[name].ranks, default=0) for name in {task.group for task in job.tasks if task.communicates}]
     last = max([job.num_ranks, *(rank + 1 for rank in ranks), *(rank + 1 for rank in job.device_ranks)])
     nodes = np.zeros((2, last + 1))  # sent and received; the last is the device of a job of one
     for (collective, name, devices), size in sizes.items():
@@ -279,6 +284,10 @@ def least_iteration_s(job: TaskGraph, times: MessageTimes) -> float:
         also = {job.device_ranks[device] for device in devices} if job.device_ranks else {last}
         members = np.union1d(np.asarray(group.ranks), list(also))
         nodes[:, members] += least_s
+    for (name, size, matrix), count in uneven.items():
+        least_s, parts = times.least_s("all_to_all", job.groups[name], size, matrix), port_bytes(np.array(matrix))
+        nodes[:, job.groups[name].ranks] += count * least_s * parts / max(1, parts.max())
+        nodes[:, last] += 0.0 if job.device_ranks else count * least_s
     return float(nodes.max())
 
 

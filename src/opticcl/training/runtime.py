@@ -9,7 +9,7 @@ from math import inf
 from typing import Literal
 
 from opticcl.errors import ParameterError
-from opticcl.ir.task_graph import ProcessGroup, TaskGraph
+from opticcl.ir.task_graph import Matrix, ProcessGroup, TaskGraph
 from opticcl.units import Seconds, WholeBytes
 
 __all__ = ["COMPUTE", "MessageTimes", "Runtime", "Span", "TimeOf", "TimesInTurn", "num_streams"]
@@ -28,33 +28,36 @@ class MessageTimes(ABC):
     """Part of the bytes of a message that its times may leave out."""
 
     @abstractmethod
-    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def __call__(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Time of a message that shares no node with another [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
 
     @abstractmethod
-    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Part of the time of a message in which its data moves, so that other messages of the same nodes slow it down [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
 
     @abstractmethod
-    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def least_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Bytes that a rank must send or receive with any schedule, over the rate of its node [s].
 
         Args:
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
 
 
@@ -62,7 +65,9 @@ class TimesInTurn(ABC):
     """Times of messages that depend on those before them: called once a message, in the order in which they begin."""
 
     @abstractmethod
-    def at(self, now_s: float, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def at(
+        self, now_s: float, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()
+    ) -> float:
         """From the time at which a message is ready and the network idle until it has arrived [s].
 
         Args:
@@ -70,6 +75,7 @@ class TimesInTurn(ABC):
             collective: canonical name.
             group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            matrix_bytes: of an uneven all_to_all, as of `Task`.
         """
 
 

@@ -22,7 +22,7 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Circuits
 from opticcl.ir.device_settings import DeviceSettings
-from opticcl.ir.task_graph import ProcessGroup, TaskGraph
+from opticcl.ir.task_graph import Matrix, ProcessGroup, TaskGraph
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import Search
@@ -126,6 +126,20 @@ class Together:
         )
 
 
+class _Message(NamedTuple):
+    """A message: what is called, by which ranks, of how many bytes; of an uneven all_to_all with the parts of each pair."""
+
+    collective: str
+    group: ProcessGroup
+    size_bytes: int
+    matrix_bytes: Matrix = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is equal for messages that take the same time."""
+        return self.collective, self.group.ranks, self.size_bytes, self.matrix_bytes
+
+
 class _Option(NamedTuple):
     """A plan that may carry a message; `number` counts those of all messages."""
 
@@ -163,15 +177,11 @@ class _Turns:
         self._took: dict[tuple[int, int, int], Turn] = {}
         self._left: dict[int, DeviceSettings | None] = {}
 
-    def options(self, collective: str, group: ProcessGroup, size_bytes: int) -> tuple[_Option, ...]:
-        """Plans of a message, that of the message alone first.
-
-        Args:
-            size_bytes: message of a rank [bytes].
-        """
-        key = tuple(group.ranks), collective, size_bytes
+    def options(self, message: _Message) -> tuple[_Option, ...]:
+        """Plans of a message, that of the message alone first."""
+        key = tuple(message.group.ranks), message.collective, message.size_bytes
         if key not in self._options:
-            choice, sent = self._times.choice_of(collective, group, size_bytes)
+            choice, sent = self._times.choice_of(*message[:3])
             self._options[key] = tuple(
                 self._known.setdefault(id(one), _Option(len(self._known), choice, one)) for one in _near(choice, sent)
             )
@@ -189,15 +199,14 @@ class _Turns:
             self._change[key] = self._changed(before[1] if before is not None and handed else None, option)
         return self._change[key]
 
-    def turn(self, change: _Change, collective: str, group: ProcessGroup, size_bytes: int) -> Turn:
-        """What a message takes.
-
-        Args:
-            size_bytes: message of a rank [bytes].
-        """
-        _, sent = self._times.choice_of(collective, group, size_bytes)
+    def turn(self, change: _Change, message: _Message) -> Turn:
+        """What a message takes."""
+        _, sent = self._times.choice_of(*message[:3])
         times, chunks = change.times, change.times.plan.schedule.collective.num_chunks
-        total_s = sum(one.total_s(times.plan.fabric, times.assumed, sent / chunks) for one in times.costs)
+        if message.matrix_bytes:
+            total_s = self._times.uneven_timeline(times, message.matrix_bytes).total_s
+        else:
+            total_s = sum(one.total_s(times.plan.fabric, times.assumed, sent / chunks) for one in times.costs)
         return Turn(change.setting_s, total_s - change.setting_s)
 
     def _changed(self, before: _Option | None, option: _Option) -> _Change:
@@ -267,28 +276,31 @@ class _Sequence(TimesInTurn):
 
     Args:
         turns: plans and their times.
-        chosen: (collective, ranks, size) and plan of each message.
+        chosen: key and plan of each message.
     """
 
-    def __init__(self, turns: _Turns, chosen: list[tuple[tuple[str, object, int], _Option]]) -> None:
+    def __init__(self, turns: _Turns, chosen: list[tuple[tuple[object, ...], _Option]]) -> None:
         self._turns, self._chosen = turns, chosen
         self._before: tuple[ProcessGroup, _Option] | None = None
         self._free_s = 0.0
         self.found: list[tuple[HandedOver, _Option]] = []
         self.as_planned = True
 
-    def at(self, now_s: float, collective: str, group: ProcessGroup, size_bytes: int) -> float:
+    def at(
+        self, now_s: float, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()
+    ) -> float:
         """See `TimesInTurn`."""
         if len(group.ranks) < 2:
             return 0.0
-        options = self._turns.options(collective, group, size_bytes)
+        sent = _Message(collective, group, size_bytes, matrix_bytes)
+        options = self._turns.options(sent)
         number = len(self.found)
-        if number < len(self._chosen) and self._chosen[number][0] == (collective, group.ranks, size_bytes):
+        if number < len(self._chosen) and self._chosen[number][0] == sent.key:
             options = (self._chosen[number][1],)
         else:
             self.as_planned = False
         changes = [self._turns.after(self._before, group, one) for one in options]
-        turns = [self._turns.turn(one, collective, group, size_bytes) for one in changes]
+        turns = [self._turns.turn(one, sent) for one in changes]
         ends = [one.end_s(now_s, self._free_s) for one in turns]
         end_s = min(ends)
         at = ends.index(end_s)
@@ -334,26 +346,25 @@ def plan_together(
     """
     turns, job = _Turns(times), alone.job
 
-    def simulated(chosen: list[tuple[tuple[str, object, int], _Option]]) -> tuple[Iteration, _Sequence]:
+    def simulated(chosen: list[tuple[tuple[object, ...], _Option]]) -> tuple[Iteration, _Sequence]:
         sequence = _Sequence(turns, chosen)
         found = simulate_iteration(job, sequence, runtime, stragglers, compute_scale=compute_scale)
         refuse_below_rate(found, times)
         return found, sequence
 
-    def messages_of(iteration: Iteration) -> list[tuple[str, ProcessGroup, int]]:
+    def messages_of(iteration: Iteration) -> list[_Message]:
         spans = [span for span in iteration.spans if span.queue != COMPUTE]
         tasks = [job.tasks[span.tasks[0]] for span in spans]
         return [
-            (task.collective, job.groups[task.group], span.size_bytes) for task, span in zip(tasks, spans, strict=True)
+            _Message(task.collective, job.groups[task.group], span.size_bytes, task.matrix_bytes)
+            for task, span in zip(tasks, spans, strict=True)
         ]
 
-    def keyed(
-        messages: list[tuple[str, ProcessGroup, int]], plans: list[int]
-    ) -> list[tuple[tuple[str, object, int], _Option]]:
+    def keyed(messages: list[_Message], plans: list[int]) -> list[tuple[tuple[object, ...], _Option]]:
         return [
-            ((collective, group.ranks, size), turns.options(collective, group, size)[plan])
-            for (collective, group, size), plan in zip(messages, plans, strict=True)
-            if len(group.ranks) > 1
+            (message.key, turns.options(message)[plan])
+            for message, plan in zip(messages, plans, strict=True)
+            if len(message.group.ranks) > 1
         ]
 
     listed = messages_of(alone)
@@ -380,25 +391,22 @@ def plan_together(
     return Together(iteration, alone.total_s, handed.total_s, found, times.used(), proven)
 
 
-def _chosen(
-    turns: _Turns, iteration: Iteration, messages: list[tuple[str, ProcessGroup, int]], runtime: Runtime
-) -> tuple[list[int], bool]:
+def _chosen(turns: _Turns, iteration: Iteration, messages: list[_Message], runtime: Runtime) -> tuple[list[int], bool]:
     """The fastest plans of messages in the order of an iteration, and whether no others are faster."""
     _, ready = ready_times(iteration, overlap=runtime.overlap)
-    options = [turns.options(*message) if len(message[1].ranks) > 1 else () for message in messages]
+    options = [turns.options(message) if len(message.group.ranks) > 1 else () for message in messages]
     spans = [span for span in iteration.spans if span.queue != COMPUTE]
     agreed = [runtime.latency_s if iteration.job.tasks[span.tasks[0]].fusible else 0.0 for span in spans]
-    known: dict[tuple[int, int, int, int], Turn] = {}
+    known: dict[tuple[object, ...], Turn] = {}
 
     def turn(i: int, q: int, p: int) -> Turn:
-        collective, group, size = messages[i]
         if not options[i]:
             return Turn(0.0, agreed[i])
-        before = None if q == START or not options[i - 1] else (messages[i - 1][1], options[i - 1][q])
-        change = turns.after(before, group, options[i][p])
-        key = id(change), options[i][p].number, size, len(group.ranks)
+        before = None if q == START or not options[i - 1] else (messages[i - 1].group, options[i - 1][q])
+        change = turns.after(before, messages[i].group, options[i][p])
+        key = id(change), options[i][p].number, messages[i].key
         if key not in known:
-            known[key] = turns.turn(change, collective, group, size)
+            known[key] = turns.turn(change, messages[i])
         return Turn(max(0.0, known[key].setting_s - agreed[i]), known[key].rest_s + agreed[i])
 
     found = fastest_in_turn([max(1, len(one)) for one in options], turn, ready)

@@ -31,7 +31,7 @@ from opticcl.simulate.latency import in_line_on, path_latency, step_latency_s
 from opticcl.simulate.options import ClosedFormOptions
 from opticcl.simulate.parts import Reconfiguration, slot_wait_s
 
-__all__ = ["Cost", "Profile", "costs", "profile", "run_closed_form"]
+__all__ = ["Cost", "Profile", "costs", "profile", "rounds_s", "run_closed_form"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Cost:
             fabric: that the cost is for.
             chunk_bytes: size of a chunk [bytes].
         """
-        return self.num_steps * _rounds_s(fabric, self.slowest, chunk_bytes)
+        return self.num_steps * rounds_s(fabric, self.slowest, chunk_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Profile:
         bound = LowerBound(0.0, "not computed")
         if bounded:
             bound = lower_bound(schedule.collective, fabric, size_bytes, self.assumed, overlap=False)
-        moving = [cost.num_steps * _rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
+        moving = [cost.num_steps * rounds_s(fabric, cost.slowest, chunk_bytes) for cost in self.costs]
         timeline = Timeline(
             schedule.step_classes(),
             np.array([cost.num_rounds for cost in self.costs], np.int64),
@@ -261,7 +261,7 @@ def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = Non
         facts.release()
 
 
-def _rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:
+def rounds_s(fabric: Fabric, slowest: tuple[float, ...], chunk_bytes: float) -> float:
     """Time of the slowest transfers of rounds, one after the other [s].
 
     Args:

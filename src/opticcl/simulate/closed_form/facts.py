@@ -35,6 +35,7 @@ __all__ = [
     "StepEnds",
     "circuits_at_once",
     "ends_of_step",
+    "slowest_load",
 ]
 
 
@@ -360,7 +361,7 @@ class _RoundFacts:
         """As in `Cost`, for the amount of each transfer [chunks]."""
         if self._amount is None or not np.array_equal(self._amount, amount):
             self._amount = amount
-            self._slowest = tuple(_slowest(self._fabric, amount, circuits.carrying()) for circuits in self.rounds)
+            self._slowest = tuple(slowest_load(self._fabric, amount, circuits.carrying()) for circuits in self.rounds)
         return self._slowest
 
     def longest_s(self, law: PathLatency) -> list[float]:
@@ -473,12 +474,12 @@ def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:
     return np.bincount(circuits.hops, np.repeat(chunks, circuits.num_hops()), links)
 
 
-def _slowest(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
+def slowest_load(fabric: Fabric, amount: IntArray, circuits: Circuits) -> float:
     """Largest load of one wavelength [chunks], or on a packet fabric the time of the busiest link [s a byte of chunk].
 
     Args:
         fabric: that the circuits are on.
-        amount: of each transfer of the step [chunks].
+        amount: of each transfer of the step, int or float (n,) [chunks].
         circuits: of the round.
     """
     if 4 * len(circuits) > len(amount):  # a large part of the step: count in a table of all transfers
