@@ -106,7 +106,7 @@ def test_a_job_keeps_its_own_order_where_neighbours_are_linked() -> None:
     row = job(fabric("oddl:shape=4x4"), [3, 1, 2, 0])
     assert row.ring_order().tolist() == [0, 1, 2, 3]
     crossed = job(fabric("oddl:shape=4x4"), [0, 5, 1, 4])
-    order = crossed.nodes[crossed.ring_order()].tolist()
+    order = crossed.node_of_rank[crossed.ring_order()].tolist()
     assert order in ([0, 1, 5, 4], [0, 4, 5, 1])
 
 
@@ -119,7 +119,7 @@ def test_links_one_way_are_enough_for_the_own_order() -> None:
     assert not table[np.roll(ahead, -1), ahead].any()
     assert job(machine, range(5)).ring_order().tolist() == ahead
     other = job(machine, [1, 0, 2, 3, 4])
-    order = other.nodes[other.ring_order()]
+    order = other.node_of_rank[other.ring_order()]
     assert table[order, np.roll(order, -1)].all()
 
 
@@ -152,7 +152,7 @@ def test_a_job_delegates_to_its_machine(specification: str) -> None:
     assert distance is None or np.array_equal(found, distance)
     scaled = part.with_node_rate(1e12)
     assert scaled.node_rate_bits_per_s == pytest.approx(1e12)
-    assert scaled.nodes.tolist() == part.nodes.tolist()
+    assert scaled.node_of_rank.tolist() == part.node_of_rank.tolist()
 
 
 def test_a_job_on_a_job_is_a_job_on_the_machine() -> None:
@@ -164,10 +164,21 @@ def test_a_job_on_a_job_is_a_job_on_the_machine() -> None:
         job(row, [0])
 
 
+@pytest.mark.parametrize("specification", SPECIFICATIONS)
+def test_a_job_has_the_parameters_of_its_machine(specification: str) -> None:
+    """A rule reads them of the fabric that it is given; what no class has is an error, in a copy too."""
+    machine = fabric(specification)
+    part = pickle.loads(pickle.dumps(job(machine, [0])))
+    assert {name: getattr(part, name) for name in machine.parameters} == machine.parameters
+    with pytest.raises(AttributeError, match="radixes"):
+        _ = part.radixes
+
+
 def test_nodes_are_whole_numbers_of_the_machine() -> None:
     """Lists and arrays; the first node that is not there, or the one that is given twice, is named."""
     machine = fabric("ideal:nodes=8")
-    assert job(machine, [0, 7]).nodes.tolist() == job(machine, np.array([0, 7], np.uint8)).nodes.tolist() == [0, 7]
+    for nodes in ([0, 7], np.array([0, 7], np.uint8)):
+        assert job(machine, nodes).node_of_rank.tolist() == [0, 7]
     for other in (np.array([[0, 1], [2, 3]]), np.array([0.0, 1.0]), np.array(["0"]), [0.5], [[0, 1]], "0"):
         with pytest.raises(ParameterError, match="nodes: "):
             job(machine, other)
@@ -185,7 +196,7 @@ def test_dead_nodes_are_in_no_job() -> None:
     """What is left of a machine is a job, unless its ranks leave dead nodes out themselves; without any it is the machine."""
     made = fabric("ramp:groups=3,racks=2,wavelengths=3,failed=node:3+node:5-15")
     assert isinstance(made, Job)
-    assert made.nodes.tolist() == [0, 1, 2, 4, 16, 17]
+    assert made.node_of_rank.tolist() == [0, 1, 2, 4, 16, 17]
     assert isinstance(fabric("ramp:groups=3,racks=2,wavelengths=3,failed=star:3"), Ramp)
     assert isinstance(fabric("lightpath:shape=2x4,failed=node:3"), Lightpath)
     with pytest.raises(FabricError, match=r"^ramp: all nodes are dead; leave at least one$"):
@@ -195,10 +206,10 @@ def test_dead_nodes_are_in_no_job() -> None:
 def test_a_job_loses_dead_nodes_and_keeps_its_order() -> None:
     """Nodes beside it do not matter, nor do parts that are no nodes: it stays the job that it is."""
     part = job(fabric("ramp:groups=3,racks=2,wavelengths=3"), [9, 2, 17, 4])
-    assert part.without([Condition("node", 2), Condition("node", 3)]).nodes.tolist() == [9, 17, 4]
+    assert part.without([Condition("node", 2), Condition("node", 3)]).node_of_rank.tolist() == [9, 17, 4]
     for condition in (Condition("node", 3), Condition("star", 3)):
         left = part.without([condition])
-        assert left.nodes.tolist() == [9, 2, 17, 4]
+        assert left.node_of_rank.tolist() == [9, 2, 17, 4]
         assert left.conditions == (condition,)
     with pytest.raises(FabricError, match=r"^ramp: all nodes are dead; leave at least one$"):
         part.without([Condition("node", n) for n in (2, 4, 9, 17)])

@@ -72,7 +72,7 @@ def groups(machine: Fabric, members: Iterable[Iterable[int] | IntArray]) -> Fabr
     for number, part in enumerate(parts):
         if part.num_nodes != count:
             raise FabricError(f"group {number}: {part.num_nodes} nodes, group 0 has {count}; groups are of one size")
-    nodes = np.concatenate([part.nodes for part in parts])
+    nodes = np.concatenate([part.chosen for part in parts])
     order = np.argsort(nodes, kind="stable")
     twice = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
     if len(twice):
@@ -103,27 +103,33 @@ def survivors(machine: Fabric, nodes: IntArray | None = None) -> Fabric:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Job(Fabric):
-    """Some nodes of a machine; all other properties are those of the machine.
+    """Some nodes of a machine; all other properties are those of the machine, the parameters of its class too.
 
     Args:
         whole: the machine.
-        nodes: of the machine in the order of the job's ranks, int32 (num_nodes,).
+        chosen: nodes of the machine in the order of the job's ranks, int32 (num_nodes,).
         share: of how many equal shares of what all nodes have in common the job has one, that of its place; 1: it has all.
     """
 
     whole: Fabric
-    nodes: IntArray
+    chosen: IntArray
     share: int = field(default=1, kw_only=True)
 
     def __eq__(self, other: object) -> bool:
         """Equal machines, and the same nodes in the same order."""
         if not isinstance(other, Job):
             return NotImplemented
-        same = self.whole == other.whole and np.array_equal(self.nodes, other.nodes)
+        same = self.whole == other.whole and np.array_equal(self.chosen, other.chosen)
         return same and (self.share, self.num_members) == (other.share, other.num_members)
 
     def __hash__(self) -> int:
-        return hash((self.whole, self.nodes.tobytes(), self.share, self.num_members))
+        return hash((self.whole, self.chosen.tobytes(), self.share, self.num_members))
+
+    def __getattr__(self, name: str) -> Any:
+        """What the class of the machine adds to the members of `Fabric`: its parameters and its own methods."""
+        if name.startswith("_") or "whole" not in self.__dict__:  # a job that is being unpickled has no machine yet
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(self.whole, name)
 
     def with_node_rate(self, node_rate_bits_per_s: float) -> Self:
         """The same job on the machine with other transmitters."""
@@ -132,7 +138,7 @@ class Job(Fabric):
     @cached_property
     def numbers(self) -> FabricNumbers:
         """Of the machine, with the part of its grid that the job's nodes are; a single line if they are none."""
-        count, values = len(self.nodes), sub_grid(self.whole.dimensions, self.nodes)
+        count, values = len(self.chosen), sub_grid(self.whole.dimensions, self.chosen)
         sides = tuple(len(some) for some in values or () if len(some) > 1) or (count,)
         return replace(
             self.whole.numbers, num_nodes=count, dimensions=sides, nodes_per_group=0, double_ring_bits_per_s=0.0
@@ -141,7 +147,7 @@ class Job(Fabric):
     @cached_property
     def equivalent(self) -> Fabric | None:
         """What the machine says that the job's nodes are like, with its share of what they have in common with others."""
-        alone = self.whole.sub_machine(self.nodes)
+        alone = self.whole.sub_machine(self.chosen)
         return alone and alone.shared(self.share)
 
     @property
@@ -157,7 +163,7 @@ class Job(Fabric):
     @property
     def node_of_rank(self) -> IntArray:
         """Node of each rank, int32 (num_nodes,)."""
-        return self.nodes
+        return self.chosen
 
     @property
     def machine_size(self) -> int:
@@ -175,14 +181,14 @@ class Job(Fabric):
     @cached_property
     def _rank_on_machine(self) -> IntArray:
         """Rank of each of the job's nodes among the usable nodes of the machine."""
-        return _ranks_on(self.whole, self.nodes)
+        return _ranks_on(self.whole, self.chosen)
 
     def without(self, conditions: Iterable[Condition]) -> Fabric:
         """The job on the machine with further failed parts, without its nodes that are dead.
 
         Raises: FabricError: no such part, or no node of the job is left.
         """
-        return survivors(self.whole.without(conditions).machine, self.nodes)
+        return survivors(self.whole.without(conditions).machine, self.chosen)
 
     def linked(self, src: IntArray, dst: IntArray) -> npt.NDArray[np.bool_]:
         """Whether one circuit can join two ranks of the job; arrays that broadcast."""
@@ -234,7 +240,7 @@ class Groups(Job):
 
     @cached_property
     def _parts(self) -> tuple[Job, ...]:
-        return tuple(Job(self.whole, nodes) for nodes in np.split(self.nodes, self.count))
+        return tuple(Job(self.whole, nodes) for nodes in np.split(self.chosen, self.count))
 
     @property
     def member(self) -> Job:
@@ -255,8 +261,8 @@ class Groups(Job):
         Raises: FabricError: no such part, or a node of a group is dead.
         """
         machine = self.whole.without(conditions).machine
-        _ranks_on(machine, self.nodes)
-        return Groups(machine, self.nodes, self.count)
+        _ranks_on(machine, self.chosen)
+        return Groups(machine, self.chosen, self.count)
 
 
 _OF_MACHINE = (
