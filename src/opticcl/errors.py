@@ -7,7 +7,7 @@ OpticclError                 base: one clear line, exit code 2
 |-- FabricError              the system has no machine of that shape
 |-- UnsupportedError         this system cannot carry that collective or algorithm
 |   `-- TooLargeError        it could, but the steps or circuits are more than are evaluated
-|-- AlgorithmError           an algorithm raised an exception while it generated its schedule
+|-- AlgorithmError           an algorithm or a circuit rule raised an exception while it made its schedule or circuits
 |-- WorkloadError            a trace or a list of sizes cannot be read
 |-- PlanFileError            a plan file is damaged or of another format
 |-- OutputError              a file cannot be written
@@ -98,7 +98,7 @@ class TooLargeError(UnsupportedError):
 
 
 class AlgorithmError(OpticclError):
-    """An algorithm, such as a plugin's, that raised an exception; the text names the algorithm, the step and the error."""
+    """An algorithm or a circuit rule, such as a plugin's, that raised an exception; its text names it and the step."""
 
 
 class WorkloadError(OpticclError):
@@ -151,10 +151,11 @@ class VerificationError(OpticclError):
 
     Args:
         verdict: what is wrong with it; its text becomes the text of the error.
+        about: what was judged; "" where the text does not name it.
     """
 
     exit_code = 1
 
-    def __init__(self, verdict: object) -> None:
-        super().__init__(str(verdict))
+    def __init__(self, verdict: object, about: str = "") -> None:
+        super().__init__(f"{about}: {verdict}" if about else str(verdict))
         self.verdict = verdict

@@ -14,6 +14,7 @@ import inspect
 import os
 import pkgutil
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -34,10 +35,13 @@ __all__ = [
     "convert_arguments",
     "convert_given",
     "convert_value",
+    "failure_of",
+    "is_of_library",
     "nearest",
     "one_or_more",
     "parameter_types",
     "parse_call",
+    "place_of",
     "unit_of",
     "user_parameters",
     "whole_number",
@@ -67,6 +71,47 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "none is known"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
+
+
+def is_of_library(registered: Any) -> bool:
+    """Whether a class or function is part of this library, not of a plugin or a script.
+
+    >>> is_of_library(Registry), is_of_library(dict)
+    (True, False)
+    """
+    return getattr(registered, "__module__", "").startswith("opticcl.")
+
+
+def place_of(error: BaseException, file: str) -> str:
+    """Where a file was when an exception arose: "line 12", "line 12, in Star.usage"; "" if none of its lines was executed.
+
+    Args:
+        error: that was raised.
+        file: its path.
+    """
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == file:
+            member = code.co_qualname.replace("<locals>.", "")
+            place = f"line {trace.tb_lineno}" + (f", in {member}" if member != "<module>" else "")
+        trace = trace.tb_next
+    return place
+
+
+def failure_of(function: Callable[..., Any], what: str, error: Exception) -> str:
+    """That a registered function raised an exception, in a line; where it is no part of this library, with its file and line.
+
+    Args:
+        function: that is registered, or a class.
+        what: was called, as "algorithm ring: step 3".
+        error: that it raised.
+    """
+    said = " ".join(str(error).split())[:200]
+    text = f"{what} raised {type(error).__name__}" + f": {said}" * bool(said)
+    file = getattr(sys.modules.get(function.__module__), "__file__", None) or ""
+    place = "" if is_of_library(function) else place_of(error, file)
+    return f"{text} ({os.path.basename(file)}, {place})" if place else text
 
 
 class Registry(Generic[T]):

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache as once
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
 from opticcl.circuits._by_senders import Rounds
 from opticcl.circuits._routes import OnRoutes
-from opticcl.errors import FabricError, UnsupportedError
+from opticcl.errors import AlgorithmError, FabricError, OpticclError, UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds, LoweredBy, RoundsOfRule
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import Represented
-from opticcl.registry import Registry, canonical
+from opticcl.registry import Registry, canonical, failure_of, is_of_library
 
 __all__ = ["RULES", "Rounds", "lower", "register_rule"]
 
@@ -33,13 +34,44 @@ Rule = TypeVar("Rule", bound=Callable[[Fabric, Schedule], Rounds])
 
 
 def register_rule(fabric_name: str) -> Callable[[Rule], Rule]:
-    """Decorator that registers a fabric's rule."""
+    """Decorator that registers a fabric's rule; exceptions of one from outside the library name it, the step and the line."""
 
     def add(rule: Rule) -> Rule:
-        RULES.register(fabric_name)(rule)
+        RULES.register(fabric_name)(rule if is_of_library(rule) else _named(fabric_name, rule))
         return rule
 
     return add
+
+
+def _named(fabric_name: str, rule: Callable[[Fabric, Schedule], Rounds]) -> Callable[[Fabric, Schedule], Rounds]:
+    """A rule whose exceptions are errors of the plan that is made: a search and a comparison go on with others."""
+
+    def checked(where: str, call: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return call(*given)
+        except (OpticclError, MemoryError):
+            raise
+        except Exception as error:
+            raise AlgorithmError(failure_of(rule, f"circuit rule {fabric_name}: {where}", error)) from error
+
+    @wraps(rule)
+    def named(fabric: Fabric, schedule: Schedule) -> Rounds:
+        rounds: Rounds = checked(schedule.name, rule, fabric, schedule)
+        if isinstance(rounds, Represented):
+            return rounds
+
+        def of_step(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+            found = checked(f"{schedule.name}, step {step},", rounds, step, transfers)
+            if isinstance(found, tuple) and all(isinstance(one, Circuits) for one in found):
+                return found
+            raise AlgorithmError(
+                f"circuit rule {fabric_name}: {schedule.name}, step {step}: returned {type(found).__name__}, not a tuple of "
+                "Circuits, one a round"
+            )
+
+        return of_step
+
+    return named
 
 
 def lower(fabric: Fabric, schedule: Schedule) -> CircuitPlan:

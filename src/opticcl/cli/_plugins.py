@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 from opticcl.errors import OpticclError, ParameterError
+from opticcl.registry import place_of
 
 __all__ = ["VARIABLE", "blame", "load_plugins", "loaded"]
 
@@ -76,27 +78,27 @@ def _import(path: Path) -> None:
     sys.modules[loader.name] = module  # so that its dataclasses and annotations find their module
     sys.path.append(str(path.resolve().parent))
     try:
-        loader.exec_module(module)
+        with warnings.catch_warnings(record=True, action="always", category=UserWarning) as given:
+            loader.exec_module(module)
+        for one in given:
+            print(f"opticcl: plugin {Path(one.filename).name}, line {one.lineno}: {one.message}", file=sys.stderr)
     except (Exception, SystemExit) as error:
         del sys.modules[loader.name]
         raise ParameterError(f"plugin {path}{_line(path, error)}: {_what(error)}") from None
 
 
 def _line(path: Path, error: BaseException) -> str:
-    """Text such as ", line 12": the last line of this file that was executed, or the syntax error in it.
+    """Text such as ", line 12, in Star.usage": the last line of this file that was executed, or the syntax error in it.
 
     Args:
         path: of the file.
         error: that was raised.
     """
-    if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
+    file = str(path.resolve())
+    if isinstance(error, SyntaxError) and error.filename == file:
         return f", line {error.lineno}"
-    lines, trace = [], error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path.resolve()):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return f", line {lines[-1]}" if lines else ""
+    place = place_of(error, file)
+    return f", {place}" if place else ""
 
 
 def _what(error: BaseException) -> str:

@@ -429,14 +429,19 @@ class PlanRequest(VerbRequest):
         )
 
     def plan(self, assumed: str | Assumptions = DEFAULT_SET) -> Plan:
-        """The plan of the file, or that which the options describe.
+        """The plan of the file, or that which the options describe; those of files and of plugins are verified.
 
         Args: assumed: under which the fastest is chosen.
-        Raises: PlanFileError, VerificationError: the file holds no plan, or a wrong one; others: as of `compiled`.
+        Raises: PlanFileError: the file holds no plan; VerificationError: a wrong one; others: as of `compiled`.
         """
         from opticcl.plans.plan import load
 
-        return self.compiled(assumed) if self.file is None else load(self.file)
+        if self.file is not None:
+            return load(self.file)
+        plan = self.compiled(assumed)
+        if not plan.is_of_library:
+            plan.verify().raise_if_bad(f"{plan.algorithm} on {plan.fabric.name}")
+        return plan
 
     def plan_to_judge(self) -> Plan:
         """As `plan`, but a file may hold a wrong plan.

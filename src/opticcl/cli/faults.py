@@ -126,12 +126,16 @@ def _report(request: FaultsRequest, name: str) -> FaultsReport:
     """
     from opticcl.collective import Request
     from opticcl.operations.faults.answers import Healthy
+    from opticcl.registry import is_of_library
     from opticcl.units import message_size
 
     machine = request.machine()
     if len(machine.inventory()) < 2:
+        define = (
+            "" if is_of_library(system := type(machine.machine)) else f"{system.__name__} does not define `inventory`; "
+        )
         raise ParameterError(
-            f"faults: the parts of {machine.name} are unknown; try ramp, sipac, terarack, oddl or lightpath"
+            f"faults: the parts of {machine.name} are unknown; {define}try ramp, sipac, terarack, oddl or lightpath"
         )
     given = [_conditions(text, machine) for text in request.fail]
     assumed = request.assumed()

@@ -11,6 +11,7 @@ from math import isqrt
 from typing import Any, TypeVar
 
 from opticcl.errors import FabricError
+from opticcl.fabrics._members import check_class, check_values
 from opticcl.fabrics.job import Job, groups, job, survivors
 from opticcl.ir import Fabric
 from opticcl.ir.light import OpticsTable
@@ -43,9 +44,12 @@ def register_fabric(name: str, algorithm: str = "") -> Callable[[System], System
     Args:
         name: by which users call it.
         algorithm: registered name of the system's own algorithm, "" if it has none.
+    Raises: FabricError: a class from outside the library lacks a member, or a parameter hides one; ValueError: the name is
+        taken.
     """
 
     def add(system: System) -> System:
+        check_class(name, system)
         FABRICS.register(name)(system)
         system.registered_name, system.algorithm = name, algorithm
         return system
@@ -101,7 +105,9 @@ def _made(key: str, system: type[Fabric], given: dict[str, Any]) -> Fabric:
     for old, value in given.items():
         if canonical(old) in system.former:
             raise FabricError(f"{key}: {old}={value} is no parameter any more; write {system.former[canonical(old)]}")
-    return survivors(system(**convert_arguments(system, given, key)))
+    made = system(**convert_arguments(system, given, key))
+    check_values(key, made)
+    return survivors(made)
 
 
 def light_table(name: str) -> OpticsTable:

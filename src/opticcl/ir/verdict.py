@@ -122,13 +122,14 @@ class Verdict:
             "notes": list(self.notes),
         }
 
-    def raise_if_bad(self) -> Verdict:
+    def raise_if_bad(self, about: str = "") -> Verdict:
         """The verdict itself, if the plan is right.
 
+        Args: about: what was judged, for the error; "" where the caller says it.
         Raises: VerificationError: it is not.
         """
         if not self.ok:
             from opticcl.errors import VerificationError
 
-            raise VerificationError(self)
+            raise VerificationError(self, about)
         return self

@@ -19,6 +19,7 @@ from opticcl.ir.signals import signals_of
 from opticcl.optics.device_changes import DeviceChange
 from opticcl.optics.emulator import NO_DATA, Emulator, LightReport, Listeners
 from opticcl.optics.leaks import Crosstalk, crosstalk
+from opticcl.registry import is_of_library
 
 __all__ = [
     "IDLE",
@@ -111,7 +112,11 @@ def netlist_of(fabric: Fabric) -> Netlist:
     """
     netlist = fabric.netlist()
     if netlist is None:
-        reason = "no netlist of its elements" if fabric.light_path is not None else "no light from end to end"
+        reason = "no netlist of its elements"
+        if fabric.is_packet_switched:
+            reason = "no light from end to end"
+        elif not is_of_library(system := type(fabric.machine)):
+            reason += f": class {system.__name__} does not define `netlist`"
         raise UnsupportedError(
             f"{fabric.name}: {reason}; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus"
         )

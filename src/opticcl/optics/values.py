@@ -60,11 +60,18 @@ def light_path_of(fabric: Fabric) -> LightPath:
     Raises: UnsupportedError: it has none from end to end.
     """
     if fabric.light_path is None:
-        raise UnsupportedError(
-            f"{fabric.name}: no light path: packets are forwarded electrically, so no light goes from end to end; "
-            f"opticcl list shows the optical fabrics"
-        )
+        raise UnsupportedError(f"{fabric.name}: no light path: {_why_no_light(fabric)}")
     return fabric.light_path
+
+
+def _why_no_light(fabric: Fabric) -> str:
+    """Why the light of a fabric without a light path is unknown, and what to do."""
+    if not fabric.is_packet_switched:
+        system = type(fabric.machine).__name__
+        return f"class {system} does not define `light_path`, the elements that light passes; see docs/extending.md"
+    return (
+        "packets are forwarded electrically, so no light goes from end to end; opticcl list shows the optical fabrics"
+    )
 
 
 def check_channels(fabric: Fabric) -> None:

@@ -11,14 +11,14 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
-from opticcl.ir import Fabric, ProgressCallback, no_progress
+from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.comparison import Comparison, Declined, Entry
 from opticcl.plans.equal import Equal, on_ground
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
-from opticcl.plans.machines import build_fabrics, search_weight
+from opticcl.plans.machines import build_fabrics, reason_left_out, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
 from opticcl.plans.search import TIE, Search
@@ -96,14 +96,19 @@ def compare_plans(
     contest.has_references = any(not one.machine.is_reference for one in fabrics)
 
     def of_fabric(i: int, progress: ProgressCallback) -> _Found:
-        return contest.entries(fabrics[i], progress)
+        try:
+            return contest.entries(fabrics[i], progress)
+        except Exception as error:
+            reason = reason_left_out(fabrics[i], error)
+            return _Found(declined=[Declined(fabrics[i].name, algorithm, reason, failed=True)])
 
     weights = list(map(search_weight, fabrics))
     found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress, weights=weights)
     entries = [entry for one in found for entry in one.entries]
     declined = [left for one in found for left in one.declined]
     if not entries:
-        raise UnsupportedError(declined[0].reason if len(declined) == 1 else f"no fabric can do {name} that way")
+        failed = [one.reason for one in declined if one.failed or len(declined) == 1]
+        raise UnsupportedError(failed[0] if failed else f"no fabric can do {name} that way")
     entries.sort(key=lambda entry: (not entry.ranked, not entry.is_reference, entry.total_s))
     ranked = [entry for entry in entries if entry.ranked]
 
@@ -335,7 +340,7 @@ class _Contest:
         return one.profile_under(variation.assumed, where)
 
     def _entry(self, found: _Timed, progress: ProgressCallback) -> Entry:
-        """A plan, verified and timed.
+        """A plan, verified and then timed.
 
         Args:
             found: the plan.
@@ -343,12 +348,18 @@ class _Contest:
         """
         plan, times, sizes = self._plan(found.times), found.times, self.sizes
         progress(f"verify {plan.fabric.name} with {plan.schedule.name}")
-        timelines = tuple(timeline_of(times, size, self.engine) for size in sizes)
+        verdict, light = self._judge(plan.circuits), found.light or self.rule.of(plan.circuits)
+
+        def timelines_of(one: Profile) -> tuple[Timeline, ...]:
+            if verdict.verdict == "wrong":  # its time may be below the bound, and means nothing to other engines
+                return tuple(one.timeline(size, bounded=False) for size in sizes)
+            return tuple(timeline_of(one, size, self.engine) for size in sizes)
+
+        timelines = timelines_of(times)
         charges = {
-            name: Charge(self._plan(one).algorithm, sum(timeline_of(one, size, self.engine).total_s for size in sizes))
+            name: Charge(self._plan(one).algorithm, sum(timeline.total_s for timeline in timelines_of(one)))
             for name, one in found.under.items()
         }
-        verdict, light = self._judge(plan.circuits), found.light or self.rule.of(plan.circuits)
         is_reference = self.has_references and plan.fabric.machine.is_reference
         ranked = verdict.ok and self.rule.allows(light) and not is_reference
         built = next((one.on(plan.fabric) for one in self.variations if one.machines), plan.fabric)

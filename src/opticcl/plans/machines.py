@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from opticcl.errors import FabricError
+from opticcl.errors import FabricError, OpticclError, ParameterError, UnknownNameError
 from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.fabrics.topoopt import TopoOpt
 from opticcl.ir import Fabric
-from opticcl.registry import write_call
+from opticcl.registry import failure_of, is_of_library, write_call
 
-__all__ = ["ExcludedFabric", "build_fabrics", "search_weight", "specification"]
+__all__ = ["ExcludedFabric", "build_fabrics", "reason_left_out", "search_weight", "specification"]
 
 ASSIGNED, PLANNED = 3, 12
 """What a part of an optical fabric weighs in a search, and where its links are planned too, or passed by long routes."""
@@ -71,6 +71,24 @@ def build_fabrics(
 def specification(fabric: Fabric) -> str:
     """Text from which a fabric can be built."""
     return write_call(fabric.name, {k: v for k, v in fabric.parameters.items() if v is not None})
+
+
+def reason_left_out(fabric: Fabric, error: Exception) -> str:
+    """Why a fabric has no result beside others, in a line: an error of its plans, or an exception of its plugin.
+
+    Args:
+        fabric: that was to be compared.
+        error: that was raised.
+    Raises: the error itself, where the question is wrong for every fabric, or this library fails.
+    """
+    system = type(fabric.machine)
+    if isinstance(error, (UnknownNameError, ParameterError, MemoryError)):
+        raise error
+    if isinstance(error, OpticclError):
+        return "; ".join(line.strip() for line in str(error).splitlines()[:2])
+    if is_of_library(system):
+        raise error
+    return failure_of(system, fabric.name, error)
 
 
 def search_weight(fabric: Fabric) -> int:

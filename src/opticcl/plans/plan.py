@@ -12,7 +12,7 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
-from opticcl.registry import as_list, as_path, as_text, canonical, whole_number, write_call
+from opticcl.registry import as_list, as_path, as_text, canonical, is_of_library, whole_number, write_call
 from opticcl.units import counted, format_bytes, message_size
 
 if TYPE_CHECKING:
@@ -71,6 +71,18 @@ class Plan:
         defaults = inspect.signature(ALGORITHMS.get(self.schedule.name).generate).parameters
         given = {k: v for k, v in self.schedule.parameters.items() if v != defaults[k].default}
         return write_call(self.schedule.name, given)
+
+    @property
+    def is_of_library(self) -> bool:
+        """Whether its fabric, algorithm and circuit rule are those of this library, not of a plugin or a file."""
+        from opticcl.circuits import RULES
+        from opticcl.schedule import ALGORITHMS
+
+        machine, algorithm = self.fabric.machine, self.schedule.name
+        if algorithm not in ALGORITHMS.names():
+            return False
+        rule = () if machine.is_packet_switched else (RULES.get(machine.name),)
+        return all(map(is_of_library, (type(machine), ALGORITHMS.get(algorithm).generate, *rule)))
 
     def __repr__(self) -> str:
         return f"<Plan {self}>"
@@ -143,11 +155,14 @@ class Plan:
                 set.
             options: options of the engine, such as mode, `progress`, and fields of `opticcl.assumptions.Assumptions` to
                 change; see `opticcl.simulate.simulate`.
-        Raises: UnknownNameError, ParameterError; BoundError: the time is below the lower bound.
+        Raises: UnknownNameError, ParameterError; VerificationError: the time of a wrong plan is below the lower bound;
+            BoundError: that of a right one is.
         """
+        from opticcl.plans.times import judged_below_bound
         from opticcl.simulate import simulate
 
-        return simulate(self.circuits, self.size_bytes, assumptions, engine=engine, **options).timeline
+        with judged_below_bound(self.circuits):
+            return simulate(self.circuits, self.size_bytes, assumptions, engine=engine, **options).timeline
 
     def programme(
         self, engine: str = "closed_form", *, assumptions: str | Assumptions = DEFAULT_SET, **options: Any

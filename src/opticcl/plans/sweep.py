@@ -16,7 +16,7 @@ from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.verdict import VERIFIED, Judgement
 from opticcl.plans.light import Light
-from opticcl.plans.machines import ExcludedFabric
+from opticcl.plans.machines import ExcludedFabric, reason_left_out
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import beside
 from opticcl.plans.search import Searches
@@ -214,8 +214,8 @@ def sweep_fabrics(
         searches.progress = progress
         try:
             return sweep(given[i][1], collective, sizes, searches=searches)
-        except UnsupportedError as error:
-            return str(error)
+        except Exception as error:
+            return reason_left_out(given[i][1], error)
 
     found: list[tuple[str, Sweep]] = []
     left_out = list(excluded)

@@ -19,7 +19,7 @@ from opticcl.errors import AlgorithmError, OpticclError, ParameterError, TooLarg
 from opticcl.ir import Fabric, Schedule, Transfers
 from opticcl.ir.light import Limit
 from opticcl.ir.phases import PhaseRows, Steps
-from opticcl.registry import Registry, convert_arguments, parse_call, user_parameters, write_call
+from opticcl.registry import Registry, convert_arguments, failure_of, parse_call, user_parameters, write_call
 from opticcl.schedule._grid import SizeLimit
 
 __all__ = [
@@ -344,5 +344,4 @@ def _generated_step(algorithm: str, collective: Request, fabric: Fabric, phase: 
 
 
 def _failed(algorithm: str, where: str, error: Exception) -> AlgorithmError:
-    said = " ".join(str(error).split())[:200]
-    return AlgorithmError(f"algorithm {algorithm}: {where} raised {type(error).__name__}" + f": {said}" * bool(said))
+    return AlgorithmError(failure_of(ALGORITHMS.get(algorithm).generate, f"algorithm {algorithm}: {where}", error))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.errors import FabricError, ParameterError, UnsupportedError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph, median_step
@@ -17,7 +17,7 @@ from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
 from opticcl.plans.comparison import REFERENCE
 from opticcl.plans.equal import Equal
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
-from opticcl.plans.machines import ExcludedFabric, search_weight
+from opticcl.plans.machines import ExcludedFabric, reason_left_out, search_weight
 from opticcl.plans.ranks import beside
 from opticcl.plans.search import Searches
 from opticcl.plans.sentences import as_built_sentence, ground, ranking_sentence
@@ -395,8 +395,8 @@ def train(
                 again = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale)
                 row = replace(row, beside=(other.name, again.total_s))
             return _with_built(row, None if as_built is None else as_built[i])
-        except (UnsupportedError, FabricError) as error:
-            return ExcludedFabric(built[i].name, str(error))
+        except Exception as error:
+            return ExcludedFabric(built[i].name, reason_left_out(built[i], error))
         finally:
             if also is not None:
                 also.forget()
