@@ -157,6 +157,10 @@ class LoweredRounds(RoundsOfRule):
 
     def _assigned(self, i: int) -> tuple[Circuits, ...]:
         transfers = self.step(i)
+        if transfers.path is not None and not self.fabric.is_packet_switched:
+            raise UnsupportedError(
+                f"{self.schedule.name} on {self.fabric.name}: step {i} states paths of packets; circuits have none to state"
+            )
         return self.assign(i, transfers) if len(transfers) else ()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,12 +1,14 @@
-"""The rule of packet fabrics: every transfer on its route, all in one round."""
+"""The rule of packet fabrics: every transfer on the path that it states, else on its route, all in one round."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from opticcl.circuits._by_senders import BySenders
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.limits import ROUTES_LISTED
+from opticcl.ir.paths import joined_paths, paths_of_rows
 from opticcl.ir.phases import Steps, TransferEnds
 from opticcl.ir.representatives import RoutedStep
 
@@ -26,6 +28,8 @@ class OnRoutes(BySenders):
         self._last: Circuits | None = None
 
     def _all_at_once(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        if transfers.path is not None:
+            return (self._on_paths(transfers, *transfers.path),)
         last = self._last
         if last is None or not all(
             np.array_equal(getattr(last, end), getattr(transfers, end)) for end in ("src", "dst")
@@ -37,13 +41,32 @@ class OnRoutes(BySenders):
         """Routes between nodes of the machine."""
         return Circuits.of(np.arange(len(src)), src, dst, path=self._fabric.route(src, dst))
 
+    def _on_paths(self, transfers: Transfers, hops: IntArray, offsets: IntArray) -> Circuits:
+        """Circuits on stated paths, and on routes where these are empty.
+
+        Raises: UnsupportedError: offsets that cut no list of links, or links that the fabric does not have.
+        """
+        links = sum(resource.count for resource in self._fabric.resources)
+        cut = len(offsets) == len(transfers) + 1 and offsets[0] == 0 and offsets[-1] == len(hops)
+        if not cut or (np.diff(offsets) < 0).any() or hops.min(initial=0) < 0 or hops.max(initial=-1) >= links:
+            raise UnsupportedError(
+                f"{self._fabric.name}: the paths that {len(transfers):,} transfers state are no lists of its {links:,} links, "
+                "0 to the last; hops end to end, and where each path begins"
+            )
+        src, dst = transfers.src, transfers.dst
+        place = np.arange(len(transfers))
+        routed = np.flatnonzero(np.diff(offsets) == 0)
+        place[routed] = len(place) + np.arange(len(routed))
+        every = joined_paths([(hops, offsets), self._fabric.route(src[routed], dst[routed])])
+        return Circuits.of(np.arange(len(place)), src, dst, path=paths_of_rows(*every, place))
+
     def represents(self, step: int) -> bool:
         """No step is: packets of all senders share links, so that engines need all routes."""
         return False
 
     def routed(self, step: int) -> RoutedStep | None:
         """Routes of the senders that define all, where there are too many to list."""
-        if self._steps.num_transfers(step) <= ROUTES_LISTED:
+        if self._steps.num_transfers(step) <= ROUTES_LISTED or self._steps.states_paths(step):
             return None
         moves, senders = self.of_step(step)
         return RoutedStep(senders, moves, self._of_ranks)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opticcl.ir._common import IntArray, first_rows
 from opticcl.ir.limits import HOPS_AT_ONCE
+from opticcl.ir.paths import joined_paths, paths_of_rows
 
 __all__ = ["Circuits", "concatenate_circuits"]
 
@@ -152,12 +153,7 @@ class Circuits:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         hops, offsets = self.hops, self.hop_offsets
         if not np.array_equal(rows, np.arange(len(self))):
-            counts = self.num_hops()[rows]
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-            index = np.int32 if max(len(hops), int(offsets[-1])) <= np.iinfo(np.int32).max else np.int64
-            places = np.repeat((self.hop_offsets[rows] - offsets[:-1]).astype(index), counts)
-            places += np.arange(offsets[-1], dtype=index)
-            hops = self.hops[places]
+            hops, offsets = paths_of_rows(hops, offsets, rows)
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
         waveguide = None if self.waveguide is None else self.waveguide[rows]
         return replace(self, **columns, hops=hops, hop_offsets=offsets, waveguide=waveguide)
@@ -178,14 +174,13 @@ _COLUMNS = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n")
 def concatenate_circuits(parts: Iterable[Circuits]) -> Circuits:
     """Several lists of circuits (of one wavelength step) as one, in order; one without waveguides has -1."""
     parts = list(parts)
-    ends = np.cumsum([0] + [len(p.hops) for p in parts])
-    offsets = [p.hop_offsets[:-1] + end for p, end in zip(parts, ends[:-1], strict=True)]
-    names = ("transfer", "src", "dst", "port", "wavelength_lo", "wavelength_n", "hops")
-    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+    hops, offsets = joined_paths([(p.hops, p.hop_offsets) for p in parts])
+    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _COLUMNS}
     guides = [np.full(len(p), -1, np.int32) if p.waveguide is None else p.waveguide for p in parts]
     return Circuits(
         **columns,
-        hop_offsets=np.concatenate([*offsets, ends[-1:]]),
+        hops=hops,
+        hop_offsets=offsets,
         wavelength_step=parts[0].wavelength_step,
         waveguide=np.concatenate(guides) if any(p.waveguide is not None for p in parts) else None,
     )

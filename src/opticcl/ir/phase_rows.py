@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir._common import IntArray
 from opticcl.ir.transfers import Op, Transfers
 
@@ -412,6 +412,10 @@ class _InGroups:
 
     def __call__(self, k: int) -> Transfers:
         one = self.function(k)
+        if one.path is not None:
+            raise UnsupportedError(
+                "groups: transfers that state paths have those of one group; take an algorithm without"
+            )
         first = np.repeat(np.arange(self.count) * self.num_ranks, len(one))
         every = one.take(np.tile(np.arange(len(one)), self.count))
         return replace(every, src=(every.src + first).astype(np.int32), dst=(every.dst + first).astype(np.int32))

@@ -46,7 +46,19 @@ from opticcl.ir.phase_rows import (
 from opticcl.ir.recent import RECENT
 from opticcl.ir.transfers import Op, Transfers
 
-__all__ = ["UNIT", "ChunkEvents", "MessagePart", "Phase", "PhaseRows", "Space", "Steps", "TransferEnds", "join", "part"]
+__all__ = [
+    "UNIT",
+    "ChunkEvents",
+    "MessagePart",
+    "Phase",
+    "PhaseRows",
+    "Space",
+    "Steps",
+    "StoredSteps",
+    "TransferEnds",
+    "join",
+    "part",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,29 @@ class _Behind:
 
     def __call__(self, k: int) -> Transfers:
         return self.step(self.first + k)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredSteps:
+    """A step function that looks its steps up.
+
+    Args:
+        steps: transfers of each step.
+    """
+
+    steps: tuple[Transfers, ...]
+
+    def __call__(self, i: int) -> Transfers:
+        """Transfers of step i."""
+        return self.steps[i]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StoredSteps):
+            return NotImplemented
+        return len(self.steps) == len(other.steps) and all(map(same_columns, self.steps, other.steps))
+
+    def __hash__(self) -> int:
+        return hash(tuple(map(len, self.steps)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +204,9 @@ class Steps:
             steps: transfers of each step.
         """
         phases = [
-            Phase(
+            Phase(StoredSteps((t,)))
+            if t.path is not None
+            else Phase(
                 PhaseRows.of(
                     1,
                     t.src[:, None],
@@ -368,6 +405,10 @@ class Steps:
                 wraps = (count > 1) & (count * rows.step[mine, d] != whole)
                 total += images // whole * int((count[wraps] - 1).sum()) if phase.moves[d] else 0
         return total
+
+    def states_paths(self, i: int) -> bool:
+        """Whether transfers of step i state paths, which only those of a function do."""
+        return not isinstance(self.phases[self.phase_of(i)[0]].rows, PhaseRows) and self(i).path is not None
 
     def joins_all(self, i: int) -> bool:
         """Whether every rank sends one transfer to every other in step i, of equal sizes and operations.

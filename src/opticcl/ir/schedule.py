@@ -10,24 +10,10 @@ from typing import Any
 
 from opticcl.ir._common import NO_PARAMETERS, is_value, same_columns
 from opticcl.ir.collective import Collective
-from opticcl.ir.phases import Steps
+from opticcl.ir.phases import Steps, StoredSteps
 from opticcl.ir.transfers import Transfers
 
 __all__ = ["Schedule"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSteps:
-    """A step function that looks its steps up.
-
-    Args:
-        steps: transfers of each step.
-    """
-
-    steps: tuple[Transfers, ...]
-
-    def __call__(self, i: int) -> Transfers:
-        return self.steps[i]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir._common import IntArray, first_rows
+from opticcl.ir.paths import joined_paths, paths_of_rows
 
 __all__ = ["Op", "Transfers", "concatenate_transfers"]
 
@@ -42,6 +43,9 @@ class Transfers:
         op: `Op` as uint8 (n,).
         parts: contributions carried of each chunk, int32 (n,), where the collective keeps them apart; else None, one.
         chunk_step: distance between the chunks carried, int32 (n,); None: 1, they are neighbours.
+        hops: on a fabric of packets, links of the paths that transfers state, end to end, int32; None: none states one.
+        hop_offsets: path of transfer i is hops[hop_offsets[i]:hop_offsets[i + 1]], int64 (n + 1,); where it is empty, the
+            fabric routes the transfer. Phases of representatives state no paths: list the steps.
     """
 
     src: IntArray
@@ -51,14 +55,26 @@ class Transfers:
     op: npt.NDArray[np.uint8]
     parts: IntArray | None = None
     chunk_step: IntArray | None = None
+    hops: IntArray | None = None
+    hop_offsets: IntArray | None = None
 
     @classmethod
     def of(
-        cls, src: Any, dst: Any, chunk_lo: Any, chunk_n: Any, op: Any, parts: Any = None, chunk_step: Any = None
+        cls,
+        src: Any,
+        dst: Any,
+        chunk_lo: Any,
+        chunk_n: Any,
+        op: Any,
+        parts: Any = None,
+        chunk_step: Any = None,
+        path: tuple[Any, Any] | None = None,
     ) -> Transfers:
         """Columns from array-likes, without the rows whose source is their destination (src == dst).
 
-        Args: src, dst, chunk_lo, chunk_n, op, parts, chunk_step: array-likes of a common shape after broadcasting.
+        Args:
+            src, dst, chunk_lo, chunk_n, op, parts, chunk_step: array-likes of a common shape after broadcasting.
+            path: (hops, hop_offsets) of every row, in the order of the flattened columns; None: no row states a path.
         """
         given = [np.asarray(c) for c in (src, dst, chunk_lo, chunk_n, op)]
         more = [None if c is None else np.asarray(c) for c in (parts, chunk_step)]
@@ -78,7 +94,14 @@ class Transfers:
 
         ints = [column(c) for c in given[:4]]
         apart, step = (None if c is None else column(c) for c in more)
-        return cls(ints[0], ints[1], ints[2], ints[3], column(given[4], np.uint8), apart, step)
+        hops, offsets = (
+            (None, None)
+            if path is None
+            else paths_of_rows(np.asarray(path[0]), np.asarray(path[1]), np.flatnonzero(moves))
+        )
+        if hops is not None:
+            hops = hops.astype(np.int32)
+        return cls(ints[0], ints[1], ints[2], ints[3], column(given[4], np.uint8), apart, step, hops, offsets)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -106,7 +129,13 @@ class Transfers:
         """The given rows (indices, slice or mask)."""
         kept = {name: getattr(self, name)[rows] for name in ("src", "dst", "chunk_lo", "chunk_n", "op")}
         more = (None if column is None else column[rows] for column in (self.parts, self.chunk_step))
-        return Transfers(*kept.values(), *more)
+        path = () if self.path is None else paths_of_rows(*self.path, np.arange(len(self))[rows])
+        return Transfers(*kept.values(), *more, *path)
+
+    @property
+    def path(self) -> tuple[IntArray, IntArray] | None:
+        """(hops, hop_offsets); None where no transfer states a path."""
+        return None if self.hops is None or self.hop_offsets is None else (self.hops, self.hop_offsets)
 
     def ranges(self) -> tuple[Transfers, IntArray]:
         """The same with neighbouring chunks alone, a row for each chunk of those that carry others, and the row of each."""
@@ -134,4 +163,8 @@ def concatenate_transfers(parts: Iterable[Transfers]) -> Transfers:
         if any(column is not None for column in some):
             ones = (np.ones(len(p), np.int32) if c is None else c for p, c in zip(lists, some, strict=True))
             columns[name] = np.concatenate(list(ones))
+    if any(one.path is not None for one in lists):
+        none = np.zeros(0, np.int32)
+        paths = [one.path or (none, np.zeros(len(one) + 1, np.int64)) for one in lists]
+        columns["hops"], columns["hop_offsets"] = joined_paths(paths)
     return Transfers(**columns)

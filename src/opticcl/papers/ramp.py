@@ -14,7 +14,7 @@ from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, IntArray
-from opticcl.ir.schedule import StoredSteps
+from opticcl.ir.phases import StoredSteps
 from opticcl.papers import Found, claim, found
 from opticcl.papers.formula import evaluate
 from opticcl.schedule import generate

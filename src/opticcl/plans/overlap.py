@@ -28,7 +28,7 @@ from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import CircuitPlan, Circuits, Schedule, Transfers
 from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.limits import limit
-from opticcl.ir.schedule import StoredSteps
+from opticcl.ir.phases import StoredSteps
 from opticcl.units import Seconds
 
 __all__ = ["Overlapped", "SwitchLaw", "SwitchUse", "overlap", "plan_on_switches", "settings_of"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, Fault, Transfers, Violation
+from opticcl.ir.paths import paths_of_rows
 from opticcl.ir.phases import TransferEnds
 
 __all__ = [
@@ -64,7 +65,7 @@ def transfers_without_circuit(
 def astray(
     fabric: Fabric, transfers: Transfers | TransferEnds, circuits: Circuits, step: int, number: int
 ) -> Iterator[Violation]:
-    """Circuits of transfers that do not exist, and circuits that join other nodes than their transfers.
+    """Circuits of transfers that do not exist, or between other nodes or on other paths than those of their transfers.
 
     Args:
         fabric: with the nodes of the ranks.
@@ -90,6 +91,32 @@ def astray(
         row = other[0] if carries is None else carries[other[0]]
         found = f"{circuits.src[row]} -> {circuits.dst[row]}"
         yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(other))
+    elif isinstance(transfers, Transfers) and transfers.path is not None:
+        yield from _off_path(circuits, *transfers.path, step, number)
+
+
+def _off_path(circuits: Circuits, hops: np.ndarray, offsets: np.ndarray, step: int, number: int) -> Iterator[Violation]:
+    """Circuits on other paths than their transfers state.
+
+    Args:
+        circuits: of the round, of transfers that exist.
+        hops, offsets: path of each transfer; an empty one states none.
+        step, number: of the step and of the round.
+    """
+    carried = np.flatnonzero(circuits.transfer >= 0)
+    carried = carried[np.diff(offsets)[circuits.transfer[carried]] > 0]
+    paths = circuits.take(carried)
+    due, ends = paths_of_rows(hops, offsets, paths.transfer)
+    off = np.diff(ends) != paths.num_hops()
+    equal = np.flatnonzero(~off)
+    mine, (its, _) = paths.take(equal), paths_of_rows(due, ends, equal)
+    off[equal[mine.hop_owner()[mine.hops != its]]] = True
+    rows = np.flatnonzero(off)
+    if len(rows):
+        row = int(rows[0])
+        links = " ".join(map(str, due[ends[row] : ends[row + 1]][:8]))
+        where = circuit_name(paths, row)
+        yield Violation("circuit_astray", step, number, where, f"links {links}", setting_of(paths, row), len(rows))
 
 
 def not_carried(transfers: Transfers | TransferEnds, dark: np.ndarray, step: int) -> Iterator[Violation]:

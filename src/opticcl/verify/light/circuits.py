@@ -49,7 +49,7 @@ __all__ = ["CircuitsReport", "check_light", "check_slot", "distinct_signals"]
 RULE_OF_SETTING = {"waveguide": "mzi_clash"}
 """Rule that circuits break which need one resource in two settings in a round."""
 
-_SAME_IN_A_CLASS = ("src", "dst", "chunk_n", "chunk_step", "op", "parts")
+_SAME_IN_A_CLASS = ("src", "dst", "chunk_n", "chunk_step", "op", "parts", "hops", "hop_offsets")
 
 
 @dataclass(frozen=True, slots=True)
