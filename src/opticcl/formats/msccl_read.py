@@ -35,8 +35,8 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.errors import PlanFileError, printable
-from opticcl.formats.encoding.xml_elements import LARGEST, FaultError, XmlElement, read_elements
 from opticcl.ir.dependency_graph import Buffer, DependencyGraph, Operations
+from opticcl.xml_elements import LARGEST, FaultError, XmlElement, read_elements
 
 __all__ = ["COLLECTIVES", "STEP_TYPES", "read_msccl"]
 

@@ -1,7 +1,8 @@
-"""XML as a tree of elements with their lines, without document types, entities and external files.
+"""XML as a tree of elements with their lines, without entities and external files.
 
-A document type declaration is refused before anything in it is read: entities are declared nowhere else, so none is ever
-expanded. An element that the format does not have is refused when it starts, so nesting is as deep as the format at most.
+Declarations in a document type are refused before any is read: entities are declared nowhere else, so none is ever
+expanded. Of a format that is known, an element that it does not have is refused when it starts, so nesting is as deep as the
+format at most.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from xml.parsers import expat
 
 from opticcl.errors import PlanFileError, printable
 
-__all__ = ["LARGEST", "FaultError", "XmlElement", "read_elements"]
+__all__ = ["LARGEST", "FaultError", "XmlElement", "elements_of", "read_elements"]
 
 MOST_BYTES = 1 << 28
+MOST_DEPTH = 200
 LARGEST = 1 << 31
 """Numbers in attributes are below it."""
 
@@ -34,12 +36,14 @@ class XmlElement:
         attributes: values by name.
         line: on which it starts, from 1.
         children: elements inside it.
+        content: text inside it, before, between and behind these.
     """
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[XmlElement] = field(default_factory=list)
+    content: str = ""
 
     def fault(self, rule: str, text: str) -> FaultError:
         """The error that this element breaks a rule.
@@ -103,37 +107,69 @@ def read_elements(path: Path, children: Mapping[str, tuple[str, ...]]) -> XmlEle
         children: elements that each element may contain; those of "" are the roots.
     Raises: PlanFileError: no XML, too large, a document type declaration, or an unknown element; the text names the line.
     """
-    content = _content(path)
-    top = XmlElement("", {}, 0)
-    stack = [top]
-    parser = expat.ParserCreate()
+    try:
+        return elements_of(_content(path), children)
+    except FaultError as fault:
+        raise PlanFileError(f"{path}: {fault}") from None
 
-    def refuse_doctype(name: str, *rest: object) -> None:
-        raise FaultError(
-            f"line {parser.CurrentLineNumber}, a document type declaration ({name[:40]}) is refused unread"
-        )
+
+def elements_of(
+    content: bytes, children: Mapping[str, tuple[str, ...]] | None = None, *, doctype: bool = False, most: int = LARGEST
+) -> XmlElement:
+    """The root element of a text.
+
+    Args:
+        content: of a file.
+        children: as of `read_elements`; None: any elements, of which those in the namespace of the root are kept, without
+            their prefix.
+        doctype: whether a document type may be named; it is never read, and what it declares is refused.
+        most: elements that are read [count].
+    Raises: FaultError: no XML, a document type declaration, an unknown element, or too many; the text names the line.
+    """
+    top = XmlElement("", {}, 0)
+    stack, count = [top], 0
+    parser = expat.ParserCreate(namespace_separator=None if children is not None else " ")
+
+    def refuse_doctype(name: str, system: object, public: object, declares: bool) -> None:
+        if not doctype or declares:
+            what = "declarations in the document type" if doctype else "a document type declaration"
+            raise FaultError(
+                f"line {parser.CurrentLineNumber}, {what} ({name[:40]}) {'are' if doctype else 'is'} refused unread"
+            )
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        if tag not in children.get(stack[-1].tag, ()):
+        nonlocal count
+        count += 1
+        line = parser.CurrentLineNumber
+        if children is not None and tag not in children.get(stack[-1].tag, ()):
             where = f"inside {stack[-1].tag}" if stack[-1].tag else "at the top"
-            raise FaultError(
-                f"line {parser.CurrentLineNumber}, an element {tag[:40]!r} {where} is unknown to the format"
-            )
-        element = XmlElement(tag, attributes, parser.CurrentLineNumber)
-        stack[-1].children.append(element)
+            raise FaultError(f"line {line}, an element {tag[:40]!r} {where} is unknown to the format")
+        if count > most or len(stack) > MOST_DEPTH:
+            what = f"more than {most:,} elements" if count > most else f"elements nested deeper than {MOST_DEPTH}"
+            raise FaultError(f"line {line}, {what}")
+        space, _, name = tag.rpartition(" ")
+        element = XmlElement(name, attributes, line)
+        if len(stack) == 1:
+            spaces.append(space)
+        if space == spaces[0]:
+            stack[-1].children.append(element)
         stack.append(element)
 
+    def characters(text: str) -> None:
+        stack[-1].content += text
+
+    spaces: list[str] = []
+    parser.buffer_text = True
     parser.StartDoctypeDeclHandler = refuse_doctype
     parser.StartElementHandler = start
     parser.EndElementHandler = lambda tag: stack.pop()
+    parser.CharacterDataHandler = characters
     try:
         parser.Parse(content, True)
-    except FaultError as fault:
-        raise PlanFileError(f"{path}: {fault}") from None
     except expat.ExpatError as error:
-        raise PlanFileError(f"{path}: line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
+        raise FaultError(f"line {error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
     except (ValueError, LookupError) as error:  # an encoding that Python does not have
-        raise PlanFileError(f"{path}: no XML: {error}") from None
+        raise FaultError(f"no XML: {error}") from None
     return top.children[0]
 
 
