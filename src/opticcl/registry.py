@@ -126,9 +126,14 @@ class Registry(Generic[T]):
         self.kind = kind
         self._package = package
         self._entries: dict[str, T] = {}
+        self._unlisted: set[str] = set()
 
-    def register(self, name: str) -> Callable[[T], T]:
+    def register(self, name: str, *, listed: bool = True) -> Callable[[T], T]:
         """Decorator that registers an entry under `name`.
+
+        Args:
+            name: of the entry.
+            listed: whether `names` has it.
 
         Raises: ValueError: the name is taken.
         """
@@ -138,6 +143,7 @@ class Registry(Generic[T]):
             if key in self._entries:
                 raise ValueError(f"{self.kind} {key!r} is registered twice")
             self._entries[key] = entry
+            self._unlisted |= set() if listed else {key}
             return entry
 
         return add
@@ -151,10 +157,13 @@ class Registry(Generic[T]):
                 importlib.import_module(f"{package.__name__}.{module.name}")
         self._package = None  # discovered
 
-    def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
+    def names(self, *, unlisted: bool = False) -> tuple[str, ...]:
+        """All names that are listed, sorted.
+
+        Args: unlisted: whether those that are not are among them.
+        """
         self._discover()
-        return tuple(sorted(self._entries))
+        return tuple(sorted(self._entries.keys() - (set() if unlisted else self._unlisted)))
 
     def get(self, name: str) -> T:
         """The entry of that name.

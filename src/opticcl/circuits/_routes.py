@@ -46,7 +46,7 @@ class OnRoutes(BySenders):
 
         Raises: UnsupportedError: offsets that cut no list of links, or links that the fabric does not have.
         """
-        links = sum(resource.count for resource in self._fabric.resources)
+        links = self._fabric.num_hops
         cut = len(offsets) == len(transfers) + 1 and offsets[0] == 0 and offsets[-1] == len(hops)
         if not cut or (np.diff(offsets) < 0).any() or hops.min(initial=0) < 0 or hops.max(initial=-1) >= links:
             raise UnsupportedError(
@@ -66,7 +66,8 @@ class OnRoutes(BySenders):
 
     def routed(self, step: int) -> RoutedStep | None:
         """Routes of the senders that define all, where there are too many to list."""
-        if self._steps.num_transfers(step) <= ROUTES_LISTED or self._steps.states_paths(step):
+        few = self._steps.num_transfers(step) <= ROUTES_LISTED
+        if few or not self._fabric.hops_are_links or self._steps.states_paths(step):
             return None
         moves, senders = self.of_step(step)
         return RoutedStep(senders, moves, self._of_ranks)

@@ -512,7 +512,7 @@ def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fab
     from opticcl.fabrics import as_fabric
 
     check_nodes(nodes)
-    made = _not_too_large(specification, as_fabric(specification, nodes))
+    made = _announced(specification, as_fabric(specification, nodes))
     if equal is None:
         return made
     from opticcl.plans.equal import parse_equal
@@ -534,10 +534,18 @@ def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[st
 
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes)
-    return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
+    return [(name, _announced(name, fabric)) for name, fabric in built], excluded
 
 
-def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
+def _announced(specification: str, fabric: Fabric) -> Fabric:
+    """The fabric, with its notes on the standard error output.
+
+    Raises: ParameterError: it has too many nodes.
+    """
+    import click
+
+    for note in fabric.notes:
+        click.echo(f"note: {note}", err=True)
     if fabric.num_nodes > MOST_NODES:
         raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
     return fabric

@@ -38,19 +38,20 @@ SUCH_AS = "ramp:groups=4,racks=4,wavelengths=8"
 System = TypeVar("System", bound=type[Fabric])
 
 
-def register_fabric(name: str, algorithm: str = "") -> Callable[[System], System]:
+def register_fabric(name: str, algorithm: str = "", *, listed: bool = True) -> Callable[[System], System]:
     """Decorator that registers a class of fabrics.
 
     Args:
         name: by which users call it.
         algorithm: registered name of the system's own algorithm, "" if it has none.
+        listed: whether it can be made of any number of nodes; one that a file describes cannot.
     Raises: FabricError: a class from outside the library lacks a member, or a parameter hides one; ValueError: the name is
         taken.
     """
 
     def add(system: System) -> System:
         check_class(name, system)
-        FABRICS.register(name)(system)
+        FABRICS.register(name, listed=listed)(system)
         system.registered_name, system.algorithm = name, algorithm
         return system
 

@@ -114,6 +114,11 @@ class Network:
         """Nodes and switches that links join [count]."""
         return max(self.num_nodes, *(int(np.max(side, initial=-1)) + 1 for side in (self.tail, self.head)))
 
+    @property
+    def rate_bits_per_s(self) -> npt.NDArray[np.float64]:
+        """Of every link, float64 (links,) [bit/s]."""
+        return np.concatenate([np.full(r.count, r.capacity) for r in self.resources])
+
     def latencies_from(
         self, node: int, tail: IntArray, head: IntArray, seconds: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
@@ -154,7 +159,7 @@ class Network:
         """
         inside = np.zeros(self.num_vertices, bool)
         inside[nodes] = True
-        rate = np.concatenate([np.full(r.count, r.capacity) for r in self.resources])
+        rate = self.rate_bits_per_s
         of_switch = self.head >= self.num_nodes
         enters, into = np.bincount(self.head[of_switch], rate[of_switch], self.num_vertices), self.head[of_switch]
         for _ in range(MAX_TIERS):

@@ -266,7 +266,8 @@ class Groups(Job):
 
 
 _OF_MACHINE = (
-    "name", "parameters", "hops_are_links", "inventory", "conditions", "occupied", "parts_used", "part_faults", "options",
+    "name", "parameters", "notes", "hops_are_links", "num_hops", "inventory", "conditions", "occupied", "parts_used",
+    "part_faults", "options",
     "devices", "settings", "links_set", "netlist", "states", "ends", "route", "links_all", "axes", "cuts",
     "shortest_paths_s", "hop_latency_s", "passage", "hop_passages", "control_plane", "cell_grid", "light_path", "limits",
     "parts", "coordinates", "place_names", "kind_names",

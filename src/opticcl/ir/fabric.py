@@ -318,7 +318,12 @@ class Fabric(ABC):
 
         given = {key: value for key, value in self.parameters.items() if value is not None}
         rows = [(f"  {k}", f"{v:g}" if isinstance(v, float) else format_quantity(v, "")) for k, v in given.items()]
-        return "\n".join([repr(self).partition(" ")[2][:-1], in_columns(rows)]).rstrip()
+        return "\n".join([repr(self).partition(" ")[2][:-1], in_columns(rows), *self.notes]).rstrip()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed or left out when it was made, a sentence each."""
+        return ()
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
@@ -648,6 +653,11 @@ class Fabric(ABC):
         Raises: UnsupportedError: circuits have no fixed route.
         """
         raise UnsupportedError(f"{self.name}: circuits have no fixed routes")
+
+    @property
+    def num_hops(self) -> int:
+        """Numbers that a hop of a route may have, where hops have a latency [count]."""
+        return sum(resource.count for resource in self.resources)
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64] | None:
         """Latency that each hop adds to a path through it [s], or None if hops add none."""

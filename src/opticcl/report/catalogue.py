@@ -30,6 +30,9 @@ MATRIX_NODES = 16
 
 FORMATS_SECTION = "formats"
 
+NEEDED = "needed"
+"""In place of the default of a parameter that has none."""
+
 NAME = Shown("name")
 
 
@@ -39,7 +42,7 @@ def catalogue(name: str | None = None) -> Result:
     Args: name: of a fabric, algorithm or model, or "formats" for the file formats; None: everything.
     Raises: UnknownNameError: no such name.
     """
-    kinds = (FABRICS.names(), ALGORITHMS.names(), MODELS.names())
+    kinds = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names())
     key = None if name is None else canonical(name)
     if key == FORMATS_SECTION:
         return ComposedResult(lambda: {FORMATS_SECTION: _formats()}, lambda: [_formats_table(_formats())])
@@ -95,7 +98,7 @@ class _Entry:
             "parameters": [
                 {
                     "name": p.name,
-                    "default": p.default,
+                    "default": NEEDED if p.default is p.empty else p.default,
                     "unit": unit_of(self.function, p.name),
                     "about": described.get(p.name, ""),
                     "source": sheet.get(p.name, {}).get("source", ""),

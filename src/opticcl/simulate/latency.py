@@ -55,7 +55,7 @@ class PathLatency:
         if assumed.latency == "published":
             self.base_s, self.message_gap_s, self.least_s = fabric.latency_s, 0.0, fabric.latency_s
             if fabric.hop_latency_s(np.arange(0)) is not None:
-                self._table = fabric.hop_latency_s(np.arange(sum(resource.count for resource in fabric.resources)))
+                self._table = fabric.hop_latency_s(np.arange(fabric.num_hops))
             return
         base_s = assumed.endpoint + float(_seconds(fabric.passage(assumed.floor), assumed))
         if fabric.slot_s:

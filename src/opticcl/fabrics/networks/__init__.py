@@ -1,0 +1,82 @@
+"""Files that describe a network: a reader for each format, found by discovery and chosen by content.
+
+A reader makes a `FileGraph` of a text: vertices with names and kinds, edges with rates, latencies and directions, as the file
+states them. What it leaves out is NaN or empty; `opticcl.fabrics.network` takes it from parameters or refuses the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from opticcl.errors import FabricError, printable
+from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileOptions, content_of
+from opticcl.registry import Registry
+
+__all__ = ["FORMATS", "NetworkFormat", "read_network", "register_network"]
+
+Reader = Callable[[str, FileOptions], FileGraph]
+Made = TypeVar("Made", bound=Reader)
+
+
+class NetworkFormat(NamedTuple):
+    """A registered format.
+
+    Args:
+        title: name for messages.
+        sniff: whether a text is of this format, by its content.
+        read: (text, options) -> graph; raises FileFaultError.
+    """
+
+    title: str
+    sniff: Callable[[str], bool]
+    read: Reader
+
+
+FORMATS: Registry[NetworkFormat] = Registry("network format", __name__)
+
+
+def register_network(name: str, title: str, sniff: Callable[[str], bool]) -> Callable[[Made], Made]:
+    """Decorator that registers the reader of a format.
+
+    Args:
+        name: by which users call it.
+        title: name for messages.
+        sniff: whether a text is of this format.
+    """
+
+    def add(read: Made) -> Made:
+        FORMATS.register(name)(NetworkFormat(title, sniff, read))
+        return read
+
+    return add
+
+
+def read_network(options: FileOptions) -> tuple[FileGraph, NetworkFormat, bytes]:
+    """The graph of a file, its format, and its content.
+
+    Raises: FabricError: the file cannot be read, or is of no format, or of several; one line with the file and the place.
+    """
+    content = content_of(options.file)
+    text = content.decode("utf-8-sig", "replace")
+    try:
+        if "\ufffd" in text or "\0" in text:
+            raise FileFaultError(0, "is no text in UTF-8")
+        form = _format_of(text, options.format)
+        return form.read(text, options), form, content
+    except FileFaultError as fault:
+        raise FabricError(printable(f"network: {options.file}: {fault}")) from None
+
+
+def _format_of(text: str, wanted: str | None) -> NetworkFormat:
+    if not text.strip():
+        raise FileFaultError(0, "is empty")
+    if wanted is not None:
+        return FORMATS.get(wanted)
+    found = [name for name in FORMATS.names() if FORMATS.get(name).sniff(text)]
+    if len(found) == 1:
+        return FORMATS.get(found[0])
+    if found:
+        raise FileFaultError(0, f"is of several formats, {' and '.join(found)}; say which: format={found[0]}")
+    known = ", ".join(FORMATS.get(name).title for name in FORMATS.names() if name != "foreign")
+    raise FileFaultError(0, f"is of no format that is known by its content; known are {known}")

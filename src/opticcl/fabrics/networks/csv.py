@@ -1,0 +1,97 @@
+"""Edge lists: a line for each link, with the columns source, target, rate, latency and directed in any order.
+
+    source,target,rate,latency,directed
+    a,s,300GB/s,700ns,no
+
+Columns are separated by commas, semicolons or tabs; lines that begin with # are comments. Where `directed` is yes or missing,
+the link leads from source to target. The columns `source_kind` and `target_kind` mark vertices: node,
+NVSwitch, switch, ...
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from opticcl.fabrics.networks import register_network
+from opticcl.fabrics.networks.file_graph import (
+    Attributes,
+    FileFaultError,
+    FileGraph,
+    FileGraphBuilder,
+    FileOptions,
+    Way,
+)
+
+ENDS = {"source": "source", "src": "source", "from": "source", "target": "target", "dst": "target", "to": "target"}
+DIRECTED = {
+    "yes": Way.ONE,
+    "true": Way.ONE,
+    "1": Way.ONE,
+    "": Way.ONE,
+    "no": Way.BOTH,
+    "false": Way.BOTH,
+    "0": Way.BOTH,
+}
+
+
+def _sniff(text: str) -> bool:
+    header = _columns(_first_line(text))
+    return {"source", "target"} <= set(header)
+
+
+def _first_line(text: str) -> str:
+    return next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
+
+
+def _columns(header: str) -> list[str]:
+    """Names of the columns, in lower case, those of the ends by their usual name."""
+    cells = [cell.strip().strip('"') for cell in re.split(_separator(header), header)]
+    return [ENDS.get(cell.lower(), cell) for cell in cells]
+
+
+def _separator(header: str) -> str:
+    return next((mark for mark in (";", "\t") if mark in header), ",")
+
+
+@register_network("csv", "CSV edge lists (source,target,rate,latency,directed)", _sniff)
+def read_csv(text: str, options: FileOptions) -> FileGraph:
+    """The graph of an edge list; vertices are those that its rows name, in their order.
+
+    Raises: FileFaultError: a row of another length, or a cell that is no value of its column.
+    """
+    header = _first_line(text)
+    columns, made, attributes = _columns(header), FileGraphBuilder(options), Attributes(options)
+    rows = csv.reader(text.splitlines(), delimiter=_separator(header))
+    begun = False
+    for cells in rows:
+        line = rows.line_num
+        if not cells or not "".join(cells).strip() or cells[0].startswith("#"):
+            continue
+        if not begun:  # the header
+            begun = True
+            continue
+        if len(cells) != len(columns):
+            raise FileFaultError(line, f"{len(cells)} cells, and the header has {len(columns)}")
+        row = {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
+        source, target = (_vertex(made, attributes, row, end, line) for end in ("source", "target"))
+        said = row.get("directed", "").lower()
+        if said not in DIRECTED:
+            raise FileFaultError(line, f"directed={said[:40]!r} is neither yes nor no")
+        made.edge(source, target, attributes.rate(row, line), attributes.latency(row, line), DIRECTED[said], line)
+    made.rate_hint = attributes.hint()
+    return made.graph()
+
+
+def _vertex(made: FileGraphBuilder, attributes: Attributes, row: dict[str, str], end: str, line: int) -> int:
+    """Number of the vertex at an end of a row, which is added where it is new."""
+    if not (name := row[end]):
+        raise FileFaultError(line, f"{end} is empty")
+    kind = attributes.kind({attributes.key_of_kind: row.get(f"{end}_kind", "")})
+    if name not in made.number:
+        return made.vertex(name, kind, line)
+    number = made.number[name]
+    if kind and made.kinds[number] not in ("", kind):
+        raise FileFaultError(line, f"{end}_kind={kind}, and {name[:60]!r} is a {made.kinds[number]} in another row")
+    made.kinds[number] = made.kinds[number] or kind
+    return number

@@ -1,0 +1,258 @@
+"""Topologies of NCCL and RCCL in XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE): CPUs, PCI devices, links between GPUs.
+
+GPUs are the devices with a <gpu>, in the order of their ranks; a template for NCCL_TOPO_FILE has none, and there the devices of
+PCI class 0x03 and 0x12 are GPUs. An <nvlink> or <xgmi> leads one way to another GPU, which has one back; to an NVSwitch, which
+is named as a target alone, it leads both ways. The rate of a PCI link follows from its speed and width by NCCL's table.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import nan
+
+from opticcl.fabrics._datasheet import datasheet
+from opticcl.fabrics.networks import register_network
+from opticcl.fabrics.networks._elements import read_xml, root_is
+from opticcl.fabrics.networks._servers import copied, joined, nvlink_rate
+from opticcl.fabrics.networks.file_graph import (
+    NODE,
+    FileFaultError,
+    FileGraph,
+    FileGraphBuilder,
+    FileOptions,
+    Nic,
+    Way,
+    whole,
+)
+from opticcl.xml_elements import XmlElement
+
+LINKS = ("nvlink", "xgmi")
+BRIDGE, NVSWITCH, GPU_CLASSES, NIC_CLASS = "0x0604", "0x0680", ("0x03", "0x12"), "0x02"
+
+
+def _sniff(text: str) -> bool:
+    return root_is(text, "system") and re.search(r"<(cpu|pci)\b", text) is not None
+
+
+@dataclass(slots=True)
+class _Device:
+    """A PCI device, or a CPU.
+
+    Args:
+        element: of the file.
+        above: device that it hangs from, None for a CPU.
+        below: devices that hang from it.
+    """
+
+    element: XmlElement
+    above: _Device | None
+    below: list[_Device] = field(default_factory=list)
+
+    @property
+    def pci_class(self) -> str:
+        """Class of a PCI device, "" for a CPU."""
+        return self.element.attributes.get("class", "").lower() if self.above is not None else ""
+
+    @property
+    def bus(self) -> str:
+        """Address, in lower case."""
+        return self.element.attributes.get("busid", "").lower()
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is a PCI bridge or switch with devices below."""
+        return self.pci_class.startswith(BRIDGE) and bool(self.below)
+
+    def chain(self) -> list[_Device]:
+        """What is above it, the nearest first; a CPU is the last."""
+        return [] if self.above is None else [self.above, *self.above.chain()]
+
+    def rate_bits_per_s(self, given: float | None) -> float:
+        """Of the link up from it, by NCCL's table, or as the caller says [bit/s]."""
+        if given is not None:
+            return given
+        table = datasheet("network")["pcie_lane"]
+        speed = re.match(r"\s*([0-9.]+)\s*GT/s", self.element.attributes.get("link_speed", ""))
+        lane = table.get(f"{float(speed[1]):g}") if speed and speed[1].count(".") < 2 else None
+        width = self.element.attributes.get("link_width", "")
+        return float(lane or table["8"]) * (int(width) if re.fullmatch("[1-9][0-9]?", width) else 16)
+
+
+def _devices(element: XmlElement, above: _Device) -> list[_Device]:
+    """The devices below one, in the order of the file."""
+    found = []
+    for child in element.of("pci"):
+        device = _Device(child, above)
+        above.below.append(device)
+        found += [device, *_devices(child, device)]
+    return found
+
+
+@register_network("nccl", "NCCL and RCCL topology XML", _sniff)
+def read_nccl(text: str, options: FileOptions) -> FileGraph:
+    """The graph of a server, or of copies of it.
+
+    Raises: FileFaultError: no such file, no GPUs, or a rate that is unknown.
+    """
+    root, made = read_xml(text, options), FileGraphBuilder(options)
+    cpus = [_Device(element, None) for element in root.of("cpu")]
+    devices = [device for cpu in cpus for device in _devices(cpu.element, cpu)]
+    if not devices:
+        raise FileFaultError(root.line, "has no <cpu> with <pci> devices")
+    gpus, dump = _gpus(devices)
+    number = {device.bus: made.vertex(name, NODE, device.element.line) for name, device in gpus}
+    if len(number) < len(gpus):
+        raise FileFaultError(0, "two GPUs have one busid")
+    _add_links(made, [device for _, device in gpus], number, dump=dump)
+    sets = joined(len(made.kinds), ((one, other) for one, other, *_ in made.edges))
+    hub: dict[int, int] = {}
+    apart = len({sets[gpu] for gpu in number.values()}) > 1
+    if apart if options.with_pcie is None else options.with_pcie:
+        hub = _add_pcie(made, cpus, devices, {id(device): number[device.bus] for _, device in gpus})
+    made.pcie_bits_per_s = min(device.rate_bits_per_s(options.pcie) for _, device in gpus)
+    made.nics += [_nic(device, [one for _, one in gpus], hub) for device in devices if _is_nic(device)]
+    return made.graph() if options.copies == 1 else copied(made.graph(), options)
+
+
+def _gpus(devices: list[_Device]) -> tuple[list[tuple[str, _Device]], bool]:
+    """Names and devices of the GPUs, and whether the file is a dump, which marks them.
+
+    Raises: FileFaultError: there is none, or ranks are given twice.
+    """
+    marked = [device for device in devices if device.element.of("gpu")]
+    found = marked or [device for device in devices if device.pci_class.startswith(GPU_CLASSES)]
+    if not found:
+        raise FileFaultError(0, "has no GPUs: no <gpu>, and no device of PCI class 0x03 or 0x12")
+    ranks = [device.element.of("gpu")[0].attributes.get("rank") for device in marked]
+    if ranks and None not in ranks:
+        order = [whole(rank, "rank", device.element.line) for rank, device in zip(ranks, marked, strict=True)]
+        if len(set(order)) < len(order):
+            raise FileFaultError(0, "two GPUs have one rank")
+        return [
+            (f"GPU{rank}", device) for rank, device in sorted(zip(order, marked, strict=True), key=lambda p: p[0])
+        ], True
+    return [(f"GPU{place}", device) for place, device in enumerate(found)], bool(marked)
+
+
+def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, int], *, dump: bool) -> None:
+    """Links between GPUs and to NVSwitches."""
+    options = made.options
+    links = [
+        (device, link) for device in gpus for gpu in device.element.of("gpu") for tag in LINKS for link in gpu.of(tag)
+    ]
+    if not links:
+        if options.nvlink is not None:
+            rate = options.nvlink * nvlink_rate(options, made)
+            switch = made.vertex("NVSwitch", "NVSwitch")
+            for gpu in number.values():
+                made.edge(gpu, switch, rate, way=Way.BOTH)
+            made.notes.append(
+                f"{options.nvlink} links of each GPU to NVSwitches, which are one vertex, as nvlink= says."
+            )
+        elif not dump and not options.with_pcie:
+            raise FileFaultError(
+                0,
+                "is a template, which holds no links between GPUs: give nvlink= links of each to NVSwitches, or with_pcie=yes",
+            )
+        return
+    rate = nvlink_rate(options, made, _generation_of(gpus))
+    lost = 0
+    for device, link in links:
+        target, source = link.attributes.get("target", "").lower(), number[device.bus]
+        count, line = whole(link.attributes.get("count", "1"), "count", link.line), link.line
+        if target == device.bus:
+            raise FileFaultError(
+                line, f"a link of {device.bus} to itself, as some virtual machines show; the file is not the machine's"
+            )
+        if target in number and number[target] < len(number):
+            made.edge(source, number[target], count * rate, way=Way.ONE, line=line)
+        elif link.attributes.get("tclass", "").lower().startswith(NVSWITCH):
+            name = f"NVSwitch {target}"
+            switch = made.number[name] if name in made.number else made.vertex(name, "NVSwitch", line)
+            made.edge(source, switch, count * rate, way=Way.BOTH, line=line)
+        else:
+            lost += count
+    if lost:
+        made.notes.append(f"{lost} links lead to devices that the file does not have and are left out.")
+
+
+def _generation_of(gpus: list[_Device]) -> str | None:
+    """Name of the GPUs in the table, by their compute capability; None where it is not there."""
+    found = {
+        gpu.attributes.get("sm", "") if "gcn" not in gpu.attributes else "" for d in gpus for gpu in d.element.of("gpu")
+    }
+    table = datasheet("network")["gpu"]
+    names = [name for name, one in table.items() if "sm" in one and found == {str(one["sm"])}]
+    return names[0] if names else None
+
+
+def _add_pcie(
+    made: FileGraphBuilder, cpus: list[_Device], devices: list[_Device], gpus: dict[int, int]
+) -> dict[int, int]:
+    """PCI switches with GPUs or network cards below, CPUs, and the links between all of them.
+
+    Args:
+        made: collects them.
+        cpus, devices: of the file.
+        gpus: vertex of each GPU, by the id of its device.
+    Returns: vertex of each device, by its id.
+    """
+    given, vertex = made.options.pcie, dict(gpus)
+    used = {id(one) for device in devices if id(device) in gpus or _is_nic(device) for one in device.chain()}
+    hosts = [cpu for cpu in cpus if id(cpu) in used]
+    for place, cpu in enumerate(hosts):
+        vertex[id(cpu)] = made.vertex(f"CPU{cpu.element.attributes.get('numaid', place)}", "CPU", cpu.element.line)
+    for device in devices:
+        if id(device) in used and id(device) not in vertex:
+            vertex[id(device)] = made.vertex(f"PCI switch {device.bus}", "PCI switch", device.element.line)
+    for device in devices:
+        if id(device) in vertex and device.above is not None:
+            rate = device.rate_bits_per_s(given)
+            made.edge(vertex[id(device)], vertex[id(device.above)], rate, way=Way.BOTH, line=device.element.line)
+    between = _between_cpus(made, hosts) if len(hosts) > 1 else nan
+    for one, other in combinations(hosts, 2):
+        made.edge(vertex[id(one)], vertex[id(other)], between, way=Way.BOTH)
+    made.notes.append(
+        "PCIe is part of the network" + (f", with {between / 8e9:g} GB/s between two CPUs." if len(hosts) > 1 else ".")
+    )
+    return vertex
+
+
+def _between_cpus(made: FileGraphBuilder, cpus: list[_Device]) -> float:
+    """Rate between two CPUs, by NCCL's table for their vendor and model, or as the caller says [bit/s].
+
+    Raises: FileFaultError: the table has none.
+    """
+    if made.options.sys is not None:
+        return made.options.sys
+    table = datasheet("network")["between_cpus"]
+    vendor, model = (cpus[0].element.attributes.get(name, "") for name in ("vendor", "modelid"))
+    old = vendor == "GenuineIntel" and re.fullmatch("[0-9]{1,6}", model) and int(model) < table["skylake_model"]
+    rate = table.get(f"{vendor}_old" if old else vendor)
+    if rate is None:
+        raise FileFaultError(
+            cpus[0].element.line, f"no rate between CPUs of vendor {vendor[:40]!r} is known; give sys=, such as 10GB/s"
+        )
+    return float(rate)
+
+
+def _is_nic(device: _Device) -> bool:
+    return bool(device.element.of("nic")) or device.pci_class.startswith(NIC_CLASS)
+
+
+def _nic(device: _Device, gpus: list[_Device], hub: dict[int, int]) -> Nic:
+    """A network card and the GPUs that are nearest."""
+    nets = [net for nic in device.element.of("nic") for net in nic.of("net")]
+    name = nets[0].attributes.get("name", device.bus) if nets else device.bus
+    speed = nets[0].attributes.get("speed", "") if nets else ""
+    above = device.chain()
+    far = []
+    for gpu in gpus:
+        chain = [id(one) for one in gpu.chain()]
+        common = next((k for k, one in enumerate(above) if id(one) in chain), len(above))
+        far.append((common, common < len(above) and above[common].is_switch))
+    near = tuple(gpu for gpu, one in enumerate(far) if one[0] == min(far)[0])
+    rate = float(speed) * 1e6 if re.fullmatch("[1-9][0-9]{0,12}", speed) else nan
+    return Nic(name, near, far[near[0]][1], rate, hub.get(id(device.above), -1) if hub else -1)

@@ -1,0 +1,87 @@
+"""Node-link JSON, as networkx and D3 write it: `nodes` with ids, `links` or `edges` with source and target.
+
+    {"directed": true, "nodes": [{"id": "a", "kind": "node"}], "links": [{"source": "a", "target": "s", "rate": "300GB/s"}]}
+
+Numbers are read as they are written. Where `directed` is missing, edges lead both ways, as networkx writes it of such graphs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from opticcl.fabrics.networks import register_network
+from opticcl.fabrics.networks.file_graph import (
+    Attributes,
+    FileFaultError,
+    FileGraph,
+    FileGraphBuilder,
+    FileOptions,
+    Way,
+)
+
+
+def _sniff(text: str) -> bool:
+    return text.lstrip().startswith("{") and all(
+        re.search(pattern, text) for pattern in (r'"nodes"\s*:\s*\[', r'"(links|edges)"\s*:\s*\[')
+    )
+
+
+def as_json(text: str) -> dict[str, Any]:
+    """An object of JSON whose numbers are texts, so that their decimals stay.
+
+    Raises: FileFaultError: no JSON, or another value.
+    """
+    try:
+        found = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+    except json.JSONDecodeError as error:
+        raise FileFaultError(error.lineno, f"no JSON: {error.msg}") from None
+    except RecursionError:
+        raise FileFaultError(0, "is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise FileFaultError(0, "is JSON, but no object")
+    return found
+
+
+def _objects(whole: dict[str, Any], name: str) -> list[dict[str, str]]:
+    """A list of objects, with plain values as texts."""
+    found = whole[name]
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise FileFaultError(0, f"{name} is no list of objects")
+    return [{key: _text(value) for key, value in one.items()} for one in found]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else json.dumps(value)
+
+
+@register_network("node_link", "node-link JSON (nodes, links or edges)", _sniff)
+def read_node_link(text: str, options: FileOptions) -> FileGraph:
+    """The graph of a JSON object.
+
+    Raises: FileFaultError: an object of another form, an edge without its ends, or a value that is no rate.
+    """
+    whole = as_json(text)
+    lists = [name for name in ("links", "edges") if name in whole]
+    if len(lists) != 1 or "nodes" not in whole:
+        raise FileFaultError(
+            0, f"has {' and '.join(lists) or 'neither links nor edges'}; node-link JSON has nodes and one of them"
+        )
+    made, attributes = FileGraphBuilder(options), Attributes(options)
+    directed = _text(whole.get("directed", False)) == "true"
+    for place, node in enumerate(_objects(whole, "nodes")):
+        if "id" not in node:
+            raise FileFaultError(0, f"node {place} of the list has no id")
+        made.vertex(node["id"], attributes.kind(node))
+    for place, edge in enumerate(_objects(whole, lists[0])):
+        try:
+            if not {"source", "target"} <= edge.keys():
+                raise FileFaultError(0, "has no source or no target")
+            way = Way.ONE if edge.get("directed", str(directed).lower()) == "true" else Way.BOTH
+            source, target = made.end(edge["source"]), made.end(edge["target"])
+            made.edge(source, target, attributes.rate(edge, 0), attributes.latency(edge, 0), way)
+        except FileFaultError as fault:
+            raise FileFaultError(0, f"{lists[0][:-1]} {place} of the list: {fault}") from None
+    made.rate_hint = attributes.hint()
+    return made.graph()

@@ -1,0 +1,248 @@
+"""The fabric of a network from a file: routes, shared rates, parts that fail, names, bills, plan files."""
+
+import pickle
+from collections import Counter
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from tests.fabrics.network_files import (
+    CSV,
+    DOGBONE,
+    HTSIM,
+    MSCCL,
+    SIMAI,
+    TWO_BOXES,
+    cluster,
+    columns,
+    every_pair,
+    nccl,
+    network_of,
+    smi,
+    written,
+)
+from tests.fabrics.walks import pairs, routed
+
+import opticcl
+from opticcl.errors import FabricError, PlanFileError, UnsupportedError
+from opticcl.fabrics import fabric, job
+from opticcl.ir import Condition, no_progress
+from opticcl.plans.hardware import bill_per_node
+from opticcl.simulate.bottleneck import loads
+from opticcl.verify.light.circuits import check_light
+
+MACHINES = [
+    *TWO_BOXES.values(),
+    (HTSIM, {}),
+    (SIMAI, {}),
+    (DOGBONE, {}),
+    (nccl(), {"copies": 2}),
+    (nccl(), {"with_pcie": True}),
+    (smi([["NV1", "NV2", "SYS"], ["SYS", "NV1"], ["NV2"]]), {"gpu": "v100"}),
+    (cluster("TORUS", 12, "3,2,2"), {}),
+]
+
+
+def random_network(seed):
+    """An edge list of nodes and switches, of which a ring joins all, and what its caller says."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(4, 12))
+    names = [f"n{k}" if k < 3 or random.random() < 0.5 else f"s{k}" for k in range(count)]
+    rows = [f"{a},{b},{random.choice([1, 2, 4])}GB/s,0s,yes" for a, b in pairwise([*names, names[0]])]
+    for _ in range(2 * count):
+        a, b = random.choice(count, 2, replace=False)
+        rows.append(f"{names[a]},{names[b]},{random.choice([1, 2, 4])}GB/s,0s,{random.choice(['yes', 'no'])}")
+    return "\n".join(["source,target,rate,latency,directed", *rows]), {"nodes": "n*"}
+
+
+def cost_of(made):
+    """Graph of the links with 1 / rate and a little more for each link, and of those that go on from switches alone."""
+    net = made.network
+    graph = nx.MultiDiGraph()
+    rates = net.rate_bits_per_s
+    for a, b, rate in zip(net.tail.tolist(), net.head.tolist(), rates.tolist(), strict=True):
+        graph.add_edge(a, b, cost=rates.max() / rate + 1e-6)
+    return graph
+
+
+@pytest.mark.parametrize(("text", "given"), MACHINES + [random_network(seed) for seed in range(20)])
+def test_routes_are_cheapest_walks(text, given, tmp_path):
+    """Of all pairs: end to end, through nodes only where these relay, and of the least sum of 1/rate, by another program."""
+    made = network_of(tmp_path, text, **given)
+    graph, net = cost_of(made), made.network
+    costs = net.rate_bits_per_s.max() / net.rate_bits_per_s + 1e-6
+    circuits = routed(made, *pairs(made.num_nodes))
+    for i, (src, dst) in enumerate(zip(circuits.src.tolist(), circuits.dst.tolist(), strict=True)):
+        path = circuits.path(i)
+        assert (net.tail[path[0]], net.head[path[-1]]) == (src, dst)
+        assert (net.head[path[:-1]] == net.tail[path[1:]]).all()
+        inner = set(net.tail[path[1:]].tolist())
+        allowed = graph if net.relays else graph.subgraph({src, dst, *range(net.num_nodes, net.num_vertices)})
+        assert net.relays or min(inner, default=net.num_nodes) >= net.num_nodes
+        assert costs[path].sum() == pytest.approx(nx.dijkstra_path_length(allowed, src, dst, "cost"), rel=1e-12)
+    assert not list(made.faults(circuits))
+
+
+def test_pairs_spread_over_paths_of_one_cost(tmp_path):
+    """All four up-links of a switch are used, by another choice for another seed."""
+    made, other = (network_of(tmp_path, HTSIM, seed=seed) for seed in (0, 1))
+    one, two = (routed(one, *pairs(8)) for one in (made, other))
+    names = made.place_names(0, np.unique(one.hops))
+    assert len({name for name in names if name.startswith("link ToR 0 -> core")}) == 2
+    used = Counter(one.hops.tolist())
+    assert sum("ToR 0 -> core" in name for name in made.place_names(0, np.array(list(used)))) == 4
+    assert one.hops.tolist() != two.hops.tolist()
+
+
+def test_nodes_relay_where_nothing_else_joins_all(tmp_path):
+    """Two boxes of direct links need it; one switch, or a link of each pair, does not; without it a pair has no path."""
+    boxes = network_of(tmp_path, CSV, nodes="*")
+    assert boxes.network.relays
+    assert "Nodes pass on packets of others." in boxes.notes
+    assert not network_of(tmp_path, SIMAI).network.relays
+    assert not network_of(tmp_path, smi(every_pair(4, "NV4")), gpu="a100").network.relays
+    strict = network_of(tmp_path, CSV, nodes="*", relays="no")
+    assert strict.notes == ()
+    assert len(strict.route(np.array([0]), np.array([1]))[0]) == 1
+    with pytest.raises(
+        UnsupportedError, match=r"no path through switches from node 0 \(a0\) to node 3 \(b1\); relays=yes"
+    ):
+        strict.route(np.array([0]), np.array([3]))
+
+
+# --- rates that both ways share ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ["closed_form", "flow", "device"])
+def test_both_ways_of_a_link_share_its_rate(engine, tmp_path):
+    """A neighbour exchange there and back over the middle of the dogbone takes twice the time of full duplex."""
+    half, full = (network_of(tmp_path, DOGBONE, duplex=duplex) for duplex in (None, "full"))
+    assert [resource.count for resource in half.resources] == [5]
+    assert [resource.count for resource in full.resources] == [10]
+    assert half.place_names(0, [0]) == ["link node 0 (S1) <-> switch R1"]
+    assert half.kind_names(0, np.array([1]))[0] == full.kind_names(0, np.array([2]))[0]
+    times = []
+    for made in (half, full):
+        plan = opticcl.compile(made, "all_to_all", "4 MB", algorithm="mesh")
+        assert plan.verify().verdict == "right"
+        assert check_light(plan.circuits, progress=no_progress).violations == ()
+        times.append(float(plan.simulate(engine).transfer_s.sum()))
+    # each way of the middle carries 4 of the 12 pairs, 1 MB each; a link of a host 3 out and 3 in
+    assert times == pytest.approx([8e6 / 100e6, 4e6 / 100e6], rel=1e-6)
+
+
+def test_loads_of_shared_rates_are_sums_of_both_ways(tmp_path):
+    """6 MB on each link of a host, 8 in the middle; full duplex halves them."""
+    for duplex, due in ((None, [6, 6, 6, 6, 8]), ("full", [3] * 8 + [4] * 2)):
+        plan = opticcl.compile(network_of(tmp_path, DOGBONE, duplex=duplex), "all_to_all", "4 MB", algorithm="mesh")
+        (carried,) = loads(plan.circuits, plan.size_bytes)
+        assert sorted(carried.carried_bytes.tolist()) == [one * 1e6 for one in due]
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_routes_lead_around_failed_parts(tmp_path):
+    """A dead link, a dead switch, and both; where none is left, the pair is named; a dead node leaves a job."""
+    made = network_of(tmp_path, SIMAI)
+    src, dst = np.array([0]), np.array([1])
+    first = int(made.route(src, dst)[0][0])
+    without = made.without([Condition("link", first)])
+    assert first not in without.route(src, dst)[0].tolist()
+    plan = opticcl.compile(without, "all_to_all", "1 MB", algorithm="mesh")
+    assert plan.verify().verdict == "right"
+    faults = list(without.part_faults(routed(made, src, dst)))
+    assert [fault.rule for fault in faults] == ["part_failed"]
+    switch = made.without([Condition("switch", 0)])  # the NVSwitch of nodes 0 and 1
+    assert {made.network.head[link] for link in switch.route(src, dst)[0]}.isdisjoint({4})
+    with pytest.raises(UnsupportedError, match="no path through switches"):
+        made.without([Condition("switch", 0), Condition("switch", 2)]).route(src, dst)
+    assert made.without([Condition("node", 2)]).num_nodes == 3
+
+
+def test_bills_have_switches_and_ends_of_links(tmp_path):
+    """CPUs and PCI switches with their links are the server's; NVLinks are backplane, the others transceivers."""
+    made = network_of(tmp_path, nccl(), copies=2)
+    found = {(part.kind, part.rate_bits_per_s / 8e9): (part.count, part.ports) for part in made.parts()}
+    assert found == {
+        ("backplane_end", 75): (32, 0),
+        ("transceiver", 25): (8, 0),
+        ("nvlink_switch", 75): (4, 4),
+        ("electrical_switch", 25): (1, 4),
+    }
+    tree = network_of(tmp_path, HTSIM)
+    assert sum(part.count for part in tree.parts() if part.kind == "transceiver") == 32
+    assert sorted((part.count, part.ports) for part in tree.parts() if part.kind == "electrical_switch") == [
+        (2, 4),
+        (2, 8),
+    ]
+    assert bill_per_node(tree)[0] > 0
+
+
+# --- a file that stays what it is -------------------------------------------------------------------------------------
+
+
+def test_a_network_is_not_rescaled(tmp_path):
+    """Not its nodes, not its rate; the same ones are no change."""
+    path = str(written(tmp_path, SIMAI))
+    made = fabric("network", 4, file=path)
+    assert made.with_node_rate(made.node_rate_bits_per_s) is made
+    with pytest.raises(FabricError, match="has 4 nodes, not 8"):
+        fabric("network", 8, file=path)
+    with pytest.raises(FabricError, match="is not rescaled, its nodes send 3280 Gb/s; leave the rate of nodes out"):
+        fabric("network", None, "800Gb/s", file=path)
+
+
+def test_a_plan_file_refuses_another_content(tmp_path):
+    """The digest of the file is among the parameters, also of what pickles."""
+    path = written(tmp_path, SIMAI, "net.txt")
+    plan = opticcl.compile(f"network:file={path}", "all_gather", "1 MB", algorithm="ring")
+    assert pickle.loads(pickle.dumps(plan.fabric)) == plan.fabric
+    plan.save(tmp_path / "plan.csv")
+    read = opticcl.load(tmp_path / "plan.csv")
+    assert read.verify().verdict == "right"
+    assert columns(read.fabric) == columns(plan.fabric)
+    path.write_text(SIMAI.replace("2880", "2881"))
+    with pytest.raises(PlanFileError, match="it has changed"):
+        opticcl.load(tmp_path / "plan.csv")
+
+
+def test_a_job_on_some_of_its_nodes(tmp_path):
+    """Routes stay those of the machine."""
+    where = job(network_of(tmp_path, SIMAI), [3, 0])
+    plan = opticcl.compile(where, "all_reduce", "1 MB")
+    assert plan.verify().verdict == "right"
+    assert where.notes == where.machine.notes
+
+
+def test_a_network_that_was_written_is_read(tmp_path):
+    """ASTRA-sim's files of a torus and of an ideal switch: links of the same ends and rates."""
+    for machine, name in (("torus:shape=3x4", "plan.yml"), ("torus:shape=2x2", "two.yml")):
+        plan = opticcl.compile(machine, "all_reduce", "1 MB", algorithm="ring")
+        plan.export(tmp_path / name)
+        made, net = fabric("network", file=str(tmp_path / name)), plan.fabric.network
+        due = Counter(zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True))
+        net = made.network
+        assert Counter(zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True)) == due
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "all_to_all", "broadcast", "reduce_scatter"])
+@pytest.mark.parametrize(("text", "given"), [(nccl(), {"copies": 2}), (DOGBONE, {}), (MSCCL, {"rate": "25GB/s"})])
+def test_collectives_are_verified(collective, text, given, tmp_path):
+    """The fastest algorithm, judged, and no time below the bound."""
+    plan = opticcl.compile(network_of(tmp_path, text, **given), collective, "1 MB")
+    assert plan.verify().verdict == "right"
+    assert plan.simulate().total_s > 0
+
+
+def test_the_command_line_says_what_was_assumed(opticcl, tmp_path):
+    """A note on the standard error output; a refusal in one line with exit code 2."""
+    path = written(tmp_path, nccl())
+    done = opticcl("verify", "-f", f"network:file={path}", "-c", "all_gather", "-a", "ring")
+    assert done.returncode == 0
+    assert "note: A link between GPUs has 25 GB/s in a direction, that of a100" in done.stderr
+    path.write_text("nothing")
+    done = opticcl("verify", "-f", f"network:file={path}", "-c", "all_gather")
+    assert done.returncode == 2
+    assert "is of no format that is known by its content" in done.stderr
