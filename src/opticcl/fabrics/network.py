@@ -329,9 +329,8 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         draw = hash_of(src, dst, self.seed, 0)[order]
         ends = network.tail, network.head
         not_through = 0 if network.relays else network.num_nodes
-        hops, offsets = cheapest_paths(
-            begin, end, group, draw, *ends, table.cost, table.by_head, table.into, not_through
-        )
+        links = table.cost, table.by_head, table.into, table.by_tail, table.out
+        hops, offsets = cheapest_paths(begin, end, group, draw, *ends, *links, not_through)
         lost = np.flatnonzero((np.diff(offsets) == 0) & (begin != end))
         if len(lost):
             pair = order[lost[0]]
@@ -353,8 +352,8 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         dead[failed_parts(self.conditions, "switch") + network.num_nodes] = True
         cost[failed_parts(self.conditions, "link")] = np.inf
         cost[dead[network.tail] | dead[network.head]] = np.inf
-        by_head = np.argsort(network.head, kind="stable")
-        into = np.searchsorted(network.head[by_head], np.arange(network.num_vertices + 1))
+        by_head, into = _by_ends(network.head, network.num_vertices)
+        by_tail, out = _by_ends(network.tail, network.num_vertices)
         nodes = np.arange(network.num_nodes)
         last = by_head[into[nodes]]
         single = (
@@ -362,7 +361,9 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
             & (network.relays | (network.tail[last] >= len(nodes)))
             & np.isfinite(cost[last])
         )
-        return _Routing(cost, by_head, into, np.where(single, network.tail[last], nodes), np.where(single, last, -1))
+        return _Routing(
+            cost, by_head, into, by_tail, out, np.where(single, network.tail[last], nodes), np.where(single, last, -1)
+        )
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
@@ -460,6 +461,7 @@ class _Routing(NamedTuple):
     Args:
         cost: of each link, float64 (links,).
         by_head, into: links in the order of their heads, and the first one of each vertex.
+        by_tail, out: the same of their tails.
         root: vertex from where the path to each node is decided: the node, or the switch at its only link, int64 (nodes,).
         last: link from there to the node, -1 where they are the same, int64 (nodes,).
     """
@@ -467,8 +469,16 @@ class _Routing(NamedTuple):
     cost: npt.NDArray[np.float64]
     by_head: IntArray
     into: IntArray
+    by_tail: IntArray
+    out: IntArray
     root: IntArray
     last: IntArray
+
+
+def _by_ends(ends: IntArray, num_vertices: int) -> tuple[IntArray, IntArray]:
+    """Links in the order of one of their ends, and the first one of each vertex, int64 (links,) and (vertices + 1,)."""
+    order = np.argsort(ends, kind="stable")
+    return order, np.searchsorted(ends[order], np.arange(num_vertices + 1))
 
 
 class _Links(NamedTuple):
