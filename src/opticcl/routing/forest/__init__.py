@@ -1,0 +1,8 @@
+"""Trees that share the links of any network, of which no schedule of the same collective is faster in throughput.
+
+    graph       vertices that compute, switches, arcs of whole capacity
+    optimum     the least time of an all-gather or a broadcast, a fraction, and the cut that proves it
+
+Source: Edmonds 1973 for trees that share capacity; Bang-Jensen, Frank and Jackson 1995 where some vertices only forward;
+Zhao et al. 2024 (ForestColl) for collectives.
+"""

@@ -1,0 +1,167 @@
+"""The least time of an all-gather and of a broadcast: all cuts, all trees, published machines."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import highspy
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.profiles import examples
+from tests.routing.forest.networks import (
+    boxes,
+    bridge_of_five_and_seven,
+    dgx1,
+    kautz,
+    mi250,
+    network,
+    networks,
+    of_networkx,
+    torus,
+    worst_ratio,
+)
+
+from opticcl.errors import UnsupportedError
+from opticcl.routing.forest.graph import CapacityGraph
+from opticcl.routing.forest.optimum import optimum
+
+KNOWN = {
+    "one box of eight A100": (lambda: boxes(1, 8, 300, 25), "7/300"),
+    "two boxes of A100": (lambda: boxes(2, 8, 300, 25, 2), "3/65"),
+    "four boxes of A100": (lambda: boxes(4, 8, 300, 25, 2), "3/25"),
+    "sixteen boxes of A100": (lambda: boxes(16, 8, 300, 25, 2), "3/5"),
+    "128 boxes of A100": (lambda: boxes(128, 8, 300, 25, 2), "127/25"),
+    "two boxes of H100": (lambda: boxes(2, 8, 450, 50), "3/100"),
+    "MI250, one box": (lambda: mi250(1, 16), "7/150"),
+    "MI250, two boxes": (lambda: mi250(2, 16), "15/166"),
+    "MI250, half of two boxes": (lambda: mi250(2, 8), "1/13"),
+    "torus 3 x 3": (lambda: torus(3, 3), "2"),
+    "torus 4 x 4": (lambda: torus(4, 4), "15/4"),
+    "mesh 3 x 3": (lambda: torus(3, 3, wraps=False), "4"),
+    "mesh 4 x 4": (lambda: torus(4, 4, wraps=False), "15/2"),
+    "hypercube of 16": (lambda: torus(2, 2, 2, 2, wraps=False), "15/4"),
+    "Petersen": (lambda: of_networkx(networkx.petersen_graph()), "3"),
+    "DGX-1, single links": (lambda: dgx1(1.0), "7/4"),
+    "DGX-1 with V100": (lambda: dgx1(2.0), "7/6"),
+    "generalised Kautz": (lambda: kautz(12, 2), "11/2"),
+    "a bridge of five and seven": (bridge_of_five_and_seven, "7"),
+}
+"""Networks and times of an all-gather in shares over the unit of their rates, all but the last by the code of ForestColl."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_published_networks(name: str) -> None:
+    """The fraction of ForestColl, and a cut that proves it."""
+    make, seconds = KNOWN[name]
+    graph = make()
+    best = optimum(graph)
+    assert best is not None
+    assert best.time / Fraction(graph.unit_bits_per_s) == Fraction(seconds)
+    crossing = sum(
+        capacity
+        for tail, head, capacity in zip(graph.tail, graph.head, graph.capacity, strict=True)
+        if best.inside[tail] and not best.inside[head]
+    )
+    assert not best.inside[: graph.num_compute].all()
+    assert best.time == Fraction(int(best.inside[: graph.num_compute].sum()), int(crossing))
+
+
+@examples(60)
+@given(graph=networks())
+def test_no_cut_is_worse(graph: CapacityGraph) -> None:
+    """All 2^n cuts of drawn networks, for an all-gather and for a broadcast from the last vertex that computes."""
+    for root in (None, graph.num_compute - 1):
+        best = optimum(graph, root)
+        assert best is not None
+        assert best.time == worst_ratio(graph, root)
+
+
+@examples(6)
+@given(graph=networks(12, 3))
+def test_no_cut_of_twelve_vertices_is_worse(graph: CapacityGraph) -> None:
+    """The same on up to twelve vertices."""
+    best = optimum(graph)
+    assert best is not None
+    assert best.time == worst_ratio(graph)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_regular_graphs_without_symmetry(seed: int) -> None:
+    """Cubic graphs of twelve vertices at random."""
+    drawn = of_networkx(networkx.random_regular_graph(3, 12, seed))
+    best = optimum(drawn)
+    assert best is not None
+    assert best.time == worst_ratio(drawn)
+
+
+def out_trees(n: int, root: int) -> list[tuple[tuple[int, int], ...]]:
+    """The arcs of all spanning trees from a root, each vertex with any parent."""
+    others = [v for v in range(n) if v != root]
+    trees = []
+    for parents in product(range(n), repeat=n - 1):
+        arcs = tuple(zip(parents, others, strict=True))
+        tree = networkx.DiGraph(arcs)
+        if all(a != b for a, b in arcs) and len(networkx.descendants(tree, root) if root in tree else ()) == n - 1:
+            trees.append(arcs)
+    return trees
+
+
+@examples(12)
+@given(graph=networks(5, 0))
+def test_all_trees_together_take_as_long(graph: CapacityGraph) -> None:
+    """A linear programme over every spanning tree of every root: as much as possible of each root's data a second."""
+    n = graph.num_compute
+    arcs = {pair: row for row, pair in enumerate(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))}
+    model = highspy.Highs()
+    model.silent()
+    infinity = highspy.kHighsInf
+    rate = model.addVariable(0, infinity, 1)
+    loads: list[list[highspy.highs_var]] = [[] for _ in arcs]
+    for root in range(n):
+        of_root = []
+        for tree in out_trees(n, root):
+            if all(pair in arcs for pair in tree):
+                of_root.append(model.addVariable(0, infinity))
+                for pair in tree:
+                    loads[arcs[pair]].append(of_root[-1])
+        model.addConstr(sum(of_root) - rate >= 0)
+    for capacity, load in zip(graph.capacity.tolist(), loads, strict=True):
+        if load:
+            model.addConstr(sum(load) <= capacity)
+    model.maximize(rate)
+    best = optimum(graph)
+    assert best is not None
+    assert model.getInfo().objective_function_value * best.time == pytest.approx(1, rel=1e-7)
+
+
+def test_what_is_cut_off_is_refused() -> None:
+    """The node is named; a switch without links is no node."""
+    with pytest.raises(UnsupportedError, match="no links lead from the others to node 0"):
+        optimum(network(3, [(0, 1, 1.0), (1, 2, 1.0)], both_ways=False))
+    with pytest.raises(UnsupportedError, match="to node 1;"):
+        optimum(network(3, [(0, 2, 1.0), (2, 0, 1.0)], both_ways=False))
+    best = optimum(network(2, [(0, 1, 1.0)], switches=1))
+    assert best is not None
+    assert best.time == 1
+
+
+@pytest.mark.parametrize(
+    ("rates", "unit"),
+    [((300.0, 25.0), 25.0), ((1e11 / 3, 1e11), 1e11 / 3), ((0.1, 0.25), 0.05), ((1.5, 1.0, 2.25), 0.25)],
+)
+def test_rates_have_a_common_unit(rates: tuple[float, ...], unit: float) -> None:
+    """The greatest that all are multiples of."""
+    graph = network(len(rates) + 1, [(i, i + 1, rate) for i, rate in enumerate(rates)])
+    assert graph.unit_bits_per_s == pytest.approx(unit, rel=1e-15)
+    assert (graph.capacity * unit).tolist() == pytest.approx(np.repeat(rates, 2).tolist(), rel=1e-12)
+
+
+def test_rates_without_a_common_unit_are_refused() -> None:
+    """Both rates are in the message."""
+    with pytest.raises(UnsupportedError, match=r"a link of 1.41421 bit/s beside one of 1: .* denominators up to 255"):
+        network(3, [(0, 1, 1.0), (1, 2, 2**0.5)])
+    with pytest.raises(UnsupportedError, match=r"links of 1 to 1e\+13 bit/s have the common unit 1 bit/s"):
+        network(3, [(0, 1, 1.0), (1, 2, 1e13)])
