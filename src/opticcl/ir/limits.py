@@ -126,6 +126,7 @@ LIMITS: dict[str, Guard] = {
     "terarack.MAX_SEGMENTS": Guard(1 << 22, "segments", REFUSAL, "used in one step; first fit tries each of them"),
     "closed_order.MOST_PATHS": Guard(256, "paths", EFFORT, "with other ends, for each gap and direction"),
     "graph.MOST_OVER_UNIT": Guard(1 << 40, "units", REFUSAL, "of capacity of all links of a network together"),
+    "packing.MOST_TREES": Guard(1 << 10, "trees", EFFORT, "with one root that are tried"),
     "end_to_end.MOST_MOVES": Guard(100000, "paths", EFFORT, "that look for a colour in one search by ejection"),
     "least_overlap.MAX_PASSES": Guard(600, "passes", EFFORT, "of a search for the least overlap"),
     "least_overlap.PATIENCE": Guard(300, "passes", EFFORT, "without a better result"),

@@ -106,15 +106,13 @@ def worst_ratio(graph: CapacityGraph, root: int | None = None) -> Fraction:
         graph: a small network.
         root: vertex that alone has data; None: all that compute.
     """
-    rate_of = dict(
-        zip(zip(graph.tail.tolist(), graph.head.tolist(), strict=True), graph.capacity.tolist(), strict=True)
-    )
+    arcs = list(zip(graph.tail.tolist(), graph.head.tolist(), graph.capacity.tolist(), strict=True))
     worst = Fraction(0)
     for sides in product((False, True), repeat=graph.num_vertices):
         if all(sides[: graph.num_compute]):
             continue
         weight = sum(sides[: graph.num_compute]) if root is None else int(sides[root])
-        capacity = sum(rate for (tail, head), rate in rate_of.items() if sides[tail] and not sides[head])
+        capacity = sum(rate for tail, head, rate in arcs if sides[tail] and not sides[head])
         worst = max(worst, Fraction(weight, capacity)) if weight else worst
     return worst
 

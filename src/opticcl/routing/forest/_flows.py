@@ -13,7 +13,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["least_cut"]
+__all__ = ["grow_trees", "least_cut"]
 
 
 @njit
@@ -147,3 +147,100 @@ def least_cut(num_vertices, tail, head, capacity, supply, targets, needed, to_th
                 break
         source[targets[number]] = True
     return least, which, side
+
+
+@njit
+def _units_for(group, x, y, tail, head, left, depth, counts, size):  # type: ignore[no-untyped-def]
+    """How many trees of a group may take an arc, so that all others can still be completed.
+
+    They may as far as what flows from the tail of the arc and from all other trees into its head exceeds the number of the
+    others: then no cut lacks capacity for the trees that are still to cross it.
+
+    Args:
+        group: of the trees.
+        x, y: tail and head of the arc, a vertex that the trees have and one that they lack.
+        tail, head, left: of all arcs, with the capacity that is left, int64 (arcs,).
+        depth: of each vertex in each group, -1 where the group lacks it, int64 (groups, vertices).
+        counts: trees of each group that is not complete, else 0, int64 (groups,).
+        size: groups [count].
+    """
+    num = depth.shape[1]
+    members = np.zeros(size, np.int64)
+    for other in range(size):
+        if counts[other] > 0 and other != group:
+            for vertex in range(num):
+                members[other] += depth[other, vertex] >= 0
+    links = len(tail) + members[members > 1].sum()
+    tails, heads, widths = np.empty(links, np.int64), np.empty(links, np.int64), np.empty(links, np.int64)
+    tails[: len(tail)], heads[: len(tail)], widths[: len(tail)] = tail, head, left
+    supply = np.zeros(num + (members > 1).sum(), np.int64)
+    link, hub = len(tail), num
+    for other in range(size):
+        if members[other] == 0:
+            continue
+        if members[other] > 1:
+            supply[hub] = counts[other]
+        for vertex in range(num):
+            if depth[other, vertex] >= 0:
+                if members[other] == 1:
+                    supply[vertex] += counts[other]
+                else:
+                    tails[link], heads[link], widths[link] = hub, vertex, counts[other]
+                    link += 1
+        hub += members[other] > 1
+    others = supply.sum()
+    begin, end, back, entry = _both_ways(len(supply), tails, heads)
+    room = np.zeros(len(end), np.int64)
+    for k in range(links):
+        room[entry[k]] = widths[k]
+    source = np.zeros(len(supply), np.bool_)
+    source[x] = True
+    level, queue = np.empty(len(supply), np.int64), np.empty(len(supply), np.int64)
+    at, way = np.empty(len(supply), np.int64), np.empty(len(supply), np.int64)
+    most = others + counts[group]
+    return _flow_into(y, most, begin, end, back, room, supply, source, level, queue, at, way) - others
+
+
+@njit(writes=())
+def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def]
+    """Spanning trees that share arcs, as many from each vertex as it has a share; groups of equal trees are one row.
+
+    All trees grow by a level at a time and take the first arcs first. Where only some of a group of equal trees may take an
+    arc, the group divides.
+
+    Args:
+        num: vertices [count].
+        tail, head, capacity: of the arcs, of which enough leave every set of vertices for the share within, int64 (arcs,).
+        share: trees from each vertex, int64 (vertices,).
+    Returns: arc by which each tree comes to each vertex (-1 at its root), int64 (groups, vertices); trees of each group.
+    """
+    left, most = capacity.copy(), len(tail) + num
+    by, depth, counts = np.full((most, num), -1), np.full((most, num), -1), np.zeros(most, np.int64)
+    missing, size = np.full(most, num - 1), 0
+    for root in range(num):
+        if share[root] > 0:
+            depth[size, root], counts[size] = 0, share[root]
+            size += 1
+    sizes = counts.copy()
+    for level in range(num):
+        group = 0
+        while group < size:
+            for arc in range(len(tail)):
+                x, y = tail[arc], head[arc]
+                if left[arc] == 0 or depth[group, x] != level or depth[group, y] >= 0:
+                    continue
+                units = min(left[arc], _units_for(group, x, y, tail, head, left, depth, counts, size))
+                if units <= 0:
+                    continue
+                if units < counts[group]:
+                    by[size], depth[size], missing[size] = by[group], depth[group], missing[group]
+                    counts[size] = sizes[size] = counts[group] - units
+                    counts[group] = sizes[group] = units
+                    size += 1
+                left[arc] -= units
+                by[group, y], depth[group, y] = arc, level + 1
+                missing[group] -= 1
+            if missing[group] == 0:
+                counts[group] = 0
+            group += 1
+    return by[:size], sizes[:size]

@@ -22,7 +22,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CapacityGraph:
-    """Arcs between vertices, at most one from one vertex to another.
+    """Arcs between vertices, any number from one to another.
 
     Args:
         num_compute: vertices below compute: they have data and need that of others; the others are switches [count].
@@ -43,7 +43,7 @@ class CapacityGraph:
     def of_rates(
         cls, num_compute: int, num_vertices: int, tail: IntArray, head: IntArray, rate: npt.NDArray[np.float64]
     ) -> CapacityGraph:
-        """The graph of links, those between the same vertices as one.
+        """The graph of links with these rates.
 
         Every rate is read as a multiple of a fraction of the lowest rate with a denominator of at most 255, where that is the
         rate to one part in 10^12.
@@ -70,13 +70,8 @@ class CapacityGraph:
                 f"links of {lowest:g} to {different[-1]:g} bit/s have the common unit {lowest / whole:g} bit/s; at most "
                 f"{MOST_OVER_UNIT:,} of it in all links together, round the rates"
             )
-        arc, of_link = np.unique(tail.astype(np.int64) * num_vertices + head, return_inverse=True)
-        capacity = np.zeros(len(arc), np.int64)
-        np.add.at(capacity, of_link, np.array(units, np.int64)[which])
-        apart = arc // num_vertices != arc % num_vertices
-        arc = arc[apart]
-        ends = arc // num_vertices, arc % num_vertices
-        return cls(num_compute, num_vertices, *ends, capacity[apart], lowest / whole)
+        capacity = np.array(units, np.int64)[which]
+        return cls(num_compute, num_vertices, tail.astype(np.int64), head.astype(np.int64), capacity, lowest / whole)
 
     def leaving(self, inside: npt.NDArray[np.bool_]) -> int:
         """Capacity of the arcs that leave a set of vertices, bool (vertices,) [units]."""
