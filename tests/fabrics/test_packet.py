@@ -186,11 +186,48 @@ def test_cuts_have_the_capacity_of_the_links_between_both_sides(specification):
         near = 1 + max([tail for tail, head, _ in links if head in switches and tail < n], default=0)
         ends = {end for end in {2, 4, 8, near, *thresholds(nodes)} if 0 < end < n}
         due += [(f"links of nodes 0 to {end - 1}", list(range(end))) for end in sorted(ends)]
-        found = list(made.cuts(nodes))
+        narrowest = len(list(made.narrowest_cuts(nodes)))
+        found = list(made.cuts(nodes))[narrowest:]
         assert [cut.where for cut in found] == [where for where, _ in due]
         for cut, (_, below) in zip(found, due, strict=True):
             assert cut.inside.tolist() == [node in below for node in nodes.tolist()]
             assert (cut.out_bits_per_s, cut.in_bits_per_s) == pytest.approx(leaving_by_hand(made, below))
+
+
+@pytest.mark.parametrize("specification", SMALL)
+def test_no_cut_is_narrower_than_the_narrowest(specification):
+    """Nodes on a side over what leaves it, of all sets of nodes with each switch where it passes least."""
+    made = fabric(specification)
+    n, links = made.num_nodes, ends_of_links(made)
+    nodes = np.arange(n)
+    narrowest = list(made.narrowest_cuts(nodes))
+    for cut in narrowest:
+        switches = range(n, made.network.num_vertices)
+        if len(switches) > 8:
+            continue
+        side = set(nodes[cut.inside].tolist())
+        sets = [side | {w for k, w in enumerate(switches) if bits >> k & 1} for bits in range(1 << len(switches))]
+        least = min(sum(rate for tail, head, rate in links if tail in s and head not in s) for s in sets)
+        assert cut.out_bits_per_s == pytest.approx(least)
+    ratios = [max(c.inside.sum() / c.out_bits_per_s, (~c.inside).sum() / c.in_bits_per_s) for c in made.cuts(nodes)]
+    assert max(ratios, default=0) <= max((c.inside.sum() / c.out_bits_per_s for c in narrowest), default=0) * (
+        1 + 1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("specification", "where", "tbits_per_s"),
+    [
+        ("superpod:nodes=16", "cut of 15 nodes from node 0", 2.6),
+        ("superpod:nodes=32", "cut of 24 nodes from nodes 0 to 7", 1.6),
+        ("superpod:nodes=17", "cut of 16 nodes from node 16", 0.2),
+        ("torus:shape=3x4", "cut of 11 nodes from node 0", 2.048),
+    ],
+)
+def test_narrowest_cuts_by_name(specification, where, tbits_per_s):
+    """A GPU behind NVLink and card, a server behind its eight cards, one GPU alone in its server, a node behind four links."""
+    (cut,) = fabric(specification).narrowest_cuts(np.arange(fabric(specification).num_nodes))
+    assert (cut.where, cut.out_bits_per_s) == (where, pytest.approx(tbits_per_s * 1e12))
 
 
 def test_a_machine_with_many_links_is_not_cut(monkeypatch):

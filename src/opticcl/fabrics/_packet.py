@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
 from typing import NamedTuple
@@ -16,13 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import FabricError
+from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics._walks import breaks_off, joined
 from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.representatives import LightMove
+from opticcl.routing.forest.graph import CapacityGraph
+from opticcl.routing.forest.optimum import optimum
+from opticcl.units import counted
 
 __all__ = [
     "MAX_NODES",
@@ -44,6 +48,7 @@ NO_HOP = -1  # in a column of hops, where a path has none
 MAX_TIERS = 8  # of switches that a cut is carried up
 MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
 MOST_LINKS_CUT = 2**20  # machines with more are not cut for a bound
+MOST_NARROWED = 2**27  # vertices times links of a machine whose narrowest cut is found: half a second
 
 
 class LinkGroup(NamedTuple):
@@ -148,6 +153,24 @@ class Network:
             if not len(reached):
                 return found[: self.num_nodes]
         return np.minimum(found, (links + 1) * quickest)[: self.num_nodes]
+
+    def graph(self, nodes: IntArray) -> CapacityGraph:
+        """Links between some nodes, which are vertices 0, 1, ... in their order; an arc has the number of its link.
+
+        Other nodes are switches where nodes forward packets of others; their links have no capacity where they do not.
+
+        Args: nodes: that compute, int (n,).
+        Raises: UnsupportedError: rates without a common unit.
+        """
+        vertex = np.full(self.num_vertices, -1)
+        vertex[nodes] = np.arange(len(nodes))
+        others = np.flatnonzero(vertex < 0)
+        vertex[others] = np.arange(len(nodes), len(vertex))
+        rate = np.concatenate([np.full(resource.count, resource.capacity) for resource in self.resources])
+        made = CapacityGraph.of_rates(len(nodes), len(vertex), vertex[self.tail], vertex[self.head], rate)
+        idle = np.zeros(len(vertex), bool)
+        idle[others[others < self.num_nodes]] = not self.relays
+        return replace(made, capacity=np.where(idle[self.tail] | idle[self.head], 0, made.capacity))
 
     def leaving(self, nodes: IntArray) -> tuple[float, float]:
         """Capacity of the links that leave a set of nodes, and of those that enter it [bit/s].
@@ -320,10 +343,11 @@ class PacketFabric(Fabric):
         return there, network.latencies_from(node, network.head, network.tail, seconds)
 
     def cuts(self, nodes: IntArray) -> Iterator[Cut]:
-        """The nodes of the first coordinates of each dimension, and the first nodes by number."""
+        """The narrowest for an all-gather, the nodes of the first coordinates of each dimension, the first nodes by number."""
         n = self.network.num_nodes
         if self.network.num_links > MOST_LINKS_CUT:
             return
+        yield from self.narrowest_cuts(nodes)
         whole = np.arange(n)
         sides = self.dimensions if len(self.dimensions) > 1 else ()
         strides = [prod(sides[d + 1 :]) for d in range(len(sides))]
@@ -334,6 +358,25 @@ class PacketFabric(Fabric):
         ends = {1 << bits for bits in range(1, n.bit_length())} | {*thresholds(nodes), self._behind_first_switch}
         for first in sorted(end for end in ends if 0 < end < n):
             yield Cut(f"links of nodes 0 to {first - 1}", nodes < first, *self.network.leaving(whole[:first]))
+
+    def narrowest_cuts(self, nodes: IntArray) -> Iterator[Cut]:
+        """The cut that bounds an all-gather among some nodes most of all cuts, and that of a reduce-scatter if it is another.
+
+        Nothing on large machines, or where rates have no common unit; see `opticcl.routing.forest.optimum`.
+
+        Args: nodes: of the machine, int (n,).
+        """
+        network, n = self.network, len(nodes)
+        if network.num_vertices * network.num_links > MOST_NARROWED:
+            return
+        with suppress(UnsupportedError):
+            graph = network.graph(nodes)
+            there, back = optimum(graph), optimum(replace(graph, tail=graph.head, head=graph.tail))
+            if there is None or back is None:
+                return
+            for inside in (there.inside, ~back.inside)[: 1 if np.array_equal(there.inside, back.inside) else 2]:
+                rates = (graph.leaving(side) * graph.unit_bits_per_s for side in (inside, ~inside))
+                yield Cut(_between(nodes[inside[:n]], nodes[~inside[:n]]), inside[:n], *rates)
 
     @property
     def _behind_first_switch(self) -> int:
@@ -383,6 +426,16 @@ class PacketFabric(Fabric):
             return self.switch_name(names[kind[vertex]], int(number[vertex]))
 
         return name
+
+
+def _between(nodes: IntArray, others: IntArray) -> str:
+    """Name of the cut between nodes and others, such as "cut of 24 nodes from nodes 0 to 7"."""
+    few, many = sorted((nodes, others), key=len)
+    first, last = int(few.min()), int(few.max())
+    names = counted(len(few), "other")
+    if last - first + 1 == len(few):
+        names = f"node {first}" if first == last else f"nodes {first} to {last}"
+    return f"cut of {counted(len(many), 'node')} from {names}"
 
 
 def _rack_of_switches(network: Network, rack: IntArray) -> IntArray:

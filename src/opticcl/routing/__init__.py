@@ -1,7 +1,8 @@
 """Routes on a grid of tiles with few circuits on every edge, and wavelength assignment.
 
 Plain functions over columns: tiles of senders and receivers in, paths out, with a lower bound on the circuits on the most
-congested edge. They know grids and edges only, no fabrics, schedules or optical devices. One file an idea:
+congested edge. They know grids and edges only, no fabrics, schedules or optical devices. `forest` is about networks of any
+form, with links that packets share. One file an idea:
 
     grid                tiles, edges, closed tiles; `Routes` with their bound
     dimension_order     along the row, then along the column, or the other way round

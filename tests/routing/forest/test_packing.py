@@ -135,8 +135,7 @@ def test_packets_keep_to_their_routes() -> None:
     assert best.time == Fraction(1, 4)
     arcs = list(zip(graph.tail.tolist(), graph.head.tolist(), strict=True))
     there, back = ((arcs.index((a, 2)), arcs.index((2, b))) for a, b in ((0, 1), (1, 0)))
-    routes = {part for path in (there, back) for part in (path, path[:1], path[1:])}
-    packing = pack(graph, best, within=Fraction(1, 2), routes=routes)
+    packing = pack(graph, best, within=Fraction(1, 2), routes=[there, back])
     assert packing is not None
     assert set(packing.ways.path) <= {there, back}
     assert packing.time == Fraction(1, 3)

@@ -12,7 +12,7 @@ Source: Edmonds 1973, Tarjan 1977; Berczi and Frank 2010 for groups of equal tre
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import ceil, floor
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from opticcl.ir.limits import limit
 from opticcl.routing.forest._flows import grow_trees, least_cut
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import Optimum, weights_of
-from opticcl.routing.forest.splitting import Path, Ways, split_off_switches
+from opticcl.routing.forest.splitting import Path, Ways, split_off_routes, split_off_switches
 
 __all__ = ["TreePacking", "pack"]
 
@@ -76,7 +76,7 @@ def pack(
     *,
     within: Fraction = Fraction(1, 100),
     fewest: int = 1,
-    routes: Container[Path] | None = None,
+    routes: Sequence[Path] | None = None,
 ) -> TreePacking | None:
     """The fewest trees a root whose time is within a share of the optimum; None: with these routes none were found.
 
@@ -88,7 +88,7 @@ def pack(
         root: of a broadcast; None: every vertex that computes has trees.
         within: share of the optimum.
         fewest: trees a root [count].
-        routes: paths that may be taken and all parts of them; None: any.
+        routes: that packets keep to, as arcs one after the other; None: any path.
     """
     weights = weights_of(graph, root)
     if routes is None and not _balanced(graph, graph.capacity):
@@ -96,7 +96,8 @@ def pack(
     for trees in range(fewest, fewest + min(best.time.denominator, MOST_TREES)):
         for scale in _scales(graph, best, trees, weights, within, balanced=routes is None):
             capacity = np.array([floor(scale * b) for b in graph.capacity.tolist()], np.int64)
-            ways = split_off_switches(graph, capacity, trees * weights, routes)
+            args = (graph, capacity, trees * weights)
+            ways = split_off_switches(*args) if routes is None else split_off_routes(*args, routes)
             if ways is not None:
                 share = trees * weights[: graph.num_compute]
                 way, count = grow_trees(graph.num_compute, ways.tail, ways.head, ways.capacity, share)

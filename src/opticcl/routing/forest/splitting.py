@@ -5,24 +5,26 @@ that has u and t on one side and w on the other loses as much, so the capacity t
 cuts has over its need. Where a switch receives at least what it sends, all that leaves it can be split off, one pair after the
 other, and no cut falls below its need.
 
-Pairs are split off evenly: trees of many short arcs are shallower than those of a few wide ones. Many pairs are tried at once,
-and divided in two where a cut falls below its need.
+Pairs are split off evenly: trees of many short arcs are shallower than those of a few wide ones. Many pairs are tried at once;
+where a cut falls below its need, the last pairs that it loses by are taken back as far as it lacks. A cut has never more than
+before, so one that has nothing to spare forbids its pairs from then on.
 
 Source: Bang-Jensen, Frank and Jackson 1995; Zhao et al. 2024 (ForestColl).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.ir import IntArray
 from opticcl.routing.forest._flows import least_cut
 from opticcl.routing.forest.graph import CapacityGraph
 
-__all__ = ["Ways", "split_off_switches"]
+__all__ = ["Path", "Ways", "split_off_routes", "split_off_switches"]
 
 Path = tuple[int, ...]
 
@@ -42,12 +44,46 @@ class Ways(NamedTuple):
     path: list[Path]
 
 
-class _Pair(NamedTuple):
-    """Capacity of two ways that becomes one of both."""
+class _Chains:
+    """Ways that lie one behind the other and may become one.
 
-    into: int
-    out: int
-    amount: int
+    Args:
+        chains: ways of each.
+        tail, head: of every way, int64 (ways,).
+    """
+
+    def __init__(self, chains: Sequence[Path], tail: IntArray, head: IntArray) -> None:
+        self.chains = chains
+        self.way = np.array([way for chain in chains for way in chain], np.int64)
+        self.chain = np.repeat(np.arange(len(chains)), [len(chain) for chain in chains])
+        self.from_, self.to = tail[self.way], head[self.way]
+        self.tail, self.head = (
+            np.array([ends[chain[at]] for chain in chains], np.int64) for ends, at in ((tail, 0), (head, -1))
+        )
+
+    def lost(self, inside: npt.NDArray[np.bool_]) -> IntArray:
+        """What a cut loses by a unit of each chain, int64 (chains,): how often it crosses the cut more than it must."""
+        crosses = inside[self.from_] & ~inside[self.to]
+        times = np.bincount(self.chain[crosses], minlength=len(self.chains))
+        return times - (inside[self.tail] & ~inside[self.head])
+
+    def even_parts(self, capacity: IntArray, allowed: npt.NDArray[np.bool_]) -> IntArray:
+        """An equal part of the ways of each chain, as far as there is enough for those before it, int64 (chains,).
+
+        Args:
+            capacity: of every way, int64 (ways,).
+            allowed: chains that have a part, bool (chains,).
+        """
+        sharing = np.bincount(self.way[allowed[self.chain]], minlength=len(capacity))
+        part, rest = (capacity // np.maximum(1, sharing)).tolist(), capacity.tolist()
+        parts = np.zeros(len(self.chains), np.int64)
+        for k in np.flatnonzero(allowed).tolist():
+            chain = self.chains[k]
+            amount = min(max(1, min(part[way] for way in chain)), *(rest[way] for way in chain))
+            for way in chain:
+                rest[way] -= amount
+            parts[k] = amount
+        return parts
 
 
 class _Splitting:
@@ -57,129 +93,147 @@ class _Splitting:
         graph: the network.
         capacity: of each arc, int64 (arcs,).
         share: trees from each vertex, int64 (vertices,).
-        routes: paths that may be taken and all parts of them; None: any.
     """
 
-    def __init__(
-        self, graph: CapacityGraph, capacity: IntArray, share: IntArray, routes: Container[Path] | None
-    ) -> None:
-        self.graph, self.share, self.routes = graph, share, routes
+    def __init__(self, graph: CapacityGraph, capacity: IntArray, share: IntArray) -> None:
+        self.graph, self.share = graph, share
         self.targets, self.needed = np.arange(graph.num_compute), int(share.sum())
-        self.tail, self.head, self.capacity = graph.tail.tolist(), graph.head.tolist(), capacity.tolist()
+        self.tail, self.head, self.capacity = graph.tail, graph.head, capacity
         self.path: list[Path] = [(arc,) for arc in range(len(self.tail))]
+        self.cuts: list[npt.NDArray[np.bool_]] = []  # that once lacked capacity
 
-    def spare(self) -> int:
-        """What the least of all cuts has over its need, up to 0; negative where it lacks."""
-        rows = [row for row, amount in enumerate(self.capacity) if amount]
-        columns = (
-            np.array([column[row] for row in rows], np.int64) for column in (self.tail, self.head, self.capacity)
-        )
-        flow, _, _ = least_cut(self.graph.num_vertices, *columns, self.share, self.targets, self.needed, True)
-        return int(flow) - self.needed
+    def lacking(self, tail: IntArray, head: IntArray, capacity: IntArray) -> tuple[int, npt.NDArray[np.bool_]]:
+        """What the least of all cuts lacks, 0 if it has enough, and the vertices from which it leads.
 
-    def split(self, pairs: list[_Pair]) -> int:
-        """Split off as many of some pairs as all cuts allow; the capacity that was."""
-        size = len(self.tail)
-        for pair in pairs:
-            self._join(pair)
-        if (spare := self.spare()) >= 0:
-            return sum(pair.amount for pair in pairs)
-        for pair in pairs:
-            self.capacity[pair.into] += pair.amount
-            self.capacity[pair.out] += pair.amount
-        for column in (self.tail, self.head, self.capacity, self.path):
-            del column[size:]
-        if len(pairs) > 1:
-            return self.split(pairs[: len(pairs) // 2]) + self.split(pairs[len(pairs) // 2 :])
-        amount = pairs[0].amount + spare
-        if amount > 0:
-            self._join(pairs[0]._replace(amount=amount))
-        return max(0, amount)
+        Args:
+            tail, head, capacity: of ways, int64 (ways,).
+        """
+        used = capacity > 0
+        columns = (tail[used], head[used], capacity[used], self.share, self.targets, self.needed, True)
+        flow, _, side = least_cut(self.graph.num_vertices, *columns)
+        return self.needed - int(flow), ~side
 
-    def _join(self, pair: _Pair) -> None:
-        self.capacity[pair.into] -= pair.amount
-        self.capacity[pair.out] -= pair.amount
-        self.tail.append(self.tail[pair.into])
-        self.head.append(self.head[pair.out])
-        self.capacity.append(pair.amount)
-        self.path.append(self.path[pair.into] + self.path[pair.out])
+    def allowed(self, chains: _Chains) -> npt.NDArray[np.bool_]:
+        """Chains that no cut that is known forbids, and on whose ways there is capacity, bool (chains,)."""
+        full = np.bincount(chains.chain[self.capacity[chains.way] == 0], minlength=len(chains.chains))
+        found: npt.NDArray[np.bool_] = full == 0
+        for inside in self.cuts:
+            leaving = self.capacity[inside[self.tail] & ~inside[self.head]].sum() + self.share[~inside].sum()
+            found &= chains.lost(inside) <= leaving - self.needed
+        return found
 
-    def pairs_of(self, switch: int, others: int) -> list[tuple[int, int]]:
+    def join(self, pieces: Sequence[Path]) -> None:
+        """Join the ways of chains, an equal part of each at a time, until no cut allows more.
+
+        Args: pieces: ways of each chain; the first are served first.
+        """
+        if not pieces:
+            return
+        chains = _Chains(pieces, self.tail, self.head)
+        while (allowed := self.allowed(chains)).any():
+            amount = chains.even_parts(self.capacity, allowed)
+            while True:
+                capacity = self.capacity - np.bincount(
+                    chains.way, amount[chains.chain], minlength=len(self.capacity)
+                ).astype(np.int64)
+                columns = [
+                    np.concatenate(pair)
+                    for pair in ((self.tail, chains.tail), (self.head, chains.head), (capacity, amount))
+                ]
+                lack, inside = self.lacking(*columns)
+                if not lack:
+                    break
+                self.cuts.append(inside)
+                _take_back(amount, chains.lost(inside), lack)
+            made = np.flatnonzero(amount).tolist()
+            self.tail, self.head, self.capacity = (
+                np.concatenate([column[: len(capacity)], column[len(capacity) :][made]]) for column in columns
+            )
+            self.path += [tuple(arc for way in pieces[k] for arc in self.path[way]) for k in made]
+
+    def pairs_of(self, switch: int, others: int) -> list[Path]:
         """Ways into a switch and out of it that may become one: those of a distance together, those least joined first.
 
         Args:
             switch: vertex.
             others: of both ends of the ways that are switches themselves [count].
         """
-        into, out = (
-            [row for row, end in enumerate(ends) if end == switch and self.capacity[row]]
-            for ends in (self.head, self.tail)
-        )
-        joined, among = dict[tuple[int, int], int](), [0] * len(out)
-        for ends, amount in zip(zip(self.tail, self.head, strict=True), self.capacity, strict=True):
-            joined[ends] = joined.get(ends, 0) + amount
-        pairs = []
-        for place, i in enumerate(into):
-            for other, o in enumerate(out):
-                ends = self.tail[i], self.head[o]
-                if ends[0] == ends[1] or sum(end >= self.graph.num_compute for end in ends) != others:
-                    continue
-                if self.routes is None or self.path[i] + self.path[o] in self.routes:
-                    shift = (other - place) % len(out)
-                    among[shift] += joined.get(ends, 0)
-                    pairs.append((shift, i, o))
-        pairs.sort(key=lambda pair: (among[pair[0]], pair[0]))
-        return [(i, o) for _, i, o in pairs]
+        into, out = (np.flatnonzero((ends == switch) & (self.capacity > 0)) for ends in (self.head, self.tail))
+        n = self.graph.num_vertices
+        joined = np.bincount(self.tail * n + self.head, self.capacity, n * n).reshape(n, n)
+        place, other = (column.ravel() for column in np.indices((len(into), len(out))))
+        tail, head, shift = self.tail[into[place]], self.head[out[other]], (other - place) % max(1, len(out))
+        wanted = (tail != head) & ((tail >= self.graph.num_compute) + 1 * (head >= self.graph.num_compute) == others)
+        among = np.bincount(shift[wanted], joined[tail, head][wanted], len(out))
+        order = np.lexsort((shift, among[shift])) if len(out) else place
+        order = order[wanted[order]]
+        return list(zip(into[place[order]].tolist(), out[other[order]].tolist(), strict=True))
 
-    def split_evenly(self, pairs: list[tuple[int, int]]) -> int:
-        """Split off an equal part of each pair, or else as much of each as is possible; the capacity that was."""
-        partners = np.bincount(np.ravel(pairs), minlength=len(self.tail)).tolist()
-        rest, even = list(self.capacity), []
-        for i, o in pairs:
-            part = max(1, min(self.capacity[i] // partners[i], self.capacity[o] // partners[o]))
-            if amount := min(rest[i], rest[o], part):
-                even.append(_Pair(i, o, amount))
-                rest[i], rest[o] = rest[i] - amount, rest[o] - amount
-        return self.split(even) or sum(
-            self.split([_Pair(i, o, most)]) for i, o in pairs if (most := min(self.capacity[i], self.capacity[o]))
-        )
-
-    def empty(self, switch: int) -> bool:
-        """Split off the pairs of a switch and leave it out; whether no cut lacks capacity then."""
-        for others in range(3):
-            while (pairs := self.pairs_of(switch, others)) and self.split_evenly(pairs):
-                pass
-        for row in range(len(self.tail)):
-            if switch in (self.tail[row], self.head[row]):
-                self.capacity[row] = 0
-        return self.spare() >= 0
+    def ways(self) -> Ways | None:
+        """Ways between vertices that compute, the widest first; None where a cut lacks capacity without all others."""
+        stays = (self.capacity > 0) & (np.maximum(self.tail, self.head) < self.graph.num_compute)
+        rows = np.flatnonzero(stays)
+        rows = rows[np.argsort(-self.capacity[rows], kind="stable")]
+        tail, head, capacity = self.tail[rows], self.head[rows], self.capacity[rows]
+        if self.lacking(tail, head, capacity)[0]:
+            return None
+        return Ways(tail, head, capacity, [self.path[row] for row in rows.tolist()])
 
 
-def split_off_switches(
-    graph: CapacityGraph, capacity: IntArray, share: IntArray, routes: Container[Path] | None = None
-) -> Ways | None:
-    """Ways between the vertices that compute, the widest first, of which the same trees can be made; None: not found.
+def _take_back(amount: IntArray, lost: IntArray, lack: int) -> None:
+    """Lower the amounts of the last chains until a cut has what it lacks.
 
-    There are always such ways where every switch receives as much as it sends or more, and may forward anything anywhere.
+    Args:
+        amount: of each chain, int64 (chains,); changed.
+        lost: what the cut loses by a unit of each, int64 (chains,).
+        lack: what it lacks.
+    """
+    for k in np.flatnonzero((lost > 0) & (amount > 0))[::-1].tolist():
+        less = min(int(amount[k]), -(-lack // int(lost[k])))
+        amount[k] -= less
+        lack -= less * int(lost[k])
+        if lack <= 0:
+            return
+
+
+def split_off_switches(graph: CapacityGraph, capacity: IntArray, share: IntArray) -> Ways | None:
+    """Ways between the vertices that compute, the widest first, of which the same trees can be made.
+
+    There are always such ways where every switch receives as much as it sends or more; else there may be None.
 
     Args:
         graph: the network.
         capacity: of each arc, int64 (arcs,) [units].
         share: trees from each vertex, int64 (vertices,).
-        routes: paths that may be taken and all parts of them; None: any.
     """
-    left = _Splitting(graph, capacity, share, routes)
-    if left.spare() < 0:
-        return None
+    left = _Splitting(graph, capacity, share)
     for switch in _nearest_first(graph):
-        if not left.empty(switch):
-            return None
-    rows = [row for row, amount in enumerate(left.capacity) if amount]
-    rows.sort(key=lambda row: -left.capacity[row])
-    tail, head, wide = (
-        np.array([column[row] for row in rows], np.int64) for column in (left.tail, left.head, left.capacity)
-    )
-    return Ways(tail, head, wide, [left.path[row] for row in rows])
+        for others in range(3):
+            left.join(left.pairs_of(switch, others))
+    return left.ways()
+
+
+def split_off_routes(graph: CapacityGraph, capacity: IntArray, share: IntArray, routes: Sequence[Path]) -> Ways | None:
+    """The same with routes that packets keep to; None where none are found.
+
+    Short routes are taken as far as they serve, then longer ones; or else all at once.
+
+    Args:
+        graph, capacity, share: as of `split_off_switches`.
+        routes: arcs of each, from a vertex that computes to another one through switches.
+    """
+    alone = {route[0] for route in routes if len(route) == 1}
+    direct = (graph.tail < graph.num_compute) & (graph.head < graph.num_compute)
+    capacity = np.where(direct & ~np.isin(np.arange(len(capacity)), list(alone)), 0, capacity)
+    longer = [route for route in routes if len(route) > 1]
+    lengths = sorted({len(route) for route in longer})
+    for order in ([[n] for n in lengths], [lengths]) if len(lengths) > 1 else ([lengths],):
+        left = _Splitting(graph, capacity, share)
+        for together in order:
+            left.join([route for route in longer if len(route) in together])
+        if (ways := left.ways()) is not None:
+            return ways
+    return None
 
 
 def _nearest_first(graph: CapacityGraph) -> list[int]:

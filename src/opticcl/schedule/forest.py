@@ -1,0 +1,146 @@
+"""Collectives on trees that use the links of a packet network as far as its narrowest cut allows.
+
+Every rank is the root of k trees that reach all others, each with its share of the rank's data; on no link do the trees of all
+ranks carry more than its rate allows in the time of the optimum, or in at most one per cent more (`opticcl.routing.forest`).
+
+    all_gather, broadcast          data goes down the trees of its rank, or of the root
+    reduce_scatter, reduce         up trees of the links the other way, where sums are made
+    all_reduce                     up, then down
+
+The data of a tree is cut into s pieces that follow each other. Where all trees are H deep at most, a step carries a piece at
+each of H stages, so the links need (H + s - 1) / s times what the trees take; the steps have their latencies beside it.
+
+Packets take the routes of the fabric, so trees consist of pairs of ranks whose routes pass no other rank.
+
+Source: Zhao et al. 2024 (ForestColl) for the trees. TACOS (Won et al. 2024) and the schedules of Zhao et al. 2023 for networks
+without switches solve the same problem step by step.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+
+import numpy as np
+
+from opticcl.collective import Request
+from opticcl.errors import UnsupportedError
+from opticcl.fabrics.spanning_trees import TreePacking, has_network, spanning_trees
+from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir.limits import limit
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
+from opticcl.schedule import NotTried, register_algorithm
+from opticcl.schedule._grid import SizeLimit
+
+__all__ = ["forest"]
+
+MOST_NODES = limit("forest.MOST_NODES")
+MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
+MOST_PIECES = limit("forest.MOST_PIECES")
+MOST_TREES = 64
+SEVERAL = 16
+"""Trees of one root, of which the inner vertices of one are mostly leaves of others [count]."""
+ROOTED = ("broadcast", "reduce")
+UP, DOWN = ("reduce_scatter", "reduce", "all_reduce"), ("all_gather", "broadcast", "all_reduce")
+
+
+def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int = 1) -> str | None:
+    """None, or the reason why not.
+
+    Args:
+        collective: requested.
+        fabric: where it would run.
+        pipeline: pieces of the data of a tree [count].
+        trees: of each root at least [count].
+    """
+    if collective.name not in UP + DOWN:
+        return "it does all_gather, reduce_scatter, all_reduce, broadcast, reduce"
+    if not has_network(fabric):
+        return "it needs a network of packets"
+    if not 1 < fabric.num_nodes <= MOST_NODES:
+        return SizeLimit(f"{fabric.num_nodes:,} nodes are not 2 to {MOST_NODES}")
+    if not 1 <= pipeline <= MOST_PIECES:
+        return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
+    if not 1 <= trees <= MOST_TREES:
+        return f"trees={trees} is not 1 to {MOST_TREES}"
+    try:
+        packings = _packings(fabric, collective, trees)
+    except UnsupportedError as error:
+        return str(error)
+    if len(packings) < len(_directions(collective)):
+        return "on the routes of this machine no trees were found within 1 % of its narrowest cut"
+    return None
+
+
+def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
+    """Numbers of pieces; trees of one root, which are deep where they are few, in two numbers."""
+    if fabric.num_nodes > MOST_NODES_TRIED and has_network(fabric):
+        return [NotTried("", f"{fabric.num_nodes:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
+    if collective.name in ROOTED:
+        return [{"pipeline": pieces, "trees": trees} for trees in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
+    return [{"pipeline": pieces} for pieces in (1, 4, 16, 64)]
+
+
+@register_algorithm("forest", accepts, variants)
+def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: int = 1) -> Schedule:
+    """Trees of all ranks that share the links, each tree's data in s pieces: H + s - 1 steps for trees H deep.
+
+    Args:
+        collective: all_gather, reduce_scatter, all_reduce, broadcast or reduce.
+        fabric: one of packets.
+        pipeline: pieces s of the data of a tree [count].
+        trees: of each root at least; the fewest from there on with which links carry at most 1 % more than they must [count].
+    """
+    n, packings = fabric.num_nodes, _packings(fabric, collective, trees)
+    a_root = lcm(*(packing.trees_a_root for packing in packings))
+    owner = np.repeat([collective.root] if collective.name in ROOTED else np.arange(n), a_root)
+    parts = [MessagePart(((UNIT, 1, pipeline),), pipeline)] * len(owner)
+    phases = []
+    for packing, up in zip(packings, _directions(collective), strict=True):
+        rows, stages = _rows(packing, a_root, owner, up)
+        phases.append(Phase(rows, (), stages + pipeline - 1))
+    blocks = np.repeat(owner, pipeline) if collective.name in ("all_gather", "reduce_scatter") else None
+    made = collective.on(n, len(parts) * pipeline, owner=blocks)
+    return Schedule.of("forest", made, Steps(Space((n,)), parts, phases), cut=1 if len(phases) > 1 else None)
+
+
+def _directions(collective: Request) -> list[bool]:
+    """Whether data goes up in each of the packings of a collective."""
+    return [True] * (collective.name in UP) + [False] * (collective.name in DOWN)
+
+
+def _rows(packing: TreePacking, a_root: int, owner: IntArray, up: bool) -> tuple[PhaseRows, int]:
+    """Transfers of all trees, and the stages that a piece passes.
+
+    Args:
+        packing: trees out of their roots, in groups.
+        a_root: parts of the message of each root, a multiple of its trees [count].
+        owner: of each part, int64 (parts,).
+        up: whether data goes from the leaves to the roots.
+    """
+    parent, depth = packing.parent, packing.depth
+    by_root = np.argsort(packing.root, kind="stable")
+    group_of = np.repeat(by_root, packing.copies[by_root] * (a_root // packing.trees_a_root))  # of each part
+    assert np.array_equal(packing.root[group_of], owner)
+    part, child = np.nonzero(depth[group_of])
+    group = group_of[part]
+    src, dst, stage = parent[group, child], child, depth[group, child] - 1
+    stages = int(stage.max()) + 1
+    if up:
+        src, dst, stage = dst, src, stages - 1 - stage
+    order = np.lexsort((part, dst, src, stage))
+    src, dst, op = src[order][:, None], dst[order][:, None], int(Op.REDUCE if up else Op.COPY)
+    return PhaseRows.of(1, src, dst, 0, part=part[order], unit_lo=-stage[order], unit_shift=1, op=op), stages
+
+
+def _packings(fabric: Fabric, collective: Request, trees: int) -> list[TreePacking]:
+    """Trees for each direction of a collective, fewer where a direction has none.
+
+    Args:
+        fabric: where it would run.
+        collective: requested.
+        trees: of each root at least [count].
+    Raises: UnsupportedError: rates without a common unit, or nodes that no links lead to.
+    """
+    root = collective.root if collective.name in ROOTED else None
+    made = (spanning_trees(fabric, root, up, trees) for up in _directions(collective))
+    return [packing for packing in made if packing is not None]

@@ -1,0 +1,65 @@
+"""Trees of all ranks on packet networks: right at every rank, and as fast as the narrowest cut allows."""
+
+from fractions import Fraction
+
+import pytest
+from tests.schedule.oracle import check, requests
+
+from opticcl.assumptions import assumptions
+from opticcl.fabrics import fabric, job
+from opticcl.plans.plan import compile
+from opticcl.units import quantity
+
+MACHINES = [
+    "superpod:nodes=11",
+    "superpod:nodes=16",
+    "leaf_spine:nodes=20",
+    "fat_tree:nodes=9",
+    "torus:shape=2x3x2",
+    "bcube:radices=2x4",
+    "dragonfly:nodes=10,nodes_per_router=1,routers_per_group=3,global_links=1",
+]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce"])
+def test_right_at_every_rank(name: str, collective: str) -> None:
+    """Machines with and without switches, part of a server, any root, more and fewer pieces than trees are deep."""
+    where = fabric(name)
+    for request in requests(collective, where.num_nodes):
+        for written in ("forest:pipeline=1", "forest:pipeline=9,trees=3"):
+            check(written, request, where)
+
+
+@pytest.mark.parametrize(
+    ("collective", "share", "rate", "pieces", "within"),
+    [
+        ("all_gather", Fraction(15, 16), "2.6Tb/s", 64, 1.03),
+        ("reduce_scatter", Fraction(15, 16), "2.6Tb/s", 64, 1.03),
+        ("all_reduce", Fraction(15, 8), "2.6Tb/s", 64, 1.03),
+        ("broadcast", Fraction(1), "1.6Tb/s", 128, 1.05),
+        ("reduce", Fraction(1), "1.6Tb/s", 128, 1.05),
+    ],
+)
+def test_two_boxes_of_a100(collective: str, share: Fraction, rate: str, pieces: int, within: float) -> None:
+    """Fifteen shards of sixteen through NVLink and card of a GPU (ForestColl: 3/65 s a GB), a broadcast through eight cards."""
+    plan = compile("superpod:nodes=16", collective, 10**9, algorithm=f"forest:pipeline={pieces}")
+    law = assumptions("published", compute="none")
+    least_s = float(share) * 8e9 / quantity(rate, "bit/s")
+    assert least_s < plan.simulate(assumptions=law).total_s < within * least_s
+
+
+def test_fastest_of_all() -> None:
+    """A search finds them where links are unlike."""
+    law = assumptions("published", compute="none")
+    assert compile("superpod:nodes=16", "all_gather", 10**9, assumptions=law).algorithm.startswith("forest")
+
+
+def test_jobs_on_parts_of_machines() -> None:
+    """Nodes beside the job forward on a torus, and have no part in it on a SuperPod."""
+    torus = job(fabric("torus:shape=4x4"), [0, 1, 2, 5, 6, 11])
+    pod = job(fabric("superpod:nodes=32"), [0, 1, 2, 8, 9, 24])
+    for where in (torus, pod):
+        for collective in ("all_reduce", "broadcast"):
+            for request in requests(collective, where.num_nodes):
+                check("forest:pipeline=3", request, where)
