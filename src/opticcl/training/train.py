@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from opticcl.assumptions import DEFAULT_SET, Assumptions
-from opticcl.errors import ParameterError, UnsupportedError
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph, median_step
