@@ -60,7 +60,7 @@ def run(request: BudgetRequest) -> Result:
     """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
     from opticcl.estimate.budget import best_budget
     from opticcl.plans.limits import limits
-    from opticcl.report.budget import budget_blocks, waterfall_figure, waterfall_label
+    from opticcl.report.budget import budget_answer, budget_blocks, waterfall_figure, waterfall_label
 
     machine = request.machine()
     find = _budget(request, machine)
@@ -72,6 +72,7 @@ def run(request: BudgetRequest) -> Result:
         found.closes,
         draw=lambda: waterfall_figure(found),
         label=waterfall_label(found),
+        headline=budget_answer(found),
     )
 
 

@@ -114,7 +114,8 @@ def _steps(plan: Plan, draw: Callable[[], Figure] | None = None, label: str = ""
     from opticcl.report.plan import summary_table
 
     summary = summarize(plan)
-    return ComposedResult(summary.record, lambda: [str(plan), summary_table(summary)], draw=draw, label=label)
+    shown = [str(plan), summary_table(summary)]
+    return ComposedResult(summary.record, lambda: shown, draw=draw, label=label, headline=summary.answer())
 
 
 def _instructions(plan: Plan, nodes: list[int], assumed: Assumptions) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ class PlannerRequest(FabricRequest):
 
 def run(request: PlannerRequest) -> Result:
     """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
-    from opticcl.report.planned import plan_figure, plan_label, plan_tables
+    from opticcl.report.planned import plan_answer, plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
 
     assumed = make_assumptions(request.assumptions, request.assume)
@@ -66,7 +66,10 @@ def run(request: PlannerRequest) -> Result:
     outputs = request.outputs
     outputs.lines += [found.plan.export(path, progress=request.progress) for path in outputs.of(PLAN_FILE)]
     draw = partial(plan_figure, found)
-    return ComposedResult(found.record, lambda: plan_tables(found), draw=draw, label=plan_label(found))
+    shown = plan_tables(found)
+    return ComposedResult(
+        found.record, lambda: shown, draw=draw, label=plan_label(found), headline=plan_answer(found), notes=found.notes
+    )
 
 
 def _refuse_contradictions(request: PlannerRequest) -> None:

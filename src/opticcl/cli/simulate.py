@@ -95,7 +95,7 @@ def run(request: SimulateRequest) -> Result:
     _write_outputs(found, request)
     draw, label = load_picture(found) if request.outputs.of(PICTURE) else (None, "")
     shown = [str(plan), timeline_table(result.timeline), *found.lines()]
-    return ComposedResult(found.record, lambda: shown, draw=draw, label=label)
+    return ComposedResult(found.record, lambda: shown, draw=draw, label=label, headline=found.answer())
 
 
 def _write_outputs(found: Simulation, request: SimulateRequest) -> None:

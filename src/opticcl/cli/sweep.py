@@ -29,7 +29,7 @@ def run(request: SweepRequest) -> Result:
     from opticcl.collective import as_request
     from opticcl.plans.search import Searches
     from opticcl.plans.sweep import sizes_by, sweep_fabrics
-    from opticcl.report.sweep import sweep_blocks
+    from opticcl.report.sweep import sweep_answer, sweep_blocks
     from opticcl.units import message_size
 
     if request.nodes is None and not request.fabrics:
@@ -42,4 +42,4 @@ def run(request: SweepRequest) -> Result:
     assumed, rule = request.assumed(), request.rule(fabrics)
     searches = Searches(request.algorithm, assumed, engine=request.engine, rule=rule, progress=request.progress)
     found = sweep_fabrics([(one.text, one.fabric) for one in contenders], wanted, sizes, searches, excluded, processes)
-    return ComposedResult(found.record, lambda: sweep_blocks(found), found.ok, found.rows)
+    return ComposedResult(found.record, lambda: sweep_blocks(found), found.ok, found.rows, headline=sweep_answer(found))

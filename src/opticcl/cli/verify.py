@@ -213,4 +213,9 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
 
 def _judged(about: object, verdict: Verdict | TimeVerdict | TableVerdict) -> Result:
     """A verdict, below what was verified."""
-    return ComposedResult(verdict.record, lambda: [Verbatim(about), Verbatim(verdict)], verdict.ok)
+    from opticcl.units import counted
+
+    said = "wrong" if verdict.violations else "right" if verdict.ok else "not judged"
+    more = f": {counted(len(verdict.violations), 'violation')}" if verdict.violations else ""
+    shown = [Verbatim(about), Verbatim(verdict)]
+    return ComposedResult(verdict.record, lambda: shown, verdict.ok, headline=f"The plan is {said}{more}.")

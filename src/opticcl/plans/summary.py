@@ -7,6 +7,7 @@ from typing import Any
 
 from opticcl.plans.plan import Plan
 from opticcl.registry import write_call
+from opticcl.units import counted
 
 __all__ = ["PlanSummary", "RunSummary", "summarize"]
 
@@ -48,6 +49,12 @@ class PlanSummary:
 
     def _total(self, field: str) -> int:
         return sum(getattr(run, field) * run.count for run in self.runs)
+
+    def answer(self) -> str:
+        """What the plan is, in a sentence."""
+        plan, rounds = self.plan, self._total("rounds")
+        steps, circuits = counted(plan.schedule.num_steps, "step"), counted(self._total("circuits"), "circuit")
+        return f"{plan.fabric.name} does it by {plan.algorithm} in {steps}, {counted(rounds, 'round')} and {circuits}."
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl compile --json` prints them."""

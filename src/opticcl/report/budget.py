@@ -35,6 +35,14 @@ def budget_blocks(budget: Budget, note: str, limits: Sequence[str]) -> list[Any]
     return [*tables, *map(Verbatim, below)]
 
 
+def budget_answer(budget: Budget) -> str:
+    """Whether enough light arrives, in a sentence."""
+    margin = f"{abs(budget.margin_db):.1f} dB"
+    if budget.closes:
+        return f"Enough light arrives on {budget.fabric}, with a margin of {margin} ({budget.preset} values)."
+    return f"Too little light arrives on {budget.fabric}: {margin} are missing ({budget.preset} values)."
+
+
 def budget_table(budget: Budget) -> FittedTable:
     """One row an element with the power behind it, and a last row for the detector."""
     basis, received = budget.basis, {"power": budget.received_dbm}

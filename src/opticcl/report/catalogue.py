@@ -21,7 +21,7 @@ from opticcl.schedule import ALGORITHMS, AlgorithmCall
 from opticcl.training.device import DEVICES
 from opticcl.training.model import Model
 from opticcl.training.models import MODELS, model
-from opticcl.units import format_quantity
+from opticcl.units import counted, format_quantity
 
 __all__ = ["Catalogue", "catalogue"]
 
@@ -144,6 +144,15 @@ class Catalogue(Result):
             found["assumptions"] = {name: set_of(name) for name in SETS}
             found["matrix"] = _accepting()
         return found
+
+    @property
+    def headline(self) -> str:
+        """How much there is; "" for single names."""
+        if not self.whole:
+            return ""
+        kinds = (self.fabrics, "fabric"), (self.algorithms, "algorithm"), (self.models, "model")
+        counts = ", ".join(counted(len(entries), word) for entries, word in kinds)
+        return f"OptiCCL knows {counts} and {len(COLLECTIVES)} collectives."
 
     def blocks(self) -> Iterable[Any]:
         """One row a parameter for a single name, one row a name for the whole."""

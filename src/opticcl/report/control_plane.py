@@ -188,6 +188,14 @@ class ControlReport(Result):
             found["processes"] = self.processes.record()
         return found
 
+    @property
+    def headline(self) -> str:
+        """How long control takes, and whether the protocol is right where that was asked."""
+        text = f"Control messages take {format_seconds(self.control_s)} of the plan on {self.plan.fabric.name}"
+        if self.explored is not None:
+            text += f"; {self.explored.problem or 'no order of messages violates the protocol'}"
+        return f"{text}."
+
     def blocks(self) -> list[FittedTable | str]:
         """Lines and tables, in the order in which they are printed."""
         plane = self.plane

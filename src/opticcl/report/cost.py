@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from opticcl.estimate.cost import Bill, Range, Sheet
+from opticcl.plans.hardware import middle
 from opticcl.report.kit.colours import fabric_colours
 from opticcl.report.kit.columns import Column, FittedTable
 from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure, write_scale
@@ -99,6 +100,19 @@ class Bills(Result):
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl cost --json` prints them."""
         return {"rows": [row.record() for row in self.rows], "left_out": [one.record() for one in self.left_out]}
+
+    @property
+    def headline(self) -> str:
+        """Price and power of one fabric, or which of several are the least per Gb/s and per bit."""
+        first, *others = self.rows
+        if not others:
+            price, power = _range(first.bill.usd, "$"), _range(first.bill.w, "W")
+            return f"{first.name} costs {price} and takes {power}."
+        cheapest = min(self.rows, key=lambda row: middle(row.bill.usd_per_gbps))
+        coolest = min(self.rows, key=lambda row: middle(row.bill.j_per_bit))
+        if cheapest is coolest:
+            return f"{cheapest.name} costs least per Gb/s and takes least energy per bit."
+        return f"{cheapest.name} costs least per Gb/s; {coolest.name} takes least energy per bit."
 
     def table(self) -> FittedTable:
         """The parts of one fabric, or one row a fabric."""

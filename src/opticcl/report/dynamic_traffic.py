@@ -181,6 +181,14 @@ class TrafficReport(Result):
             "assumptions": self.assumptions,
         }
 
+    @property
+    def headline(self) -> str:
+        """How many of the loads are carried."""
+        carried = sum(row.answer == "carried" for row in self.rows)
+        if len(self.rows) == 1:
+            return f"The load is {self.rows[0].answer}."
+        return f"{carried} of {len(self.rows)} loads are carried."
+
     def table_rows(self) -> list[dict[str, Any]]:
         """The rows of the record without the verdicts, which are no plain values, each with the fields of all."""
         rows = [row.record() for row in self.rows]

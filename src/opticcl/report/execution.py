@@ -71,6 +71,15 @@ class ExecutionReport(Result):
             **({"light": by_light} if by_light else {}),
         }
 
+    @property
+    def headline(self) -> str:
+        """Whether all ranks have the right result."""
+        if self.wrong_ranks:
+            return f"{len(self.wrong_ranks)} of {self.num_ranks} ranks have a wrong result."
+        if not self.ok:
+            return "The results are right, but light is wrong."
+        return f"Every rank with a result has the right one: {counted(self.num_results, 'rank')}."
+
     def blocks(self) -> list[Verbatim]:
         """The lines, each as it is."""
         return [Verbatim(line) for line in self.lines()]

@@ -68,6 +68,12 @@ class ReplayReport(Result):
             },
         }
 
+    @property
+    def headline(self) -> str:
+        """Which policy does most of the work of a job without faults."""
+        best = max(self.runs, key=lambda run: run.goodput)
+        return f"{best.policy} does most of the work that a job without faults does: {best.goodput:.1%}."
+
     def lines(self) -> list[str]:
         """Lines below the table."""
         trace = self.setup.trace

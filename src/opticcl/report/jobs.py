@@ -81,6 +81,19 @@ class JobsReport(Result):
         together = {} if self.together is None else {"together": self.together.record()}
         return {"ok": self.ok, "free": self.num_free, "jobs": [job.record() for job in self.jobs], **together}
 
+    @property
+    def headline(self) -> str:
+        """Whether all jobs run beside each other."""
+        if not self.jobs:
+            return f"No job runs on {self.machine.name}."
+        jobs, refused = counted(len(self.jobs), "job"), sum(not job.ok for job in self.jobs)
+        if refused:
+            return f"{refused} of {jobs} on {self.machine.name} have a wrong plan."
+        beside = "run beside each other" if self.ok else "disturb each other"
+        if len(self.jobs) == 1:
+            return f"The plan of the job is verified on {self.machine.name}."
+        return f"{jobs} {beside} on {self.machine.name}, each plan verified."
+
     def lines(self) -> list[str]:
         """Lines below the table: the verdict on all jobs together, and the free nodes."""
         free = f"{self.num_free} of {self.machine.num_nodes} nodes of {self.machine.name} are free"

@@ -12,7 +12,7 @@ from opticcl.report.kit.colours import DARK, FAINT, wavelength_colours
 from opticcl.report.kit.columns import FittedTable, Shown, columns_of
 from opticcl.report.kit.drawing import axes_at, new_figure
 from opticcl.report.kit.result import Result
-from opticcl.units import counted
+from opticcl.units import counted, format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,18 @@ class JobsOverTimeReport(Result):
             "notes": [*self._refusals(), *self.notes],
             "assumptions": self.assumptions,
         }
+
+    @property
+    def headline(self) -> str:
+        """Which policy lets jobs wait least."""
+        waits = {run.setup.policy: _summary(run)["wait_mean_s"] for run in self.runs}
+        known = {policy: seconds for policy, seconds in waits.items() if seconds is not None}
+        if not known:
+            return "No job was placed."
+        least = min(known, key=lambda policy: known[policy])
+        return f"Jobs wait {format_seconds(known[least])} on average by {least}" + (
+            ", the least." if len(known) > 1 else "."
+        )
 
     def table_rows(self) -> list[dict[str, Any]]:
         """A row a job and policy, plain values."""

@@ -73,6 +73,12 @@ class NetlistReport(Result):
             ],
         }
 
+    @property
+    def headline(self) -> str:
+        """Of how many optical elements the fabric is made."""
+        nodes = counted(self.fabric.num_machine_nodes, "node")
+        return f"{self.fabric.name} with {nodes} has {counted(self.netlist.num_elements, 'optical element')}."
+
     def blocks(self) -> tuple[str, FittedTable]:
         """Heading and table of the groups."""
         net, groups = self.netlist, self.netlist.groups

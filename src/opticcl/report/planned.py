@@ -37,21 +37,23 @@ CELLS = 16
 """Sizes and times of a change in the map, along each side [count]."""
 
 
+def plan_answer(found: Planned) -> str:
+    """Time of the plan beside its lower bound, in a sentence."""
+    gap = f"{found.gap:.2f} times the bound" if isfinite(found.gap) else "no bound"
+    return (
+        f"{short_algorithm(found.plan.algorithm)} takes {format_seconds(found.total_s)}, at least "
+        f"{format_seconds(found.bound_s)} ({found.bound_by}): {gap}; {found.dominates} dominates."
+    )
+
+
 def plan_tables(found: Planned) -> list[Any]:
     """Lines and tables for the terminal."""
-    gap = f"{found.gap:.2f} times the bound" if isfinite(found.gap) else "no bound"
-    lines = [
-        str(found.plan),
-        f"time {format_seconds(found.total_s)}, at least {format_seconds(found.bound_s)} ({found.bound_by}): {gap}; "
-        f"{found.dominates} dominates",
-    ]
-    tables: list[Any] = ["\n".join(lines), _segment_table(found)]
+    tables: list[Any] = [str(found.plan), _segment_table(found)]
     if found.regrets:
         tables.append(_regret_table(found))
     tables += [_break_even_table(found.sizes, "size", format_bytes)] if found.sizes else []
     tables += [_break_even_table(found.delays, "a change takes", format_seconds)] if found.delays else []
-    spaced = [part for table in tables for part in (table, "")]
-    return [*spaced, *(f"note: {note}" for note in found.notes)]
+    return [part for table in tables for part in (table, "")]
 
 
 def matrix_table(listed: Sequence[SwitchCase], found: Sequence[Overlapped]) -> FittedTable:

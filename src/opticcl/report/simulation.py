@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from opticcl.assumptions import value_text
 from opticcl.plans.machines import specification
 from opticcl.plans.sentences import not_tried_line
+from opticcl.report.kit.words import ratio, shares
 from opticcl.report.traffic import critical_path_lines, critical_path_rows
 from opticcl.simulate import moved_share
 from opticcl.simulate.bottleneck import Bottleneck, Load, bottleneck, loads, loads_of_traffic
-from opticcl.units import format_bytes, format_quantity, format_seconds
+from opticcl.units import counted, format_bytes, format_quantity, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.plan import Plan
@@ -119,6 +120,18 @@ class Simulation:
             None, [not_tried_line({self.plan.fabric.name: self.plan.not_tried} if self.plan.not_tried else {})]
         )
         return [*lines, f"assumed: {timeline.assumptions['name']}: {assumed}"]
+
+    def answer(self) -> str:
+        """Time of the plan, how far it is from its bound, and what takes most of it, in a sentence."""
+        timeline, plan = self.result.timeline, self.plan
+        seconds, bound = timeline.total_s, timeline.lower_bound_s
+        parts = shares(timeline.totals())
+        most = max(parts, key=lambda name: parts[name])
+        near = f", {ratio(seconds / bound)} its lower bound" if seconds and bound else ""
+        what = f"; {most} is {parts[most]:.0%} of it" if seconds else ""
+        collective = f"{plan.schedule.collective.name} of {format_bytes(plan.size_bytes)}"
+        nodes = counted(plan.fabric.num_nodes, "node")
+        return f"{collective} takes {format_seconds(seconds)} on {plan.fabric.name} with {nodes}{near}{what}."
 
     def headline(self) -> str:
         """Engine, time and bandwidth in one line."""

@@ -10,7 +10,7 @@ from opticcl.plans.sweep import fastest_of
 from opticcl.report.beside import other_times, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
 from opticcl.report.kit.words import gap
-from opticcl.units import format_rate, format_seconds
+from opticcl.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
     from opticcl.plans.sweep import Sweep, Sweeps
@@ -25,6 +25,24 @@ def sweep_blocks(found: Sweeps) -> list[FittedTable | str]:
     """
     not_tried = filter(None, [not_tried_line(found.not_tried)])
     return [sweep_table(found), *not_tried, *map(str, found.left_out)]
+
+
+def sweep_answer(found: Sweeps) -> str:
+    """Time at the ends of one fabric's sizes; of several fabrics which is the fastest where."""
+    sizes = [format_bytes(point.size_bytes) for point in found.sweeps[0].points]
+    if len(found.sweeps) == 1:
+        first, last = (format_seconds(found.sweeps[0].points[i].total_s) for i in (0, -1))
+        return f"{found.names[0]} takes {first} for {sizes[0]}" + (
+            f" to {last} for {sizes[-1]}." if len(sizes) > 1 else "."
+        )
+    best = [found.names[i] for i in fastest_of(found.sweeps)]
+    runs = [
+        (name, size) for i, (name, size) in enumerate(zip(best, sizes, strict=True)) if not i or best[i - 1] != name
+    ]
+    parts = [f"{name} from {size} on" if i else name for i, (name, size) in enumerate(runs)]
+    return f"{', then '.join(parts[:4])} {'is' if len(parts) == 1 else 'are'} the fastest" + (
+        f", with {len(parts) - 4} more changes." if len(parts) > 4 else "."
+    )
 
 
 def sweep_table(found: Sweeps) -> FittedTable:

@@ -89,7 +89,7 @@ class Gain:
         return self._saved_s(iteration.exposed_s)
 
     def _saved_s(self, exposed_s: float) -> float | None:
-        """What a fabric saves on which an iteration exposes so much communication; None if unknown [s]."""
+        """What a fabric saves on which an iteration exposes that much communication; None if unknown [s]."""
         if self.replayed is None or self.limit_s is None or self.altered:
             return None
         return min(self.limit_s, self.replayed.exposed_s - exposed_s)
