@@ -81,5 +81,6 @@ def _prepares(earlier: str, line: str) -> bool:
 
 
 def _files(line: str) -> set[str]:
-    """Names of files and directories that are no shipped examples."""
-    return {word for word in line.split() if re.fullmatch(r"[\w-]+(\.[a-z]\w*|/)", word)}
+    """Names of files and directories that are no shipped examples; `opticcl new KIND NAME` writes NAME.py."""
+    new = re.match(r"opticcl new \w+ (\w+)$", line)
+    return {f"{new[1]}.py"} if new else {word for word in line.split() if re.fullmatch(r"[\w-]+(\.[a-z]\w*|/)", word)}

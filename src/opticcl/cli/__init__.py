@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -93,6 +94,27 @@ def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
+def _plugins_first(words: list[str]) -> list[str]:
+    """The words of a command line, with plugins that stand behind the verb before it: they are read before the verb is parsed.
+
+    >>> _plugins_first(["compare", "-f", "star", "--plugin", "star.py", "--json"])
+    ['--plugin', 'star.py', 'compare', '-f', 'star', '--json']
+    """
+    first: list[str] = []
+    rest: list[str] = []
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            return [*first, *rest, word, *left]
+        if word.startswith("--plugin="):
+            first.append(word)
+        elif word == "--plugin":
+            first += [word, *islice(left, 1)]
+        else:
+            rest.append(word)
+    return first + rest
+
+
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from opticcl.files import program_version
@@ -150,6 +172,7 @@ def run_command() -> int:
 
 def _invoke(words: list[str]) -> int:
     """Run the verb of a command line; returns the exit code of its answer."""
+    words = _plugins_first(words)
     group = command_group(_verbs_needed(words))
     try:
         with group.make_context("opticcl", words) as context:

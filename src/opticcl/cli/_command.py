@@ -32,7 +32,7 @@ PANELS = {
     ),
     "A job": ("train", "jobs", "traffic", "faults"),
     "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
-    "Research": ("papers", "study", "explore"),
+    "Research": ("papers", "study", "explore", "new"),
 }
 """Heading of each panel of `opticcl --help` -> its verbs, in the order in which they are shown."""
 
