@@ -22,7 +22,7 @@ from functools import cache
 from numbers import Integral
 from typing import Any, Generic, TypeVar
 
-from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.errors import ParameterError, UnitError, UnknownNameError
 from opticcl.units import message_size, number_of, quantity, shape, whole_of
 
 __all__ = [
@@ -180,24 +180,46 @@ class Registry(Generic[T]):
 # --- "name:key=value,..." ---------------------------------------------------------------------------------------------
 
 
-def parse_call(text: str) -> tuple[str, dict[str, str]]:
+def parse_call(text: str, function_of: Callable[[str], Callable[..., Any]] | None = None) -> tuple[str, dict[str, str]]:
     """Name and arguments of "name:key=value,key=value".
 
     >>> parse_call("ramp:groups=4,racks=2")
     ('ramp', {'groups': '4', 'racks': '2'})
 
-    Raises: ParameterError: an argument without "=", or one given twice.
+    Args:
+        text: of the user.
+        function_of: name -> the function or class that takes the arguments, for the message on one without "="; None: any.
+    Raises: ParameterError: an argument without "=", or one given twice; those of `function_of`.
     """
     name, _, rest = text.partition(":")
     arguments: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in rest.split(","))):
         key, equals, value = (part.strip() for part in item.partition("="))
         if not equals or not key or not value:
-            raise ParameterError(f"{name}: {item!r} is not key=value; write {name}:key=value,key=value")
+            raise ParameterError(f"{name}: {item!r} is not key=value; write {_call_like(name, item, function_of)}")
         if canonical(key) in arguments:
             raise ParameterError(f"{name}: {key} is given twice")
         arguments[canonical(key)] = value
     return canonical(name), arguments
+
+
+def _call_like(name: str, item: str, function_of: Callable[[str], Callable[..., Any]] | None) -> str:
+    """A call to write in place of one whose argument has no "=": with the parameter that has the type of the argument.
+
+    Args:
+        name: as it is written.
+        item: the argument.
+        function_of: as of `parse_call`.
+    """
+    for key, hint in {} if function_of is None else parameter_types(function_of(name)).items():
+        if key in ("collective", "fabric"):  # the caller gives them
+            continue
+        try:
+            convert_value(item, hint, key)
+        except (ParameterError, UnitError):
+            continue
+        return f"{name}:{key}={item}"
+    return f"{name}:key=value,key=value"
 
 
 def write_call(name: str, arguments: Mapping[str, Any]) -> str:

@@ -174,7 +174,9 @@ def _parse(text: str, unit: str, what: str, bare: bool) -> float:
         raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}") from None
     if not parsed.units:
         if any(c.isalpha() and c not in "eE" for c in text):  # a prefix alone, "5k"
-            raise UnitError(f"{what}: {text!r} has no unit; try {_EXAMPLES[unit]}")
+            prefixed = _split(text)[1] in (*_LARGE_PREFIXES, *_SMALL_PREFIXES)
+            example = f"{text.strip()}{next(iter(_UNITS[unit]))}" if prefixed else _EXAMPLES[unit]
+            raise UnitError(f"{what}: {text!r} has no unit; try {example}")
         _check_bare(text, float(parsed), unit, what, bare)
         return float(parsed)
     factor = _UNITS[unit].get(parsed.units)

@@ -127,6 +127,19 @@ def test_long_and_short_forms_are_one_option(opticcl):
     assert parse("compare", "-f", "a", "-f", "b", "-o", "c.svg", "-o", "d.json").params["fabrics"] == ("a", "b")
 
 
+def test_words_without_an_option_are_nodes_and_fabrics(answer):
+    """In verbs that take no arguments; several fabrics may stand in one text, parameters of one stay with it."""
+    asked = parse("compare", "-s", "64", "64", "ramp", "-f", "ideal").params
+    assert (asked["nodes"], asked["fabrics"], asked["sizes"]) == (64, ("ramp", "ideal"), ("64",))
+    assert parse("budget", "ramp").params["fabric"] == "ramp"
+    both = cli.parsed(["compare", "-f", "lightpath:shape=2x2,waveguides=4,torus:shape=2x2", "-f", "ideal"])
+    assert both.fabrics == ("lightpath:shape=2x2,waveguides=4", "torus:shape=2x2", "ideal")
+    found, _ = answer("compare", "4", "-f", "ideal,torus", "-s", "1KB")
+    assert {row["fabric"]: row["num_nodes"] for row in found["rows"]} == {"ideal": 4, "torus": 4}
+    with pytest.raises(UsageError, match="unexpected extra argument"):
+        parse("warm", "8")
+
+
 def test_other_spellings_of_out(opticcl, tmp_path):
     """--html is one; options of an earlier version are refused with the new name."""
     page = tmp_path / "page.html"

@@ -32,6 +32,9 @@ GARBAGE = 10_000
 OF_MODULES = 1_000_000
 """Those before they are looked for the first time: modules, as they are read, make most of them, and no garbage [count]."""
 
+INSTEAD = {"--size": ("--from", "--to"), "-s": ("--from", "--to")}
+"""Option of other verbs -> those of the verbs that have them in its place."""
+
 _MODULES = {
     module.name.removesuffix("_verb"): module.name
     for module in pkgutil.iter_modules(__path__)
@@ -113,6 +116,23 @@ def _plugins_first(words: list[str]) -> list[str]:
         else:
             rest.append(word)
     return first + rest
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    """What to write in place of an option that a verb does not have, or the verbs that have it."""
+    assert error.ctx is not None
+    verb, option = str(error.ctx.command.name), error.option_name
+    own = {name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts}
+    close = [one for one in error.possibilities or () if one != "--help"]
+    others = [name for name, one in command_group().commands.items() if any(option in p.opts for p in one.params)]
+    hint = f"opticcl {verb} --help lists its options"
+    if there := [one for one in INSTEAD.get(option, ()) if one in own]:
+        hint = f"see {' and '.join(there)}"
+    elif close:
+        hint = f"did you mean {close[0]}?"
+    elif others:
+        hint = f"it is an option of {', '.join(others)}"
+    return f"{verb}: there is no option {option}; {hint}"
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -204,6 +224,8 @@ def _refused(error: Exception) -> int:
         return _interrupted()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no verb is given
         _print_error(error.format_message())
+    elif isinstance(error, click.NoSuchOption):
+        _print_error(f"opticcl: {_unknown_option(error)}")
     elif isinstance(error, click.ClickException):
         _print_error(f"opticcl: {error.format_message()} (opticcl --help lists the verbs and their options)")
     elif isinstance(error, OSError):

@@ -103,7 +103,28 @@ class Verb(click.Command):
             if now and name not in known:
                 raise ParameterError(f"{self.name}: {name} is {now} now; write {now} {VALUES.get(now, 'NAME')}")
         words = [_without_alias(word) if ALIASES.get(word.partition("=")[0]) in known else word for word in args]
-        return super().parse_args(ctx, _with_values(words, known))
+        words = _with_values(words, known)
+        return super().parse_args(ctx, self._placed(ctx, words, known) + words)
+
+    def _placed(self, ctx: click.Context, words: list[str], known: set[str]) -> list[str]:
+        """Options for words without one, where the verb takes no arguments: a number is `--nodes`, a name `--fabric`.
+
+        Args:
+            ctx: of this call; the words themselves are no error then.
+            words: after the verb.
+            known: options of the verb.
+        """
+        if any(isinstance(one, click.Argument) for one in self.params):
+            return []
+        try:
+            _, alone, _ = self.make_parser(ctx).parse_args(list(words))
+        except click.UsageError:  # which `parse_args` reports
+            return []
+        flags = ["--nodes" if word.strip("0123456789") == "" else "--fabric" for word in alone]
+        ctx.allow_extra_args = set(flags) <= known
+        if not ctx.allow_extra_args:
+            return []
+        return [part for flag, word in zip(flags, alone, strict=True) for part in (flag, word)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments and the options.

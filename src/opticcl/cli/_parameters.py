@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import types
 import typing
 from collections.abc import Callable, Sequence
@@ -119,6 +120,22 @@ class _Number(click.ParamType[Any]):
             raise ParameterError(f"{_long_flag(param)}: {value!r} {error}; give one such as {self._example}") from None
 
 
+class _Choice(click.Choice[str]):
+    """One of some words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The word.
+
+        Raises: ParameterError: it is another one; with the option, all words and the nearest.
+        """
+        if value in self.choices:
+            return str(value)
+        assert param is not None
+        close = difflib.get_close_matches(str(value), self.choices, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ParameterError(f"{_long_flag(param)}: {value!r} is not one of {', '.join(self.choices)}{hint}")
+
+
 WHOLE = _Number(whole_of, "8")
 NUMBER = _Number(number_of, "0.5")
 
@@ -168,7 +185,7 @@ def make_parameter(name: str, hint: Any, described: Described, **default: Any) -
         return click.Option(declared, is_flag=True, help=described.help, **default)
     if typing.get_origin(kind) is Literal:
         choices = typing.get_args(kind)
-        type, placeholder = click.Choice(choices), f"<{'|'.join(choices)}>"
+        type, placeholder = _Choice(choices), f"<{'|'.join(choices)}>"
     else:
         type, placeholder = _TYPES[kind]
     return Option(

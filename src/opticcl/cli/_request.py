@@ -214,7 +214,7 @@ class PlanRequest(VerbRequest):
         "-f",
         metavar="<fabric>",
         default=(),
-        help="A fabric, name:key=value,...; default: every fabric. Repeat for several.",
+        help="A fabric, name:key=value,...; default: every fabric. Repeat for several, or separate names: ramp,fat_tree.",
     )
     nodes: int | None = option("--nodes", "-n", default=None, help="Number of nodes; scales the fabric to them.")
     equal: str | None = option(
@@ -312,6 +312,10 @@ class PlanRequest(VerbRequest):
     start: Path | None = option(
         "--start", metavar="PLAN", default=None, help="A plan file whose last circuits stand at the start."
     )
+
+    def __post_init__(self) -> None:
+        separated = tuple(one for text in self.fabrics for one in _separated(text))
+        object.__setattr__(self, "fabrics", separated)
 
     def machine(self) -> Fabric:
         """The fabric that the options describe.
@@ -512,6 +516,10 @@ def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fab
     from opticcl.fabrics import as_fabric
 
     check_nodes(nodes)
+    if len(several := _separated(specification)) > 1:
+        raise ParameterError(
+            f"--fabric: {specification!r} names {len(several)} fabrics; give one here, or compare them"
+        )
     made = _announced(specification, as_fabric(specification, nodes))
     if equal is None:
         return made
@@ -535,6 +543,26 @@ def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[st
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes)
     return [(name, _announced(name, fabric)) for name, fabric in built], excluded
+
+
+def _separated(text: str) -> list[str]:
+    """Fabrics of a text, "ramp,fat_tree": a name behind a comma begins another one.
+
+    >>> _separated("ramp:groups=4,racks=4,oddl")
+    ['ramp:groups=4,racks=4', 'oddl']
+    """
+    if "," not in text:
+        return [text]
+    from opticcl.fabrics import FABRICS
+    from opticcl.registry import canonical
+
+    found: list[str] = []
+    for part in text.split(","):
+        if not found or canonical(part.partition(":")[0]) in FABRICS.names():
+            found.append(part.strip())
+        else:
+            found[-1] += f",{part}"
+    return found
 
 
 def _announced(specification: str, fabric: Fabric) -> Fabric:

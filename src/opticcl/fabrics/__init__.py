@@ -10,12 +10,12 @@ from collections.abc import Callable
 from math import isqrt
 from typing import Any, TypeVar
 
-from opticcl.errors import FabricError
+from opticcl.errors import FabricError, ParameterError
 from opticcl.fabrics._members import check_class, check_values
 from opticcl.fabrics.job import Job, groups, job, survivors
 from opticcl.ir import Fabric
 from opticcl.ir.light import OpticsTable
-from opticcl.registry import Registry, as_text, canonical, convert_arguments, parse_call, whole_number
+from opticcl.registry import Registry, as_text, canonical, convert_arguments, parameter_types, parse_call, whole_number
 from opticcl.units import quantity
 
 __all__ = [
@@ -82,7 +82,7 @@ def fabric(
     if isinstance(given, Fabric):
         key, made, leave = given.name, given, "nodes out or give its name"
     else:
-        key, written = parse_call(as_text(given, "fabric", SUCH_AS))
+        key, written = parse_call(as_text(given, "fabric", SUCH_AS), FABRICS.get)
         system, leave = FABRICS.get(key), "its shape or the number out"
         if num_nodes is not None:
             num_nodes = whole_number(num_nodes, f"{key}: num_nodes")
@@ -106,6 +106,11 @@ def _made(key: str, system: type[Fabric], given: dict[str, Any]) -> Fabric:
     for old, value in given.items():
         if canonical(old) in system.former:
             raise FabricError(f"{key}: {old}={value} is no parameter any more; write {system.former[canonical(old)]}")
+        if canonical(old) == "nodes" and "nodes" not in parameter_types(system):
+            raise ParameterError(
+                f"{key}: nodes={value}: other parameters give its shape; give the number of nodes with -n {value}, or in "
+                f'Python as opticcl.fabric("{key}", {value})'
+            )
     made = system(**convert_arguments(system, given, key))
     check_values(key, made)
     return survivors(made)

@@ -216,7 +216,7 @@ class AlgorithmCall(NamedTuple):
 
         Raises: UnknownNameError, ParameterError.
         """
-        name, written = parse_call(text)
+        name, written = parse_call(text, lambda name: ALGORITHMS.get(name).generate)
         maker = ALGORITHMS.get(name)
         return cls(name, maker, convert_arguments(maker.generate, written, name, positional=2))
 

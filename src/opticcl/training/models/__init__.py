@@ -44,7 +44,7 @@ def model(name: str, **parameters: Any) -> Model:
     >>> model("transformer:layers=2,hidden=64,heads=4").name
     'transformer:layers=2,hidden=64,heads=4'
     """
-    key, written = parse_call(name)
+    key, written = parse_call(name, MODELS.get)
     make = MODELS.get(key)
     given = {**written, **parameters}
     made = make(**convert_arguments(make, given, key))
