@@ -224,7 +224,7 @@ def network_of(folder, text, **given):
 
 def columns(made):
     """(sender, receiver, rate in GB/s, latency in ns) of every link by names, sorted."""
-    names, net = made._content.vertices.names, made.network
+    names, net = made.names, made.network
     rows = zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), net.latency_s.tolist(), strict=True)
     return sorted((names[a], names[b], rate / 8e9, round(late * 1e9, 6)) for a, b, rate, late in rows)
 

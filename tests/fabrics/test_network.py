@@ -202,6 +202,7 @@ def test_a_plan_file_refuses_another_content(tmp_path):
     plan.save(tmp_path / "plan.csv")
     read = opticcl.load(tmp_path / "plan.csv")
     assert read.verify().verdict == "right"
+    assert fabric(plan.fabric.name, **plan.fabric.parameters) == plan.fabric == read.fabric
     assert columns(read.fabric) == columns(plan.fabric)
     path.write_text(SIMAI.replace("2880", "2881"))
     with pytest.raises(PlanFileError, match="it has changed"):
@@ -225,6 +226,14 @@ def test_a_network_that_was_written_is_read(tmp_path):
         due = Counter(zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True))
         net = made.network
         assert Counter(zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True)) == due
+
+
+def test_a_page_of_a_comparison_has_no_small_instance_of_it(opticcl, tmp_path):
+    """A file describes one machine; the page says so and has the machine itself."""
+    path, page = written(tmp_path, SIMAI), tmp_path / "page.html"
+    done = opticcl("compare", "-f", f"network:file={path}", "-f", "ideal:nodes=4", "-s", "1MB", "-o", str(page))
+    assert done.returncode == 0
+    assert "which has no small instance" in page.read_text()
 
 
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "all_to_all", "broadcast", "reduce_scatter"])

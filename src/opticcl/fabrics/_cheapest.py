@@ -1,4 +1,4 @@
-"""A kernel that finds cheapest paths over links of any cost, and spreads pairs over paths that cost the same."""
+"""Kernels that follow links: cheapest paths, spread over those of one cost, what can be reached, and connected parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["cheapest_paths"]
+__all__ = ["cheapest_paths", "connected_parts", "reached"]
 
 SAME = 1e-9  # relative difference of costs that are the same
 
@@ -76,3 +76,53 @@ def cheapest_paths(begin, end, group, draw, tail, head, cost, by_head, into, by_
                 vertex = head[link]
             offsets[pair + 1] = at
     return hops[:at], offsets
+
+
+@njit(writes=())
+def reached(start, links, first, ends, through):  # type: ignore[no-untyped-def]
+    """Vertices that links lead to from one, itself included, bool (vertices,).
+
+    Args:
+        start: vertex to begin with.
+        links, first: links in the order of the vertices that they are followed from, and the first of each, as of `by_head`.
+        ends: vertex that each link is followed to, int64 (links,).
+        through: vertices that links are followed from, besides the first, bool (vertices,).
+    """
+    found = np.zeros(len(through), np.bool_)
+    found[start] = True
+    waiting, count = np.empty(len(through), np.int64), 1
+    waiting[0] = start
+    while count:
+        count -= 1
+        vertex = waiting[count]
+        for place in range(first[vertex], first[vertex + 1]):
+            other = ends[links[place]]
+            if not found[other]:
+                found[other] = True
+                if through[other]:
+                    waiting[count] = other
+                    count += 1
+    return found
+
+
+@njit(writes=())
+def connected_parts(tail, head, vertices):  # type: ignore[no-untyped-def]
+    """A vertex of the part that each vertex is in, the same for all of the part, int64 (vertices,).
+
+    Args:
+        tail, head: vertices that each link joins, in whichever direction, int64 (links,).
+        vertices: [count].
+    """
+    parent = np.arange(vertices)
+    for link in range(len(tail)):
+        one, other = tail[link], head[link]
+        while parent[one] != one:
+            parent[one] = parent[parent[one]]
+            one = parent[one]
+        while parent[other] != other:
+            parent[other] = parent[parent[other]]
+            other = parent[other]
+        parent[max(one, other)] = min(one, other)
+    for vertex in range(vertices):
+        parent[vertex] = parent[parent[vertex]]
+    return parent

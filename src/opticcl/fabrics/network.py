@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError, TooLargeError, UnsupportedError, printable
 from opticcl.fabrics import register_fabric
-from opticcl.fabrics._cheapest import cheapest_paths
+from opticcl.fabrics._cheapest import cheapest_paths, connected_parts, reached
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._failures import FailingFabric
 from opticcl.fabrics._packet import Network, PacketFabric, at_least, hash_of, positive_rates
 from opticcl.fabrics.networks import read_network
 from opticcl.fabrics.networks.file_graph import IN_SERVERS, NODE, FileGraph, FileOptions, Way
-from opticcl.ir import Circuits, FabricNumbers, IntArray, Part, PartKind, PartUse, Resource, Usage
+from opticcl.ir import Circuits, Fabric, FabricNumbers, IntArray, Part, PartKind, PartUse, Resource, Usage
 from opticcl.ir.limits import limit
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.paths import paths_of_rows
@@ -103,7 +103,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         relays: whether nodes pass on packets of others; None: where neither switches nor links of each pair join all nodes.
         seed: of the choice between paths of one cost.
         failed: parts that have failed, such as link:3+switch:0.
-        content: digest that the file must have; None: any.
+        content: digest that the file must have; None: any, and that of the file once it is read.
     Raises: FabricError: the file is none, or does not say what decides; one line with the file, the place and the rule.
     Reading: where no path is stated, packets take the path of the least sum of 1/rate, of several the one of fewest links, of
         several of these each pair one, as OSPF and ECMP do.
@@ -136,19 +136,27 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
             )
         if self._content.network.num_links == 0:
             raise _refusal(self.file, "has no links")
+        object.__setattr__(self, "content", self._content.digest)  # so that it is among the parameters
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters by name, without those that are as by default, with the digest of the file."""
+        """Parameters by name, without those that are as by default."""
         defaults = {f.name: f.default for f in self.__dataclass_fields__.values()}
         given = {name: getattr(self, name) for name in defaults}
-        kept = {name: value for name, value in given.items() if value != defaults[name]}
-        return {**kept, "content": self._content.digest}
+        return {name: value for name, value in given.items() if value != defaults[name]}
 
     @classmethod
     def parameters_at_scale(cls, num_nodes: int) -> dict[str, Any]:
         """None: a file has the nodes that it has."""
         return {}
+
+    @classmethod
+    def example(cls) -> tuple[Fabric, str]:
+        """None.
+
+        Raises: FabricError: always.
+        """
+        raise FabricError("network: a file describes one machine, which has no small instance")
 
     def with_node_rate(self, node_rate_bits_per_s: float) -> Self:
         """The same network, if it has that rate already.
@@ -408,9 +416,14 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
 
     # --- names ------------------------------------------------------------------------------------------------------
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the vertices in the file, nodes first."""
+        return self._content.vertices.names
+
     def coordinates(self, node: int) -> str:
         """Number of a node, and its name in the file."""
-        name = self._content.vertices.names[node]
+        name = self.names[node]
         return str(node) if name == str(node) else f"{node} ({name})"
 
     def vertex_kinds(self) -> tuple[IntArray, tuple[str, ...]]:
@@ -422,8 +435,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
 
     def switch_name(self, kind: str, number: int) -> str:
         """A switch by its name in the file."""
-        kinds, names = self._content.vertices.kinds, self._content.vertices.names
-        mine = [name for name, one in zip(names, kinds, strict=True) if one == kind]
+        mine = [name for name, one in zip(self.names, self._content.vertices.kinds, strict=True) if one == kind]
         return mine[number] if mine[number].startswith(kind) else f"{kind} {mine[number]}"
 
     def place_names(self, resource: int, index: Sequence[int] | IntArray) -> list[str]:
@@ -525,26 +537,18 @@ def _links(graph: FileGraph, vertices: _Vertices, both_ways: bool, full_duplex: 
 
 
 def _reached(
-    network: Network, start: IntArray, through: npt.NDArray[np.bool_], *, back: bool = False
+    network: Network, start: int, through: npt.NDArray[np.bool_], *, back: bool = False
 ) -> npt.NDArray[np.bool_]:
-    """Vertices that links lead to from some, bool (vertices,).
+    """Vertices that links lead to from one, bool (vertices,).
 
     Args:
         network: all links.
-        start: vertices to begin with.
-        through: vertices that links are followed from, besides these.
+        start: vertex to begin with.
+        through: vertices that links are followed from, besides this one.
         back: whether links are followed against their direction.
     """
     tail, head = (network.head, network.tail) if back else (network.tail, network.head)
-    found = np.zeros(network.num_vertices, bool)
-    found[start] = True
-    ahead = found.copy()
-    while ahead.any():
-        new = np.zeros_like(found)
-        new[head[ahead[tail]]] = True
-        ahead = new & ~found
-        found |= new
-        ahead &= through
+    found: npt.NDArray[np.bool_] = reached(start, *_by_ends(tail, network.num_vertices), head, through)
     return found
 
 
@@ -555,12 +559,12 @@ def _check_joined(file: str, network: Network, vertices: _Vertices, directed: bo
     """
     every = np.ones(network.num_vertices, bool)
     for back in (False, True):
-        lost = np.flatnonzero(~_reached(network, np.array([0]), every, back=back)[: network.num_nodes])
+        lost = np.flatnonzero(~_reached(network, 0, every, back=back)[: network.num_nodes])
         if not len(lost):
             continue
         one, other = (vertices.names[k] for k in ((lost[0], 0) if back else (0, lost[0])))
         hint = ""
-        if directed is not False and _reached(_undirected(network), np.array([0]), every)[: network.num_nodes].all():
+        if directed is not False and _reached(_undirected(network), 0, every)[: network.num_nodes].all():
             hint = "; as written, links lead one way: directed=no makes them lead both ways"
         raise _refusal(file, f"no path leads from {one} to {other}{hint or '; every node must reach every other'}")
 
@@ -574,21 +578,20 @@ def _undirected(network: Network) -> Network:
 
 
 def _joined_without_relays(network: Network) -> bool:
-    """Whether nodes need not pass on packets: switches of one connected part join all, or each pair has a link."""
+    """Whether nodes need pass on nothing: each pair has a link, or each node links to and from one part of the switches."""
     n = network.num_nodes
     near = (network.tail < n) & (network.head < n)
     pairs = np.unique(network.tail[near] * n + network.head[near])
     if len(pairs) == n * (n - 1):
         return True
-    switches = np.arange(network.num_vertices) >= n
-    nodes = np.arange(n)
-    left = np.unique(network.head[(network.tail == 0) & (network.head >= n)])
-    while len(left):
-        there, back = (_reached(network, left[:1], switches, back=way) for way in (False, True))
-        if np.delete(there[nodes], 0).all() and np.delete(back[nodes], 0).all() and there[0] and back[0]:
-            return True
-        left = left[1:][~there[left[1:]]]
-    return False
+    between = (network.tail >= n) & (network.head >= n)
+    part = connected_parts(network.tail[between], network.head[between], network.num_vertices)
+    joins = np.ones(network.num_vertices, bool)
+    for node, switch in ((network.tail, network.head), (network.head, network.tail)):
+        at_node = (node < n) & (switch >= n)
+        distinct = np.unique(part[switch[at_node]] * n + node[at_node]) // n
+        joins &= np.bincount(distinct, minlength=network.num_vertices) == n
+    return bool(joins.any())
 
 
 def _followed_by(hops: IntArray, offsets: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

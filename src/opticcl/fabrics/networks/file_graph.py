@@ -304,7 +304,8 @@ class Attributes:
 
         Raises: FileFaultError: no rate, or one without a unit.
         """
-        self._seen |= dict.fromkeys(attributes)
+        if not attributes.keys() <= self._seen.keys():
+            self._seen |= dict.fromkeys(attributes)
         key = self._options.rate_key or "rate"
         if not (text := attributes.get(key, "").strip()):
             return nan
