@@ -284,6 +284,7 @@ REFUSED = [
     (CSV + "c,d,1GB/s,3,no\n", {"nodes": "*"}, "line 7: latency: '3' has no unit; write it with its unit"),
     (CSV + "c,d,1GB/s\n", {"nodes": "*"}, "line 7: 3 cells, and the header has 5"),
     (CSV + "c,d,1GB/s,0s,maybe\n", {"nodes": "*"}, "line 7: directed='maybe' is neither yes nor no"),
+    (CSV + "a0,b1,1b/s,0s,no\n", {"nodes": "*"}, "rates of 1 to 4e.11 bit/s; a factor of at most 1,000,000,000 is"),
     (CSV, {"nodes": "*", "edges": 3}, "line 6: more than 3 edges; raise edges="),
     (GRAPHML.replace('id="b1"', 'id="a1"'), {}, "line 10: two vertices are called 'a1'"),
     (
@@ -339,6 +340,7 @@ REFUSED = [
     (ASTRA.replace("[ 4, 2 ]", "[ 4000000, 2 ]"), {}, "8,000,000 NPUs, and at most edges=1,000,000 are read"),
     (HTSIM.replace("Radix_Down 4\nBundle", "Radix_Down 8\nBundle"), {}, "tier 1: Radix_Down 8, and 4 links lead down"),
     (HTSIM.replace("Oversubscribed 1", "Oversubscribed 4"), {}, "tier 0: Oversubscribed 4, and its links say 1"),
+    (SIMAI.replace("7 2 2", "10 2 2"), {}, "line 1: 8 links cannot join 10 vertices"),
     (SIMAI.replace(" 8 H100", " 9 H100"), {}, "line 1: the head says 9 links, and 8 rows follow"),
     (SIMAI.replace("4 5 6", "4 5"), {}, "line 2: numbers of 2 switches, and the head says 3"),
     (

@@ -33,6 +33,7 @@ from opticcl.ir.paths import paths_of_rows
 
 SHEET = datasheet("network")
 MOST_RATES = limit("network.MOST_RATES")
+MOST_RATIO = limit("network.MOST_RATIO")
 MOST_SCANNED = limit("network.MOST_SCANNED")
 LEAST_COST = 1e-6  # of a link of any rate, so that of two paths of one sum of rates the one of fewer links is cheaper
 COUNTED = 8  # vertices that a message names
@@ -247,6 +248,11 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     def _resources(self, rates: npt.NDArray[np.float64]) -> tuple[Resource, ...]:
         """Links of one rate each, in the order of the links."""
         values, counts = np.unique(-rates, return_counts=True)
+        if len(values) and values[0] < values[-1] * MOST_RATIO:
+            raise _refusal(
+                self.file,
+                f"rates of {-values[-1]:g} to {-values[0]:g} bit/s; a factor of at most {MOST_RATIO:,} is computed with",
+            )
         if len(values) > MOST_RATES:
             raise _refusal(self.file, f"links of {len(values):,} rates; at most {MOST_RATES:,}, try rounded ones")
         return tuple(

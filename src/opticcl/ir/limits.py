@@ -64,6 +64,7 @@ LIMITS: dict[str, Guard] = {
     "file_graph.MOST_EDGES": Guard(1_000_000, "edges", REFUSAL, "of a file that describes a network, unless edges= is larger"),
     "file_graph.MOST_BYTES": Guard(1 << 28, "bytes", REFUSAL, "of a file that describes a network"),
     "network.MOST_RATES": Guard(1 << 12, "rates", REFUSAL, "of the links of a network from a file"),
+    "network.MOST_RATIO": Guard(10**9, "times", REFUSAL, "the slowest link of a network from a file"),
     "network.MOST_SCANNED": Guard(1 << 32, "links", REFUSAL, "times receivers that are scanned for routes: minutes"),
     "overlap.MOST_STEPS": Guard(1 << 14, "steps", REFUSAL, "of a schedule"),
     "planner.MANY": Guard(512, "nodes", EFFORT, "above which break-evens are searched within a decade"),

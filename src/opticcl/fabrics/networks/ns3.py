@@ -53,6 +53,8 @@ def read_ns3(text: str, options: FileOptions) -> FileGraph:
     count = {key: whole(value, key, 1) for key, value in head.items() if key != "gpu_type"}
     made = FileGraphBuilder(options)
     made.expect(max(count.values()), "vertices or links")
+    if count["nodes"] > count["links"] + 1:
+        raise FileFaultError(1, f"{count['links']} links cannot join {count['nodes']:,} vertices")
     switches = [whole(cell, "a switch", 2) for cell in (rows[1].split() if len(rows) > 1 else [])]
     due = count["switches"] + count.get("nvswitches", 0)
     if len(switches) != due or len(set(switches)) != due or max(switches, default=0) >= count["nodes"]:
