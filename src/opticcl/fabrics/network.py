@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,6 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     seed: int = 0
     failed: str | None = None
     content: str | None = None
-    duplex: Literal["full"] | None = None  # type: ignore[assignment]
 
     source = "the file"
 
@@ -177,10 +176,8 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     @cached_property
     def _content(self) -> _Content:
         """What the file and the parameters say together."""
-        graph, form, content = read_network(self)
-        if self.copies > 1 and not graph.nics and form.title[:6] not in ("nvidia", "NCCL a"):
-            raise _refusal(self.file, f"copies={self.copies}; {form.title} have no network cards to join")
-        vertices = self._vertices(graph, form.title)
+        graph, content = read_network(self)
+        vertices = self._vertices(graph)
         links = _links(graph, vertices, self.directed is False, self.duplex == "full")
         rates, latencies = self._filled(graph, links)
         order = np.argsort(-rates, kind="stable")
@@ -195,7 +192,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         notes = (*graph.notes, *(["Nodes pass on packets of others."] if relays and self.relays is None else []))
         return _Content(network, vertices, numbers, notes, sha256(content).hexdigest()[:16])
 
-    def _vertices(self, graph: FileGraph, title: str) -> _Vertices:
+    def _vertices(self, graph: FileGraph) -> _Vertices:
         """Which vertices are nodes, and their order.
 
         Raises: FabricError: the file marks none and no parameter names them, or a pattern fits none.
@@ -209,7 +206,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         elif any(kinds):
             compute = [not kind for kind in kinds]
         else:
-            if title.startswith("CSV"):
+            if not graph.lists_vertices:
                 raise _refusal(
                     self.file, "an edge list does not say which vertices are nodes; nodes=PATTERN+PATTERN names them"
                 )

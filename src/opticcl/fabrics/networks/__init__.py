@@ -26,34 +26,39 @@ class NetworkFormat(NamedTuple):
         title: name for messages.
         sniff: whether a text is of this format, by its content.
         read: (text, options) -> graph; raises FileFaultError.
+        servers: whether a file is one server, of which copies can be made.
     """
 
     title: str
     sniff: Callable[[str], bool]
     read: Reader
+    servers: bool = False
 
 
 FORMATS: Registry[NetworkFormat] = Registry("network format", __name__)
 
 
-def register_network(name: str, title: str, sniff: Callable[[str], bool]) -> Callable[[Made], Made]:
+def register_network(
+    name: str, title: str, sniff: Callable[[str], bool], *, servers: bool = False
+) -> Callable[[Made], Made]:
     """Decorator that registers the reader of a format.
 
     Args:
         name: by which users call it.
         title: name for messages.
         sniff: whether a text is of this format.
+        servers: whether a file is one server, of which copies can be made.
     """
 
     def add(read: Made) -> Made:
-        FORMATS.register(name)(NetworkFormat(title, sniff, read))
+        FORMATS.register(name)(NetworkFormat(title, sniff, read, servers))
         return read
 
     return add
 
 
-def read_network(options: FileOptions) -> tuple[FileGraph, NetworkFormat, bytes]:
-    """The graph of a file, its format, and its content.
+def read_network(options: FileOptions) -> tuple[FileGraph, bytes]:
+    """The graph of a file, and its content.
 
     Raises: FabricError: the file cannot be read, or is of no format, or of several; one line with the file and the place.
     """
@@ -63,7 +68,9 @@ def read_network(options: FileOptions) -> tuple[FileGraph, NetworkFormat, bytes]
         if "\ufffd" in text or "\0" in text:
             raise FileFaultError(0, "is no text in UTF-8")
         form = _format_of(text, options.format)
-        return form.read(text, options), form, content
+        if options.copies > 1 and not form.servers:
+            raise FileFaultError(0, f"copies={options.copies}; {form.title} have no network cards to join")
+        return form.read(text, options), content
     except FileFaultError as fault:
         raise FabricError(printable(f"network: {options.file}: {fault}")) from None
 

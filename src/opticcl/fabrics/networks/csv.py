@@ -79,7 +79,7 @@ def read_csv(text: str, options: FileOptions) -> FileGraph:
         if said not in DIRECTED:
             raise FileFaultError(line, f"directed={said[:40]!r} is neither yes nor no")
         made.edge(source, target, attributes.rate(row, line), attributes.latency(row, line), DIRECTED[said], line)
-    made.rate_hint = attributes.hint()
+    made.rate_hint, made.lists_vertices = attributes.hint(), False
     return made.graph()
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite, nan
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,7 @@ class FileOptions:
     latency: Seconds | None = None
     latency_key: str | None = None
     directed: bool | None = None
-    duplex: bool | None = None
+    duplex: Literal["full"] | None = None
     gpu: str | None = None
     nvlink: int | None = None
     nvlink_rate: Rate | None = None
@@ -129,6 +129,7 @@ class FileGraph:
         nics: network cards, for copies of a host.
         pcie_bits_per_s: of a link between a node and a PCI switch, NaN where it is unknown [bit/s].
         rate_hint: how to say a rate that the file does not have, for messages.
+        lists_vertices: whether the file has a list of the vertices; else they are the ends of its edges.
     """
 
     names: tuple[str, ...]
@@ -143,6 +144,7 @@ class FileGraph:
     nics: tuple[Nic, ...] = ()
     pcie_bits_per_s: float = nan
     rate_hint: str = ""
+    lists_vertices: bool = True
 
 
 @dataclass
@@ -160,6 +162,7 @@ class FileGraphBuilder:
     nics: list[Nic] = field(default_factory=list)
     pcie_bits_per_s: float = nan
     rate_hint: str = ""
+    lists_vertices: bool = True
 
     def vertex(self, name: str, kind: str = "", line: int = 0) -> int:
         """Add a vertex.
@@ -240,6 +243,7 @@ class FileGraphBuilder:
             nics=tuple(self.nics),
             pcie_bits_per_s=self.pcie_bits_per_s,
             rate_hint=self.rate_hint,
+            lists_vertices=self.lists_vertices,
         )
 
 

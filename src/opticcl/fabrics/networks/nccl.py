@@ -90,7 +90,7 @@ def _devices(element: XmlElement, above: _Device) -> list[_Device]:
     return found
 
 
-@register_network("nccl", "NCCL and RCCL topology XML", _sniff)
+@register_network("nccl", "NCCL and RCCL topology XML", _sniff, servers=True)
 def read_nccl(text: str, options: FileOptions) -> FileGraph:
     """The graph of a server, or of copies of it.
 

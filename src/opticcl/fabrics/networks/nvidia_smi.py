@@ -129,7 +129,7 @@ def _row(line: int, row: int, cells: list[str], columns: list[int]) -> dict[tupl
     return found
 
 
-@register_network("nvidia_smi", "nvidia-smi topo -m", _sniff)
+@register_network("nvidia_smi", "nvidia-smi topo -m", _sniff, servers=True)
 def read_nvidia_smi(text: str, options: FileOptions) -> FileGraph:
     """The graph of a server, or of copies of it.
 
