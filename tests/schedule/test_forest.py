@@ -13,6 +13,7 @@ from opticcl.units import quantity
 MACHINES = [
     "superpod:nodes=11",
     "superpod:nodes=16",
+    "superpod:nodes=24,nodes_per_server=4",
     "leaf_spine:nodes=20",
     "fat_tree:nodes=9",
     "torus:shape=2x3x2",
@@ -47,6 +48,16 @@ def test_two_boxes_of_a100(collective: str, share: Fraction, rate: str, pieces: 
     law = assumptions("published", compute="none")
     least_s = float(share) * 8e9 / quantity(rate, "bit/s")
     assert least_s < plan.simulate(assumptions=law).total_s < within * least_s
+
+
+@pytest.mark.parametrize("boxes", [4, 20])
+def test_boxes_of_a100_by_one_tree(boxes: int) -> None:
+    """All shards of others through the eight cards of a box (ForestColl: 3/25 s a GB for four)."""
+    plan = compile(f"superpod:nodes={8 * boxes}", "all_gather", 10**9, algorithm="forest:pipeline=64")
+    assert plan.verify().ok
+    least_s = (boxes - 1) / boxes * 8e9 / 1.6e12
+    total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s
+    assert least_s < total_s < 1.03 * least_s
 
 
 def test_fastest_of_all() -> None:

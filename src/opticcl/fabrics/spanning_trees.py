@@ -6,18 +6,25 @@ Packets take the routes of the fabric. A link of a tree is a pair of ranks whose
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.fabrics._packet import PacketFabric
-from opticcl.ir import Fabric
+from opticcl.ir import Fabric, IntArray
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
+from opticcl.routing.forest.translation import TranslatedTree, translated_tree
 
-__all__ = ["TreePacking", "has_network", "spanning_trees"]
+__all__ = ["TranslatedTree", "TreePacking", "has_network", "one_tree_for_all", "spanning_trees"]
+
+WITHIN = Fraction(1, 100)
+"""What trees may take more than the narrowest cut."""
 
 
 def has_network(fabric: Fabric) -> bool:
@@ -45,7 +52,93 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     if inwards:
         graph, routes = replace(graph, tail=graph.head, head=graph.tail), [route[::-1] for route in routes]
     best = optimum(graph, root)
-    return None if best is None else pack(graph, best, root, fewest=fewest, routes=routes)
+    return None if best is None else pack(graph, best, root, within=WITHIN, fewest=fewest, routes=routes)
+
+
+@lru_cache(maxsize=64)
+def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
+    """A tree whose translations together take at most 1 % more than the narrowest cut; None where none is found.
+
+    Args:
+        fabric: with a network: a machine or a job on one.
+        inwards: as in `spanning_trees`.
+    Raises: UnsupportedError: as `spanning_trees`.
+    """
+    machine, n = fabric.machine, fabric.num_nodes
+    assert isinstance(machine, PacketFabric)
+    nodes = fabric.machine_nodes(np.arange(n))
+    graph = machine.network.graph(nodes)
+    best = optimum(graph)
+    shapes = [fabric.dimensions] if prod(fabric.dimensions) == n else []
+    near = _nearest(fabric, graph, nodes)
+    shapes += [(n // near, near)] if 1 < near < n and n % near == 0 else []
+    for radices in (*shapes, (n,)):
+        classes = _Classes(fabric, graph, nodes, radices, inwards)
+        cost, length = classes.costs()
+        tree = translated_tree(radices, cost, length) if np.isfinite(cost).any() else None
+        if tree is None or best is None:
+            continue
+        every = np.arange(1, n)
+        taken, times = np.unique(tree.moved(every, tree.parent[1:], -1), return_counts=True)
+        load = sum(count * classes.load(one) for one, count in zip(taken.tolist(), times.tolist(), strict=True))
+        if (load / np.maximum(graph.capacity, 1)).max() <= best.time * (1 + WITHIN):
+            return tree
+    return None
+
+
+def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:
+    """Rank 0 and those to which its route has the widest narrowest link [count].
+
+    Args:
+        fabric: a machine or a job on one.
+        graph: its links.
+        nodes: of all ranks, int (ranks,).
+    """
+    hops, offsets = fabric.route(np.broadcast_to(nodes[:1], len(nodes) - 1), nodes[1:])
+    width = np.minimum.reduceat(graph.capacity[hops], offsets[:-1])
+    return 1 + int(np.count_nonzero(width == width.max()))
+
+
+class _Classes:
+    """Routes from each rank to that which a translation takes it to.
+
+    Args:
+        fabric: a machine or a job on one.
+        graph: its links.
+        nodes: of all ranks, int (ranks,).
+        radices: of the digits of ranks.
+        inwards: whether routes lead the other way.
+    """
+
+    def __init__(
+        self, fabric: Fabric, graph: CapacityGraph, nodes: IntArray, radices: tuple[int, ...], inwards: bool
+    ) -> None:
+        self.fabric, self.graph, self.nodes, self.inwards = fabric, graph, nodes, inwards
+        self.origin = TranslatedTree(radices, nodes, nodes)
+
+    def _routes(self, one: int) -> tuple[IntArray, IntArray]:
+        ends = self.nodes, self.nodes[self.origin.moved(np.arange(len(self.nodes)), np.array(one))]
+        return self.fabric.route(*(ends[::-1] if self.inwards else ends))
+
+    def load(self, one: int) -> IntArray:
+        """Routes of a class over each link, int64 (links,)."""
+        return np.bincount(self._routes(one)[0], minlength=len(self.graph.tail))
+
+    def costs(self) -> tuple[npt.NDArray[np.float64], IntArray]:
+        """Load over capacity of the busiest link of each class, infinite where a route passes a rank, and its longest route.
+
+        Returns: float64 (ranks,) [weight / unit], int64 (ranks,) [links].
+        """
+        n = len(self.nodes)
+        cost, length = np.full(n, np.inf), np.zeros(n, np.int64)
+        for one in range(1, n):
+            hops, offsets = self._routes(one)
+            length[one] = np.diff(offsets).max()
+            through = self.graph.head[hops] < n
+            if np.count_nonzero(through) == n:  # the last link of each leads to a rank
+                load = np.bincount(hops, minlength=len(self.graph.tail))
+                cost[one] = (load / np.maximum(self.graph.capacity, 1)).max()
+        return cost, length
 
 
 def _routes(fabric: Fabric, graph: CapacityGraph) -> list[tuple[int, ...]]:

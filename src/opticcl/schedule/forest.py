@@ -10,6 +10,9 @@ ranks carry more than its rate allows in the time of the optimum, or in at most 
 The data of a tree is cut into s pieces that follow each other. Where all trees are H deep at most, a step carries a piece at
 each of H stages, so the links need (H + s - 1) / s times what the trees take; the steps have their latencies beside it.
 
+Where the trees of all ranks can be translations of one, they are: steps are then defined by N - 1 transfers. Else trees are
+packed one by one.
+
 Packets take the routes of the fabric, so trees consist of pairs of ranks whose routes pass no other rank.
 
 Source: Zhao et al. 2024 (ForestColl) for the trees. TACOS (Won et al. 2024) and the schedules of Zhao et al. 2023 for networks
@@ -18,23 +21,25 @@ without switches solve the same problem step by step.
 
 from __future__ import annotations
 
-from math import lcm
+from math import lcm, prod
 
 import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics.spanning_trees import TreePacking, has_network, spanning_trees
+from opticcl.fabrics.spanning_trees import TranslatedTree, TreePacking, has_network, one_tree_for_all, spanning_trees
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
-from opticcl.schedule import NotTried, register_algorithm
+from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit
 
 __all__ = ["forest"]
 
 MOST_NODES = limit("forest.MOST_NODES")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
+MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
+MOST_TRIED = limit("forest.MOST_TRIED")
 MOST_PIECES = limit("forest.MOST_PIECES")
 MOST_TREES = 64
 SEVERAL = 16
@@ -56,13 +61,17 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
         return "it does all_gather, reduce_scatter, all_reduce, broadcast, reduce"
     if not has_network(fabric):
         return "it needs a network of packets"
-    if not 1 < fabric.num_nodes <= MOST_NODES:
-        return SizeLimit(f"{fabric.num_nodes:,} nodes are not 2 to {MOST_NODES}")
     if not 1 <= pipeline <= MOST_PIECES:
         return f"pipeline={pipeline} is not 1 to {MOST_PIECES:,}"
     if not 1 <= trees <= MOST_TREES:
         return f"trees={trees} is not 1 to {MOST_TREES}"
+    if fabric.num_nodes < 2:
+        return "one node has nothing to send"
     try:
+        if trees == 1 and _trees_for_all(fabric, collective):
+            return None
+        if fabric.num_nodes > MOST_NODES:
+            return SizeLimit(f"trees of {fabric.num_nodes:,} nodes are packed one by one; at most {MOST_NODES}")
         packings = _packings(fabric, collective, trees)
     except UnsupportedError as error:
         return str(error)
@@ -73,11 +82,18 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """Numbers of pieces; trees of one root, which are deep where they are few, in two numbers."""
-    if fabric.num_nodes > MOST_NODES_TRIED and has_network(fabric):
-        return [NotTried("", f"{fabric.num_nodes:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
+    n = fabric.num_nodes
+    if n < 2 or not has_network(fabric) or collective.name not in UP + DOWN:
+        return []
+    trees = _trees_for_all(fabric, collective)
+    if not trees and n > MOST_NODES_TRIED:
+        return [NotTried("", f"{n:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
     if collective.name in ROOTED:
-        return [{"pipeline": pieces, "trees": trees} for trees in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
-    return [{"pipeline": pieces} for pieces in (1, 4, 16, 64)]
+        return [{"pipeline": pieces, "trees": many} for many in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
+    if trees and (count := n * (n - 1) * sum(int(tree.depth.max()) for tree in trees)) > MOST_TRIED:
+        return [left_out(count, MOST_TRIED)]
+    level = bool(trees) and all(tree.depth.max() == 1 for tree in trees)
+    return [{"pipeline": pieces} for pieces in ((1,) if level else (1, 4, 16, 64))]
 
 
 @register_algorithm("forest", accepts, variants)
@@ -90,6 +106,8 @@ def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: in
         pipeline: pieces s of the data of a tree [count].
         trees: of each root at least; the fewest from there on with which links carry at most 1 % more than they must [count].
     """
+    if one_tree := trees == 1 and _trees_for_all(fabric, collective):
+        return _translations(collective, one_tree, pipeline)
     n, packings = fabric.num_nodes, _packings(fabric, collective, trees)
     a_root = lcm(*(packing.trees_a_root for packing in packings))
     owner = np.repeat([collective.root] if collective.name in ROOTED else np.arange(n), a_root)
@@ -101,6 +119,48 @@ def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: in
     blocks = np.repeat(owner, pipeline) if collective.name in ("all_gather", "reduce_scatter") else None
     made = collective.on(n, len(parts) * pipeline, owner=blocks)
     return Schedule.of("forest", made, Steps(Space((n,)), parts, phases), cut=1 if len(phases) > 1 else None)
+
+
+def _translations(collective: Request, trees: list[TranslatedTree], pieces: int) -> Schedule:
+    """The schedule of trees that are translations of one, up trees of the first before those of the last.
+
+    Args:
+        collective: all_gather, reduce_scatter or all_reduce.
+        trees: of rank 0, for each direction.
+        pieces: of the data of a rank [count].
+    """
+    radices, phases = trees[0].radices, []
+    n, digits = prod(radices), range(len(radices))
+    for tree, up in zip(trees, _directions(collective), strict=True):
+        child, stages = np.arange(1, n), int(tree.depth.max())
+        sends, receives = (child, tree.parent[1:]) if up else (tree.parent[1:], child)
+        stage = stages - tree.depth[1:] if up else tree.depth[1:] - 1
+        order = np.lexsort((receives, sends, stage))
+        dst, owner = (
+            np.stack(np.unravel_index(tree.moved(vertices[order], sends[order], -1), radices), axis=1)
+            for vertices in (receives, np.zeros_like(sends))
+        )
+        op = int(Op.REDUCE if up else Op.COPY)
+        rows = PhaseRows.of(len(radices), 0, dst, owner, unit_lo=-stage[order], unit_shift=1, op=op)
+        phases.append(Phase(rows, (True,) * len(radices), stages + pieces - 1))
+    part = MessagePart((*((d, 1, radices[d]) for d in digits), (UNIT, 1, pieces)), pieces)
+    steps = Steps(Space(radices), [part], phases)
+    return Schedule.of("forest", collective.on(n, n * pieces), steps, cut=1 if len(phases) > 1 else None)
+
+
+def _trees_for_all(fabric: Fabric, collective: Request) -> list[TranslatedTree]:
+    """A tree for each direction whose translations serve all ranks; none where a direction has none.
+
+    Args:
+        fabric: where it would run.
+        collective: requested.
+    Raises: UnsupportedError: as `_packings`.
+    """
+    if collective.name in ROOTED or fabric.num_nodes > MOST_NODES_TRANSLATED:
+        return []
+    trees = [one_tree_for_all(fabric, up) for up in _directions(collective)]
+    same = len({tree.radices for tree in trees if tree is not None}) == 1
+    return [tree for tree in trees if tree is not None] if same and None not in trees else []
 
 
 def _directions(collective: Request) -> list[bool]:
