@@ -216,18 +216,21 @@ def test_no_cut_is_narrower_than_the_narrowest(specification):
 
 
 @pytest.mark.parametrize(
-    ("specification", "where", "tbits_per_s"),
+    ("specification", "where", "tbits_per_s", "parts"),
     [
-        ("superpod:nodes=16", "cut of 15 nodes from node 0", 2.6),
-        ("superpod:nodes=32", "cut of 24 nodes from nodes 0 to 7", 1.6),
-        ("superpod:nodes=17", "cut of 16 nodes from node 16", 0.2),
-        ("torus:shape=3x4", "cut of 11 nodes from node 0", 2.048),
+        ("superpod:nodes=16", "cut of 15 nodes from node 0", 2.6, 16),
+        ("superpod:nodes=32", "cut of 24 nodes from nodes 0 to 7", 1.6, 4),
+        ("superpod:nodes=17", "cut of 16 nodes from node 16", 0.2, 2),
+        ("torus:shape=3x4", "cut of 11 nodes from node 0", 2.048, 12),
     ],
 )
-def test_narrowest_cuts_by_name(specification, where, tbits_per_s):
-    """A GPU behind NVLink and card, a server behind its eight cards, one GPU alone in its server, a node behind four links."""
+def test_narrowest_cuts_by_name(specification, where, tbits_per_s, parts):
+    """A GPU behind NVLink and card, a server behind its eight cards, one GPU alone in its server, a node behind four links.
+
+    All nodes divide into as many such sets, but for the server with one GPU, which is behind less than the others.
+    """
     (cut,) = fabric(specification).narrowest_cuts(np.arange(fabric(specification).num_nodes))
-    assert (cut.where, cut.out_bits_per_s) == (where, pytest.approx(tbits_per_s * 1e12))
+    assert (cut.where, cut.out_bits_per_s, cut.parts) == (where, pytest.approx(tbits_per_s * 1e12), parts)
 
 
 def test_a_machine_with_many_links_is_not_cut(monkeypatch):

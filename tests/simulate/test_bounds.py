@@ -76,6 +76,7 @@ def bound(where, name, size, assumed=DEFAULT, **options):
         ),
         ("torus:shape=8x8", "barrier", "lumorph:radix=8", 0, 1.0, "latency of the longest path"),
         ("fat_tree:nodes=64", "barrier", "mesh", 0, 1.0, "latency of the longest path"),
+        ("superpod:nodes=32", "all_gather", "lumorph:radix=8", 10**9, 1.778, "cut of 24 nodes from nodes 0 to 7"),
     ],
 )
 def test_time_over_bound(where, name, algorithm, size, gap, by):
@@ -83,6 +84,14 @@ def test_time_over_bound(where, name, algorithm, size, gap, by):
     timeline = opticcl.compile(where, name, size, algorithm=algorithm).simulate(assumptions="published")
     assert timeline.gap == pytest.approx(gap, rel=5e-3)
     assert timeline.bound_by == by
+
+
+def test_servers_tell_each_other_of_all():
+    """Four servers behind cards of 1.6 Tb/s each: six passings of 1 GB from one to another, 7.5 ms and 510 ns of latency."""
+    law = assumptions("published", compute="none")
+    timeline = opticcl.compile("superpod:nodes=32", "all_reduce", 10**9, algorithm="ring").simulate(assumptions=law)
+    assert timeline.bound_by == "cut of 24 nodes from nodes 0 to 7"
+    assert timeline.lower_bound_s == pytest.approx(6 * 8e9 / (4 * 1.6e12), rel=1e-3)
 
 
 @pytest.mark.parametrize("size", [10_000, 1_000_000])

@@ -375,8 +375,11 @@ class PacketFabric(Fabric):
             if there is None or back is None:
                 return
             for inside in (there.inside, ~back.inside)[: 1 if np.array_equal(there.inside, back.inside) else 2]:
-                rates = (graph.leaving(side) * graph.unit_bits_per_s for side in (inside, ~inside))
-                yield Cut(_between(nodes[inside[:n]], nodes[~inside[:n]]), inside[:n], *rates)
+                widths = [graph.leaving(side) for side in (inside, ~inside)]
+                parts, most = _parts(graph, inside)
+                where = _between(nodes[inside[:n]], nodes[~inside[:n]])
+                leaves, enters = (width * graph.unit_bits_per_s for width in widths)
+                yield Cut(where, inside[:n], leaves, enters, parts if most <= min(widths) else 2)
 
     @property
     def _behind_first_switch(self) -> int:
@@ -426,6 +429,31 @@ class PacketFabric(Fabric):
             return self.switch_name(names[kind[vertex]], int(number[vertex]))
 
         return name
+
+
+def _parts(graph: CapacityGraph, inside: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Sets of nodes that are left together without all links as wide as those across a cut, and the most that passes one.
+
+    Args:
+        graph: the network.
+        inside: one side of the cut, bool (vertices,).
+    Returns: sets [count], capacity that leaves or enters one of them [units].
+    """
+    across = inside[graph.tail] != inside[graph.head]
+    stays = ~np.isin(graph.capacity, graph.capacity[across])
+    ends, part = (graph.tail[stays], graph.head[stays]), np.arange(graph.num_vertices)
+    while True:
+        least = part.copy()
+        for one, other in (ends, ends[::-1]):
+            np.minimum.at(least, one, part[other])
+        least = least[least]
+        if np.array_equal(least, part):
+            break
+        part = least
+    tail, head = part[graph.tail], part[graph.head]
+    leaves, enters = (np.bincount(end[tail != head], graph.capacity[tail != head], len(part)) for end in (tail, head))
+    sets = np.unique(part[: graph.num_compute])
+    return len(sets), int(max(leaves[sets].max(), enters[sets].max()))
 
 
 def _between(nodes: IntArray, others: IntArray) -> str:

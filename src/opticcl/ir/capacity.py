@@ -38,12 +38,14 @@ class Cut:
         inside: which of the nodes are on the first side, bool (nodes,).
         out_bits_per_s: from the first side to the second [bit/s].
         in_bits_per_s: from the second side to the first [bit/s].
+        parts: sets that all nodes divide into, from each of which and to each of which no more can pass [count].
     """
 
     where: str
     inside: npt.NDArray[np.bool_]
     out_bits_per_s: float
     in_bits_per_s: float
+    parts: int = 2
 
 
 def thresholds(coordinate: IntArray) -> list[int]:
