@@ -63,6 +63,28 @@ def test_a_fabric_without_such_a_machine_is_left_out(opticcl, answer):
     assert [one["fabric"] for one in found["left_out"]] == ["oddl"]
 
 
+def test_the_layout_of_ranks_is_chosen_and_told(opticcl, answer):
+    """On each fabric, with bound and gap; plans of groups have theirs, and the time of a fabric of their size."""
+    model = "transformer:layers=2,hidden=64,heads=4,sequence=32"
+    words = ("train", "-m", model, "--tensor", "4", "-n", "16", "-f", "torus")
+    text, (record, code) = opticcl(*words, "--layout", "auto").stdout, answer(*words, "--layout", "auto")
+    (row,) = record["rows"]
+    times = {one["layout"]: one["iteration_s"] for one in row["layouts"]}
+    assert code == 0
+    assert times.keys() == {"tensor,data", "data,tensor"}
+    assert row["iteration_s"] == times[row["layout"]] == min(times.values())
+    assert "layout: on each fabric the fastest of 2 orders" in text
+    assert {"layout", "bound", "gap", "scaled"} <= set(text.split())
+    assert {plan["group"] for plan in row["plans"]} == {"tensor", "data"}
+    for plan in row["plans"]:
+        assert plan["gap"] == pytest.approx(plan["total_s"] / plan["lower_bound_s"])
+        assert plan["gap"] >= 1
+        assert plan["scaled_s"] > 0
+    given = opticcl(*words, "--layout", "data")
+    assert given.returncode == 2
+    assert given.stderr.splitlines()[-1].startswith("opticcl: train: layout=data: tensor of 4 is missing")
+
+
 def test_calls_of_several_groups_are_told_as_such(opticcl):
     """With tensor groups side by side the bytes are not those of one device; with one group they are."""
     common = ("train", "--model", "transformer", "--nodes", "4", "--fabric", "ideal")

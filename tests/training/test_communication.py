@@ -129,6 +129,22 @@ def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
         times("all_reduce", ProcessGroup("part", (0, 16)), 1)
 
 
+@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack"])
+def test_a_group_has_a_bound_and_the_time_on_a_fabric_of_its_size(name):
+    """The bound is that of a plan on the nodes of one group alone, the other the time that scaled groups take."""
+    machine, group, sizes = fabric_at_scale(name, 16), ProcessGroup("row", range(4), 4), (10**4, 10**6, 10**6)
+    times, alone = CommunicationTimes(machine, groups="machine"), CommunicationTimes(machine)
+    total_s, scaled_s = (sum(each("all_reduce", group, size) for size in sizes) for each in (times, alone))
+    bounds = [opticcl.compile(job(machine, range(4)), "all_reduce", size).simulate().lower_bound_s for size in sizes]
+    uses = times.used()
+    assert {use.group for use in uses} == {"row"}
+    assert sum(use.total_s for use in uses) == pytest.approx(total_s)
+    assert sum(use.lower_bound_s for use in uses) == pytest.approx(sum(bounds))
+    assert sum(use.scaled_s for use in uses) == pytest.approx(scaled_s)
+    assert sum(use.scaled_s for use in alone.used()) == pytest.approx(scaled_s)
+    assert all(use.gap >= 1 - 1e-9 for use in uses)
+
+
 def test_a_transfer_moves_what_is_sent():
     """The buffer of a send_recv has a block for each rank: two ranks that send 1 MB share one of 2 MB."""
     machine = fabric("ideal", nodes=4)

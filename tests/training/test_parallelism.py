@@ -2,7 +2,10 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
+from math import factorial
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -10,10 +13,12 @@ from tests.profiles import examples
 from tests.training.test_partition import settled
 
 from opticcl.errors import WorkloadError
+from opticcl.ir.task_graph import TaskGraph
 from opticcl.training.iteration import simulate_iteration
 from opticcl.training.models import model
 from opticcl.training.partition import partition
 from opticcl.training.partition.fit import memory_needed
+from opticcl.training.partition.layout import Layout, layouts
 from opticcl.training.partition.pipelined import order_of_device, pipelined_tasks
 from opticcl.training.partition.shares import memory_of, slowest_stage, stage_layers
 from opticcl.training.train import train
@@ -163,6 +168,38 @@ def test_groups_cover_all_ranks(degrees, zero):
         assert (pipeline - 1) * tensor in ranks
         assert len(set(ranks)) == len(ranks)
         assert max(ranks) < n == len(ranks) * groups[name].num_groups
+
+
+@examples(40)
+@given(
+    degrees=st.tuples(*(st.sampled_from((1, 2, 3)) for _ in range(5))),
+    stage=st.integers(0, 2),
+    order=st.permutations(range(5)),
+)
+def test_ranks_in_another_order(degrees, stage, order):
+    """Every group has the coordinates that it had, at rank = sum of coordinate x product of the degrees before it."""
+    names = ("tensor", "pipeline", "context", "expert", "data")
+    sides = dict(zip(names, degrees, strict=True))
+    kind = Layout(**sides, stage=min(stage, sides["pipeline"] - 1))
+    job = TaskGraph("job", "", kind.num_ranks, (), kind.groups(), device_ranks=(kind.rank,), degrees=kind.degrees)
+
+    def rank_of(place, along):
+        stride = dict(zip(along, np.cumprod([1, *(sides[name] for name in along)]), strict=False))
+        return sum(at * stride[name] for name, at in zip(names, place, strict=True))
+
+    along = [names[i] for i in order]
+    places = list(product(*map(range, degrees)))
+    new_of = {rank_of(place, names): rank_of(place, along) for place in places}
+    (moved,) = layouts(job, ",".join(along))
+    assert moved.layout.split(",") == ([name for name in along if sides[name] > 1] or [""])
+    assert moved.device_ranks == (new_of[kind.rank],)
+    for name, group in job.groups.items():
+        again = moved.groups[name]
+        assert set(again.ranks) == {new_of[rank] for rank in group.ranks}
+        assert again.num_groups == group.num_groups
+        assert list(again.ranks) == sorted(again.ranks, reverse=name == "backward")
+    every = layouts(job, "auto")
+    assert len({one.layout for one in every}) == len(every) == factorial(sum(one > 1 for one in degrees))
 
 
 # --- pipelines --------------------------------------------------------------------------------------------------------

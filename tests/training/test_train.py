@@ -1,5 +1,6 @@
 """A job on every machine, ranked."""
 
+from itertools import permutations
 from math import ceil
 
 import pytest
@@ -98,6 +99,44 @@ def test_groups_of_a_divided_model():
         assert {used.plan.schedule.collective.num_ranks for used in found.rows[0].plans} == {4}
         assert {used.plan.fabric.num_members for used in found.rows[0].plans} == {4 if groups == "machine" else 1}
         assert all(row.verified for row in found.rows)
+
+
+def test_the_layout_with_the_least_iteration_is_taken():
+    """Of every order of the dimensions, on each fabric; each takes what it does where it is given, which is not the same."""
+    model = "transformer:layers=2,hidden=256,heads=4,sequence=64,vocabulary=128"
+    job = partition(model, 16, tensor=4)
+    orders = [",".join(order) for order in permutations(("tensor", "data"))]
+    found = train(job, machines(16, ("oddl", "terarack")), layout="auto")
+    assert len(found.rows) == 2
+    for row in found.rows:
+        alone = {order: train(job, row.machine, layout=order).rows[0].iteration.total_s for order in orders}
+        assert dict(row.layouts) == pytest.approx(alone, rel=1e-12)
+        assert row.iteration.total_s == pytest.approx(min(alone.values()), rel=1e-9)
+        assert row.iteration.job.layout == row.record()["layout"]
+        assert alone[row.iteration.job.layout] == pytest.approx(row.iteration.total_s, rel=1e-12)
+        assert max(alone.values()) > 1.001 * min(alone.values())
+
+
+@pytest.mark.parametrize(
+    ("layout", "more", "said"),
+    [
+        ("tensor,rows", {}, "there is no dimension 'rows'; give auto, or tensor, pipeline"),
+        ("tensor,data,tensor", {}, "tensor is given twice"),
+        ("tensor", {}, "data of 4 is missing; name each dimension above 1, such as tensor,data"),
+        ("auto", {"groups": "scaled"}, "layout=auto changes nothing with groups=scaled"),
+    ],
+)
+def test_layouts_that_are_refused(layout, more, said):
+    """The text names what is wrong with the order."""
+    job = partition("transformer:layers=2,hidden=64,heads=4,sequence=32,vocabulary=128", 16, tensor=4)
+    with pytest.raises(ParameterError, match=said):
+        train(job, "ideal", layout=layout, **more)
+
+
+def test_a_trace_has_the_ranks_that_were_recorded():
+    """No layout of dimensions that are unknown."""
+    with pytest.raises(ParameterError, match="is a trace, with ranks as recorded"):
+        train(job_of(builtin("resnet50_ddp"), num_ranks=16), "ideal", layout="auto")
 
 
 def test_a_straggler_delays_everybody():

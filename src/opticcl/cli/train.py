@@ -29,8 +29,8 @@ class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
     OPTIONS = """model target_loss max_devices workload nodes fabrics equal as_built algorithm optics ignore_light * clock
-        dialect kernel_sizes recorded_on groups straggler together samples epochs steps engine assumptions assume faults spares
-        trace out jobs notes json"""
+        dialect kernel_sizes recorded_on groups layout straggler together samples epochs steps engine assumptions assume faults
+        spares trace out jobs notes json"""
 
     model: str | None = option(
         "--model",
@@ -67,6 +67,13 @@ class TrainRequest(PlanRequest):
         default="machine",
         help="machine: all process groups of a kind run at the same time on their nodes of the machine; scaled: a group has a "
         "fabric of its size to itself.",
+    )
+    layout: str | None = option(
+        "--layout",
+        metavar="<dimensions>",
+        default=None,
+        help="Which ranks sit where: dimensions of the parallelism, that of neighbouring nodes first, such as data,tensor; "
+        "auto: on each fabric the fastest order. Default: tensor,pipeline,context,expert,data.",
     )
     straggler: tuple[str, ...] = option(
         "--straggler",
@@ -153,6 +160,7 @@ def run(request: TrainRequest) -> Result:
         machines,
         algorithm=request.algorithm,
         groups=request.groups,
+        layout=request.layout,
         runtime=runtime,
         stragglers=request.stragglers(),
         assumptions=assumed,

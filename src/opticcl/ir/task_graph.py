@@ -317,6 +317,7 @@ class TaskGraph:
             an estimate that is neither; empty if it does.
         device_ranks: rank of each device with tasks of its own; empty if there is one, of any rank.
         recorded: times of the recorded iteration; None for a model, or if none are recorded.
+        degrees: devices along each dimension of parallelism, that of neighbouring ranks first; empty for a trace [count].
     Raises: WorkloadError: a task depends on a later one, names an unknown group, or an unknown device.
     """
 
@@ -336,6 +337,7 @@ class TaskGraph:
     recorded: RecordedTimes | None = None
     model_operations: float = 0.0
     peak_per_s: float = 0.0
+    degrees: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for index, task in enumerate(self.tasks):
@@ -377,6 +379,11 @@ class TaskGraph:
     def num_devices(self) -> int:
         """Devices with tasks of their own [count]."""
         return len(self.device_ranks) or 1
+
+    @property
+    def layout(self) -> str:
+        """Dimensions of parallelism above 1, that of neighbouring ranks first: "tensor,data"; empty for a trace."""
+        return ",".join(name for name, degree in self.degrees.items() if degree > 1)
 
     @property
     def total_bytes(self) -> int:

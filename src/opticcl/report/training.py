@@ -12,8 +12,8 @@ from opticcl.plans.names import numbered
 from opticcl.plans.ranks import is_tie
 from opticcl.plans.sentences import not_tried_line, rates_line
 from opticcl.report.beside import light_word, margin_word, other_times
-from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
-from opticcl.report.kit.words import ratio
+from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
+from opticcl.report.kit.words import gap, ratio
 from opticcl.training.gain import share_of
 from opticcl.training.runtime import num_streams
 from opticcl.units import counted, format_bytes, format_rate, format_seconds
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opticcl.ir.task_graph import Bound, RecordedTimes, TaskGraph
+    from opticcl.plans.plan import Plan
+    from opticcl.training.communication import PlanUse
     from opticcl.training.iteration import Iteration
     from opticcl.training.train import TrainingResult, TrainingRow
 
 __all__ = [
     "below_recorded",
+    "communication_columns",
     "headline",
     "row_names",
     "runtime_words",
@@ -57,7 +60,7 @@ def training_blocks(training: TrainingResult) -> list[FittedTable]:
         reasons = Column("why", [training.rows[i].no_rank for i in others], justify="left", wrap=True)
         listed = [one.of_rows(others) for one in known if one.header in UNRANKED_COLUMNS]
         blocks.append(FittedTable([*listed, reasons], heading="Without a rank"))
-    return blocks
+    return [*blocks, *communication_tables(training)]
 
 
 UNRANKED_COLUMNS = ("fabric", "iteration", "step", "exposed comm", "light")
@@ -72,10 +75,10 @@ def training_notes(training: TrainingResult) -> list[str]:
 
 
 def job_lines(training: TrainingResult) -> list[str]:
-    """What a target loss chose."""
+    """What a target loss chose, and the layout of its ranks."""
     made, rows = training.target, training.rows
     if made is None:
-        return []
+        return _layout_line(training)
     first = row_names(training)[0]
     return [
         f"target loss {made.cross_entropy:g}, {made.loss:.4g} by the scaling law: transformer of {made.layers} layers, "
@@ -83,6 +86,7 @@ def job_lines(training: TrainingResult) -> list[str]:
         f"tensor {made.tensor:,} x data {made.data:,} = {counted(made.num_devices, 'device')}, batch {made.batch:,} of a "
         f"critical {made.critical_batch:,.0f}, {counted(made.steps, 'step')}",
         f"training {_duration(training.training_s(rows[0]))} on {first}, the fastest",
+        *_layout_line(training),
     ]
 
 
@@ -95,18 +99,33 @@ def _remarks_on_rows(training: TrainingResult) -> list[str]:
     return [f"{', '.join(names)}: {remark}" for remark, names in about.items()]
 
 
+def _layout_line(training: TrainingResult) -> list[str]:
+    """Which ranks of a model sit where, or how that was chosen; none where it has one dimension."""
+    layout, tried = training.job.layout, len(training.rows[0].layouts)
+    if "," not in layout:
+        return []
+    if tried:
+        return [f"layout: on each fabric the fastest of {tried} orders; ranks along the first dimension are neighbours"]
+    return [f"layout: {layout}; ranks along the first dimension are neighbours"]
+
+
 def training_columns(training: TrainingResult) -> list[Column]:
     """Columns of the results, a row a fabric.
 
     The columns that answer are always shown: of a model the iteration and its exposed communication, of a recorded step what is
     left of it and what is saved.
+
+    The bound is the sum of the lower bounds of all messages, `x bound` their time, each alone, over it; both are always shown
+    where the layout was chosen.
     """
     rows, gain = training.rows, training.gain
     iterations = [row.iteration for row in rows]
     idle = gain is not None and gain.step_s is not None
     total = Shown("iteration_s", "without idle time", 3) if idle else Shown("iteration_s", "iteration")
+    placed = any(row.layouts for row in rows)
     columns = [
         Column("fabric", [Text(name) for name in row_names(training)], justify="left"),
+        *(columns_of([one.job for one in iterations], Shown("layout")) if placed else []),
         *_saved(training),
         *columns_of(iterations, total._replace(key="total_s")),
         *([] if idle else [Column("vs best", _versus_best(training))]),
@@ -114,6 +133,9 @@ def training_columns(training: TrainingResult) -> list[Column]:
         *_as_built(training, idle),
         *_together(rows),
         *(replace(one, rank=2) for one in other_times(rows)),
+        *columns_of(
+            rows, Shown("lower_bound_s", "bound", 8 * (not placed)), Shown("gap", "x bound", 8 * (not placed), ratio)
+        ),
         *columns_of(rows, Shown("bandwidth_utilisation", "rate used", 6, ".0%")),
     ]
     columns.insert(
@@ -192,12 +214,63 @@ def below_recorded(training: TrainingResult, columns: Sequence[Column]) -> list[
     return [one.below(cells.get(one.header, "-")) for one in columns]
 
 
+def communication_tables(training: TrainingResult, *, most_rows: int = 12) -> list[FittedTable]:
+    """The plans that carry the messages of process groups, with their bounds; none where there is one group of all devices.
+
+    Args:
+        training: the results.
+        most_rows: of the fastest fabrics [count].
+    """
+    named = [(name, use) for name, row in zip(row_names(training), training.rows, strict=True) for use in row.plans]
+    if not named or not _in_groups(training.job):
+        return []
+    shown = named[:most_rows]
+    note = "time, bound and scaled: all messages of the group, one after the other; scaled: on a fabric of its size"
+    if len(named) > len(shown):
+        note += f"; {counted(len(named) - len(shown), 'more plan')}: --json, or -o page.html"
+    return [FittedTable(communication_columns(shown), note, keys=2)]
+
+
+def communication_columns(named: Sequence[tuple[str, PlanUse]]) -> list[Column]:
+    """Columns of plans that carry messages, a row a plan.
+
+    Args: named: name of the fabric, and the plan.
+    """
+    uses = [use for _, use in named]
+    plans = [use.plan for use in uses]
+    return [
+        Column("fabric", [name for name, _ in named], justify="left"),
+        *columns_of(uses, Shown("group")),
+        Column("collective", [plan.schedule.collective.name for plan in plans], 2, justify="left"),
+        algorithm_column([plan.algorithm for plan in plans]),
+        Column("ranks", [_ranks(plan) for plan in plans], 3),
+        *columns_of(uses, Shown("messages", "", 5), Shown("size_bytes", "bytes", 4), Shown("total_s", "time")),
+        *columns_of(uses, Shown("lower_bound_s", "bound")),
+        Column("x bound", [gap(use) for use in uses], 1, justify="left", short=[gap(use, short=True) for use in uses]),
+        *columns_of(uses, Shown("scaled_s", "scaled")),
+        Column("verified", [verdict_cell(use.verdict.verdict) for use in uses], 6, justify="left"),
+    ]
+
+
+def _ranks(plan: Plan) -> str:
+    """Groups of a plan and ranks of each, and nodes of the machine where these are more."""
+    fabric, ranks = plan.fabric, plan.schedule.collective.num_ranks
+    several = f"{fabric.num_members:,} x " if fabric.num_members > 1 else ""
+    part = fabric.num_machine_nodes
+    return f"{several}{ranks:,}" + (f" of {part:,}" if part > fabric.num_nodes else "")
+
+
+def _in_groups(job: TaskGraph) -> bool:
+    """Whether a group of some of the devices communicates."""
+    return any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values())
+
+
 def _remarks(training: TrainingResult) -> list[str]:
     """Why rows may differ for another reason than their networks, and what is optimistic."""
     left_out = {row.machine.name: row.not_tried for row in training.rows if row.not_tried}
     remarks = rates_line([row.machine for row in training.rows]), not_tried_line(left_out)
     job, lines = training.job, list(filter(None, remarks))
-    if training.groups == "scaled" and any(1 < len(group.ranks) < job.num_ranks for group in job.groups.values()):
+    if training.groups == "scaled" and _in_groups(job):
         lines.append(
             "a group of devices is timed on a fabric of its size, which can be faster than its nodes of the machine; "
             "--groups machine takes these"

@@ -10,9 +10,10 @@ from opticcl.files import write_whole
 from opticcl.plans.machines import specification
 from opticcl.report.beside import unranked_line, verdicts_line
 from opticcl.report.kit import html as _html
-from opticcl.report.kit.columns import Column, Shown, columns_of, verdict_cell
+from opticcl.report.kit.columns import Shown, columns_of
 from opticcl.report.training import (
     below_recorded,
+    communication_columns,
     headline,
     row_names,
     runtime_words,
@@ -24,7 +25,6 @@ from opticcl.training.runtime import num_streams
 from opticcl.units import counted
 
 if TYPE_CHECKING:
-    from opticcl.ir import Fabric
     from opticcl.training.train import TrainingResult
 
 __all__ = ["training_page_text", "write_training_page"]
@@ -94,24 +94,13 @@ def _timelines(training: TrainingResult) -> str:
 
 
 def _plans(training: TrainingResult) -> str:
-    names = zip(row_names(training), training.rows, strict=True)
-    used = [(name, one, one.plan) for name, row in names for one in row.plans]
-    uses, plans = [one for _, one, _ in used], [plan for _, _, plan in used]
-    columns = [
-        Column("fabric", [name for name, _, _ in used], justify="left"),
-        Column("collective", [plan.schedule.collective.name for plan in plans], justify="left"),
-        Column("algorithm", [plan.algorithm for plan in plans], justify="left"),
-        Column("ranks", [_ranks(plan.fabric) for plan in plans]),
-        *columns_of(uses, Shown("messages"), Shown("size_bytes", "bytes"), Shown("total_s", "time")),
-        Column("verified", [verdict_cell(one.verdict.verdict) for one in uses], justify="left"),
-    ]
-    return _html.table(columns, "Every plan was compiled and verified once, and timed for each of its messages.")
-
-
-def _ranks(fabric: Fabric) -> str:
-    """Ranks of a plan, and nodes of the machine where these are more."""
-    part = fabric.num_machine_nodes
-    return f"{fabric.num_nodes:,}" + (f" of {part:,}" if part > fabric.num_nodes else "")
+    named = [(name, use) for name, row in zip(row_names(training), training.rows, strict=True) for use in row.plans]
+    about = (
+        "Every plan was compiled and verified once, and timed for each of its messages. Time, bound and scaled are sums over "
+        "these, one after the other. No plan on the nodes of the group takes less than the bound; scaled is the time on a "
+        "fabric of its size."
+    )
+    return _html.table(communication_columns(named), about)
 
 
 def _assumptions(training: TrainingResult) -> str:

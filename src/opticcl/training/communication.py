@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.errors import FabricError
+from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics import groups, job
 from opticcl.ir import Fabric, IntArray, Timeline, Verdict
 from opticcl.ir.task_graph import Matrix, ProcessGroup
@@ -41,33 +41,47 @@ __all__ = ["CommunicationTimes", "PlanUse", "groups_of_kind", "moved_bytes"]
 
 @dataclass(frozen=True, slots=True)
 class PlanUse:
-    """A plan that carries messages.
+    """A plan that carries messages of a process group.
 
     Args:
         plan: on the fabric of the group.
         verdict: of its verification.
         light: of its circuits.
+        group: name of the process group.
         messages: carried by the plan [count].
         uneven: of these, all_to_alls of unequal parts [count].
         size_bytes: sum of these messages [bytes].
         total_s: sum of their times [s].
+        lower_bound_s: no plans on the nodes of the group carry these messages in less [s].
+        bound_by: what binds the lower bound of the message that takes longest, in words.
+        scaled_s: sum of their times on a fabric of the size of the group; None where that carries no plan [s].
     """
 
     plan: Plan
     verdict: Verdict
     light: Light
+    group: str
     messages: int
     uneven: int
     size_bytes: int
     total_s: float
+    lower_bound_s: float
+    bound_by: str
+    scaled_s: float | None
 
     def __repr__(self) -> str:
         carried = f"{counted(self.messages, 'message')} of {format_bytes(self.size_bytes)} in all"
         return f"<PlanUse {self.plan.algorithm}: {carried}, {format_seconds(self.total_s)}, {self.verdict.verdict}>"
 
+    @property
+    def gap(self) -> float | None:
+        """Time over its lower bound; None where the bound is 0."""
+        return self.total_s / self.lower_bound_s if self.lower_bound_s else None
+
     def record(self) -> dict[str, Any]:
         """The plan and what it carries as plain values."""
         return {
+            "group": self.group,
             "collective": self.plan.schedule.collective.name,
             "algorithm": self.plan.algorithm,
             "ranks": self.plan.schedule.collective.num_ranks,
@@ -80,17 +94,25 @@ class PlanUse:
             "uneven": self.uneven,
             "bytes": self.size_bytes,
             "total_s": self.total_s,
+            "lower_bound_s": self.lower_bound_s,
+            "bound_by": self.bound_by,
+            "gap": self.gap,
+            "scaled_s": self.scaled_s,
         }
 
 
 @dataclass(slots=True)
 class _Carried:
-    """Messages of a candidate: their sizes [bytes], the sum of their times [s], and how many are uneven."""
+    """Messages that a candidate of a search carries in a process group, with their times, the bounds on these and how many are
+    uneven."""
 
     choice: Search
     candidate: Candidate
+    collective: str
+    group: ProcessGroup
     sizes: list[int] = field(default_factory=list)
-    total_s: float = 0.0
+    times: list[float] = field(default_factory=list)
+    bounds: list[Timeline] = field(default_factory=list)
     uneven: int = 0
 
 
@@ -111,9 +133,12 @@ class CommunicationTimes(MessageTimes):
         self._homes: dict[range | tuple[int, ...], Fabric] = {}
         self._built: dict[int, Fabric] = {}
         self._choices: dict[tuple[range | tuple[int, ...], str], Search] = {}
-        self._carried: dict[int, _Carried] = {}
+        self._carried: dict[tuple[int, str, str], _Carried] = {}
         self._uneven: dict[int, UnevenExchange] = {}  # by identity of the plan, which it keeps
         self._known: dict[tuple[int, Matrix], Timeline] = {}  # of uneven messages, by identity of the candidate
+        self._scaled_times = (
+            self if groups == "scaled" else CommunicationTimes(machine, self._planner, groups="scaled")
+        )  # also of groups that are on the machine
 
     def __call__(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
         """Time of one message in a group; all groups of its kind take the same time concurrently [s].
@@ -130,7 +155,7 @@ class CommunicationTimes(MessageTimes):
         choice, sent = self.choice_of(collective, group, size_bytes)
         timeline, found = choice.timed(sent)
         took = self._timeline(timeline, found, matrix_bytes).total_s
-        self.carry(choice, found, 0 if collective == "barrier" else size_bytes, took, uneven=bool(matrix_bytes))
+        self.carry(collective, group, size_bytes, found, took, timeline, uneven=bool(matrix_bytes))
         return took
 
     def moving_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
@@ -205,20 +230,34 @@ class CommunicationTimes(MessageTimes):
         return self._choices[key], size_bytes * (2 if pair else 1)
 
     def carry(
-        self, choice: Search, candidate: Candidate, size_bytes: int, took_s: float, *, uneven: bool = False
+        self,
+        collective: str,
+        group: ProcessGroup,
+        size_bytes: int,
+        candidate: Candidate,
+        took_s: float,
+        bound: Timeline,
+        *,
+        uneven: bool = False,
     ) -> None:
         """Count a message for `used`.
 
         Args:
-            choice: that the candidate is of.
-            candidate: whose plan carries it.
+            collective: canonical name.
+            group: ranks that call it.
             size_bytes: message of a rank [bytes].
+            candidate: whose plan carries it.
             took_s: its time [s].
+            bound: of which its lower bound is.
             uneven: whether it has unequal parts.
         """
-        carried = self._carried.setdefault(id(candidate), _Carried(choice, candidate))
-        carried.sizes.append(size_bytes)
-        carried.total_s += took_s
+        key = id(candidate), group.name, collective
+        if key not in self._carried:
+            self._carried[key] = _Carried(self.choice_of(collective, group, 0)[0], candidate, collective, group)
+        carried = self._carried[key]
+        carried.sizes.append(0 if collective == "barrier" else size_bytes)
+        carried.times.append(took_s)
+        carried.bounds.append(bound)
         carried.uneven += uneven
 
     def home(self, group: ProcessGroup) -> Fabric:
@@ -232,18 +271,42 @@ class CommunicationTimes(MessageTimes):
 
     def used(self) -> tuple[PlanUse, ...]:
         """The plans that carried messages since the last call, verified, in descending order of time."""
-        found = []
-        for carried in self._carried.values():
-            choice, one, sizes = carried.choice, carried.candidate, carried.sizes
-            self._planner.progress(f"verify {choice.fabric.name} with {one.schedule.name}")
-            carries = Plan(one.profile.plan, max(sizes)), choice.verdict(one), choice.light(one)
-            found.append(PlanUse(*carries, len(sizes), carried.uneven, sum(sizes), carried.total_s))
+        uses = [self._use(carried) for carried in self._carried.values()]
         self._carried.clear()
-        return tuple(sorted(found, key=lambda used: -used.total_s))
+        return tuple(sorted(uses, key=lambda use: -use.total_s))
+
+    def _use(self, carried: _Carried) -> PlanUse:
+        """Verify a plan and sum up what it carried."""
+        choice, one, sizes = carried.choice, carried.candidate, carried.sizes
+        self._planner.progress(f"verify {choice.fabric.name} with {one.schedule.name}")
+        return PlanUse(
+            Plan(one.profile.plan, max(sizes)),
+            choice.verdict(one),
+            choice.light(one),
+            carried.group.name,
+            len(sizes),
+            carried.uneven,
+            sum(sizes),
+            sum(carried.times),
+            sum(bound.lower_bound_s for bound in carried.bounds),
+            max(carried.bounds, key=lambda bound: bound.lower_bound_s).bound_by,
+            self._scaled_s(carried),
+        )
+
+    def _scaled_s(self, carried: _Carried) -> float | None:
+        """Time of messages on a fabric of the size of their group [s]; None where it carries no plan for them."""
+        try:
+            alone = [
+                self._scaled_times.choice_of(carried.collective, carried.group, size_bytes)
+                for size_bytes in carried.sizes
+            ]
+            return sum(choice.timed(sent)[0].total_s for choice, sent in alone)
+        except (UnsupportedError, FabricError):
+            return None
 
     def declined(self) -> tuple[str, ...]:
         """Why the requested algorithm was not used for some collectives."""
-        choices = {id(carried.choice): carried.choice for carried in self._carried.values()}.values()
+        choices = {id(one.choice): one.choice for one in self._carried.values()}.values()
         return tuple(f"{c.wanted.name}: {c.declined}" for c in choices if c.declined)
 
     def not_tried(self) -> tuple[str, ...]:

@@ -144,7 +144,6 @@ class _Option(NamedTuple):
     """A plan that may carry a message; `number` counts those of all messages."""
 
     number: int
-    choice: Search
     candidate: Candidate
 
 
@@ -183,7 +182,7 @@ class _Turns:
         if key not in self._options:
             choice, sent = self._times.choice_of(*message[:3])
             self._options[key] = tuple(
-                self._known.setdefault(id(one), _Option(len(self._known), choice, one)) for one in _near(choice, sent)
+                self._known.setdefault(id(one), _Option(len(self._known), one)) for one in _near(choice, sent)
             )
         return self._options[key]
 
@@ -283,7 +282,7 @@ class _Sequence(TimesInTurn):
         self._turns, self._chosen = turns, chosen
         self._before: tuple[ProcessGroup, _Option] | None = None
         self._free_s = 0.0
-        self.found: list[tuple[HandedOver, _Option]] = []
+        self.found: list[tuple[HandedOver, ProcessGroup, _Option]] = []
         self.as_planned = True
 
     def at(
@@ -311,7 +310,7 @@ class _Sequence(TimesInTurn):
             collective, size_bytes, Plan(option.candidate.profile.plan, size_bytes), stands, hidden_s,
             turn.setting_s - hidden_s + change.waits_s, end_s - now_s,
         )  # fmt: skip
-        self.found.append((message, option))
+        self.found.append((message, group, option))
         took_s = end_s - now_s
         self._free_s, self._before = now_s + took_s, (group, option)
         return took_s
@@ -385,9 +384,13 @@ def plan_together(
     iteration, sequence, proven = best
     if iteration.total_s >= alone.total_s:
         return Together(alone, alone.total_s, handed.total_s, (), (), proven)
-    for message, option in sequence.found:
-        times.carry(option.choice, option.candidate, message.size_bytes, message.total_s)
-    found = tuple(message for message, _ in sequence.found)
+    for message, group, option in sequence.found:
+        _, sent = times.choice_of(message.collective, group, message.size_bytes)
+        warm = option.candidate.profile_under(assumptions_of(option.candidate.assumed, initial="warm"))
+        times.carry(
+            message.collective, group, message.size_bytes, option.candidate, message.total_s, warm.timeline(sent)
+        )
+    found = tuple(message for message, _, _ in sequence.found)
     return Together(iteration, alone.total_s, handed.total_s, found, times.used(), proven)
 
 

@@ -19,7 +19,7 @@ from opticcl.plans.equal import Equal
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, reason_left_out, search_weight
 from opticcl.plans.ranks import beside
-from opticcl.plans.search import Searches
+from opticcl.plans.search import TIE, Searches
 from opticcl.plans.sentences import as_built_sentence, ground, ranking_sentence
 from opticcl.processes import each
 from opticcl.registry import as_text, convert_value, one_or_more, parse_call, whole_number, write_call
@@ -27,6 +27,7 @@ from opticcl.training.communication import CommunicationTimes, PlanUse, moved_by
 from opticcl.training.gain import Gain, is_trace
 from opticcl.training.iteration import COMPUTE, Iteration, Runtime, simulate_iteration
 from opticcl.training.partition import partition
+from opticcl.training.partition.layout import layouts
 from opticcl.training.rooflines import note_untimed
 from opticcl.training.runtime import num_streams
 from opticcl.training.target import Target
@@ -57,6 +58,7 @@ class TrainingRow:
         built: the machine as built, where it is ranked at another rate.
         built_s: time of an iteration on that; None: it cannot carry the job, or was not evaluated [s].
         is_reference: whether the machine stands beside others as what cannot be built.
+        layouts: layouts of the ranks that were tried, with the time of an iteration [s]; None where it cannot be carried.
     """
 
     machine: Fabric
@@ -72,6 +74,7 @@ class TrainingRow:
     built: Fabric | None = None
     built_s: float | None = None
     is_reference: bool = False
+    layouts: tuple[tuple[str, float | None], ...] = ()
 
     def __repr__(self) -> str:
         took, waits = format_seconds(self.iteration.total_s), _waits(self)
@@ -125,6 +128,16 @@ class TrainingRow:
         return tuple(dict.fromkeys(use.plan.algorithm for use in self.plans))
 
     @property
+    def lower_bound_s(self) -> float:
+        """Sum of the lower bounds of its messages, each on the nodes of its group [s]."""
+        return sum(use.lower_bound_s for use in self.plans)
+
+    @property
+    def gap(self) -> float | None:
+        """Time of all messages, each alone, over their lower bound; None where that is 0."""
+        return sum(use.total_s for use in self.plans) / self.lower_bound_s if self.lower_bound_s else None
+
+    @property
     def communication_share(self) -> float | None:
         """Share of the iteration in which the device waits for messages; None if no computation has a time."""
         total = self.iteration.total_s
@@ -176,6 +189,10 @@ class TrainingRow:
             "model_utilisation": self.model_utilisation,
             "bandwidth_utilisation": self.bandwidth_utilisation,
             "messages": iteration.num_messages,
+            "lower_bound_s": self.lower_bound_s,
+            "gap": self.gap,
+            "layout": iteration.job.layout or None,
+            "layouts": [{"layout": layout, "iteration_s": took_s} for layout, took_s in self.layouts],
             "steps": [
                 {"step": step.job.step, "iteration_s": step.total_s, "exposed_s": step.exposed_s} for step in self.steps
             ],
@@ -311,6 +328,7 @@ def train(
     nodes: int | None = None,
     algorithm: str = "auto",
     groups: Literal["scaled", "machine"] = "machine",
+    layout: str | None = None,
     runtime: Runtime | None = None,
     stragglers: Mapping[int, float] | None = None,
     assumptions: str | Assumptions = DEFAULT_SET,
@@ -339,6 +357,8 @@ def train(
         algorithm: a name, used for each collective that it supports; "auto": the fastest for each message, within
             `RESOLUTION`.
         groups: see `opticcl.training.communication`.
+        layout: which ranks sit where: the dimensions of a model's parallelism, that of neighbouring nodes first, such as
+            "data,tensor"; "auto": on each machine the order with the least iteration; None: as `partition` numbers them.
         runtime: fusion, overlap and order; None: the defaults.
         stragglers: device -> factor on its computation time.
         assumptions: named set of time assumptions of the collectives, or a custom set; it chooses and charges.
@@ -366,7 +386,8 @@ def train(
     if whole_number(jobs, "train: jobs") < 1:
         raise ParameterError(f"train: jobs={jobs} is less than one process; try 2")
     graphs = [note_untimed(graph) for graph in _task_graphs(job, nodes)]
-    job = median_step(graphs)
+    arrangements = [graphs] if layout is None else _arrangements(graphs, layout, groups)
+    job = median_step(arrangements[0])
     size = job.num_ranks if nodes is None else nodes
     built = [given if isinstance(given, Fabric) else fabric_at_scale(given, size) for given in one_or_more(machines)]
     per_epoch, iterations = _iterations(job, samples, epochs, steps)
@@ -389,10 +410,10 @@ def train(
         progress(f"simulate {job.name} on {built[i].name}")
         planner.progress = progress
         try:
-            row = _row(built[i], job, planner, groups, runtime, stragglers, compute_scale, together, graphs)
+            row = _placed_row(built[i], arrangements, planner, groups, runtime, stragglers, compute_scale, together)
             if also is not None:
                 times = CommunicationTimes(built[i], also, groups=groups)
-                again = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale)
+                again = simulate_iteration(row.iteration.job, times, runtime, stragglers, compute_scale=compute_scale)
                 row = replace(row, beside=(other.name, again.total_s))
             return _with_built(row, None if as_built is None else as_built[i])
         except Exception as error:
@@ -410,7 +431,8 @@ def train(
             return replace(row, built=machine, built_s=seconds, is_reference=is_reference)
         try:
             times = CommunicationTimes(machine, planner, groups=groups)
-            seconds = simulate_iteration(job, times, runtime, stragglers, compute_scale=compute_scale).total_s
+            again = simulate_iteration(row.iteration.job, times, runtime, stragglers, compute_scale=compute_scale)
+            seconds = again.total_s
         except (UnsupportedError, FabricError):
             seconds = None
         return replace(row, built=machine, built_s=seconds, is_reference=is_reference)
@@ -428,33 +450,85 @@ def train(
         if job.recorded is None:
             raise ParameterError(f"train: recorded_on: {job.name} has no recorded times to compare with")
         given = recorded_on if isinstance(recorded_on, Fabric) else fabric_at_scale(recorded_on, job.num_ranks)
-        model_row = _row(given, job, planner, groups, runtime, stragglers)
+        model_row = _row(given, [job], planner, groups, runtime, stragglers)
+    placed = rows[0].iteration.job
     altered = compute_scale != 1 or bool(stragglers)
-    gain = Gain.of(job, runtime.streams, altered=altered) if is_trace(job) else None
+    gain = Gain.of(placed, runtime.streams, altered=altered) if is_trace(placed) else None
     about = (per_epoch, iterations, model_row, compute_scale)
     return TrainingResult(
-        job, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about, equal=equal, gain=gain
+        placed, runtime, planner.assumed, groups, tuple(rows), tuple(left_out), *about, equal=equal, gain=gain
     )
+
+
+def _arrangements(graphs: Sequence[TaskGraph], layout: str, groups: str) -> list[list[TaskGraph]]:
+    """The job in each layout that is to be tried.
+
+    Raises: ParameterError: a layout that changes nothing, or that is none of the job.
+    """
+    if groups == "scaled":
+        raise ParameterError(
+            f"train: layout={layout} changes nothing with groups=scaled, where a group has a fabric of its own; give "
+            "groups=machine"
+        )
+    if len(graphs) > 1:
+        raise ParameterError(f"train: layout={layout}: a job of several steps has its ranks as given; leave layout out")
+    return [[one] for one in layouts(graphs[0], layout)]
+
+
+def _placed_row(
+    machine: Fabric,
+    arrangements: Sequence[Sequence[TaskGraph]],
+    planner: Searches,
+    groups: Literal["scaled", "machine"],
+    runtime: Runtime,
+    stragglers: Mapping[int, float] | None,
+    compute_scale: float,
+    together: bool,
+) -> TrainingRow:
+    """A job on one machine in the layout with the least iteration; one with a rank is better, the first of equal ones is taken.
+
+    Args:
+        machine: the fabric.
+        arrangements: the steps of the job in each layout.
+        planner, groups, runtime, stragglers, compute_scale, together: as of `train`.
+    Raises: UnsupportedError, FabricError: the machine cannot carry the job in any layout.
+    """
+    if len(arrangements) == 1:
+        return _row(machine, arrangements[0], planner, groups, runtime, stragglers, compute_scale, together)
+    rows = dict[str, TrainingRow]()
+    refusal: UnsupportedError | FabricError | None = None
+    for graphs in arrangements:
+        try:
+            rows[graphs[0].layout] = _row(machine, graphs, planner, groups, runtime, stragglers, compute_scale)
+        except (UnsupportedError, FabricError) as error:
+            refusal = error
+    if refusal is not None and not rows:
+        raise refusal
+    can = [row for row in rows.values() if row.ranked] or list(rows.values())
+    least_s = min(row.iteration.total_s for row in can)
+    first = next(row for row in can if row.iteration.total_s <= least_s * (1 + TIE))
+    if together:
+        first = _row(machine, [first.iteration.job], planner, groups, runtime, stragglers, compute_scale, together)
+    tried = ((name, rows.get(name)) for (one,) in arrangements for name in [one.layout])
+    return replace(first, layouts=tuple((name, row.iteration.total_s if row else None) for name, row in tried))
 
 
 def _row(
     machine: Fabric,
-    job: TaskGraph,
+    graphs: Sequence[TaskGraph],
     planner: Searches,
     groups: Literal["scaled", "machine"],
     runtime: Runtime,
     stragglers: Mapping[int, float] | None,
     compute_scale: float = 1.0,
     together: bool = False,
-    graphs: Sequence[TaskGraph] = (),
 ) -> TrainingRow:
     """A job on one machine.
 
     Args:
         machine: the fabric.
-        job: whose iteration it is.
+        graphs: steps of the job, of which that with the median computation is the iteration.
         planner, groups, runtime, stragglers, compute_scale, together: as of `train`.
-        graphs: all steps, one of which is the job.
     Raises: UnsupportedError, FabricError: the machine cannot carry the job.
     """
     times = CommunicationTimes(machine, planner, groups=groups)
@@ -462,7 +536,7 @@ def _row(
     def simulate(graph: TaskGraph) -> Iteration:
         return simulate_iteration(graph, times, runtime, stragglers, compute_scale=compute_scale)
 
-    steps = [simulate(graph) for graph in graphs or [job]]
+    steps = [simulate(graph) for graph in graphs]
     remarks = times.declined()
     plans = times.used()
     if remarks and not any(use.plan.schedule.name == planner.name for use in plans):
@@ -470,6 +544,7 @@ def _row(
     remarks += tuple(f"left out: {error}" for error in times.failures())
     row = TrainingRow(machine, steps[0], plans, remarks, rule=planner.rule)
     if len(graphs) > 1:
+        job = median_step(graphs)
         row = TrainingRow(machine, simulate(job), times.used(), remarks, tuple(steps), plans, rule=planner.rule)
     row = replace(row, not_tried=times.not_tried())
     if not together:

@@ -12,6 +12,7 @@ from opticcl.units import unit_suffix
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison, Entry
     from opticcl.plans.sweep import Point
+    from opticcl.training.communication import PlanUse
 
 __all__ = [
     "PART_NAMES",
@@ -67,11 +68,11 @@ def slower(comparison: Comparison) -> list[float]:
     ]
 
 
-def gap(timed: Entry | Timeline | Point, *, short: bool = False) -> str:
+def gap(timed: Entry | Timeline | Point | PlanUse, *, short: bool = False) -> str:
     """Time over its lower bound, and what binds that: "2.08x bisection of the ring".
 
     Args:
-        timed: entry of a comparison, timeline, or point of a sweep.
+        timed: entry of a comparison, timeline, point of a sweep, or plan that carries messages.
         short: the factor alone.
     """
     factor = timed.total_s / timed.lower_bound_s if timed.lower_bound_s else 0.0

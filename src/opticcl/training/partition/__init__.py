@@ -148,6 +148,7 @@ def partition(
         peak_per_s=0.0 if choices.times is not None else choices.device.peak(choices.precision),
         notes=tuple(_notes(made, choices, memory)),
         device_ranks=device_ranks,
+        degrees=choices.layout.degrees,
     )
 
 
@@ -182,8 +183,7 @@ def _notes(model: Model, choices: Configuration, memory: DeviceMemory) -> Iterat
     degrees = ", ".join(
         f"{field.name} {getattr(layout, field.name)}" for field in fields(layout)[: 4 + (layout.context > 1)]
     )
-    ranks = f"; rank = tensor + {layout.tensor} x (stage + {layout.pipeline} x copy)"
-    yield f"degrees: {degrees}{ranks if layout.tensor * layout.pipeline > 1 else ''}"
+    yield f"degrees: {degrees}"
     parts = "1 micro-batch" if choices.micro_batches == 1 else f"{choices.micro_batches:,} micro-batches"
     yield f"batch: {choices.batch:,} samples, {choices.samples:,} per micro-batch, {parts}"
     if choices.times is None:

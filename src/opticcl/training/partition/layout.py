@@ -5,17 +5,22 @@ experts or tables, and data-parallel copies, which are farthest apart::
 
     rank = t + T (p + P (c + C (e + E d)))        t < T tensor, p < P pipeline, c < C context, e < E expert, d < D data
 
-so that every group is a range with a stride.
+so that every group is a range with a stride. `arranged` numbers the ranks in another order of these dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
 
-from opticcl.ir.task_graph import ProcessGroup
+import numpy as np
 
-__all__ = ["Layout"]
+from opticcl.errors import ParameterError
+from opticcl.ir.task_graph import ProcessGroup, TaskGraph
+from opticcl.registry import as_text
+
+__all__ = ["Layout", "arranged", "layouts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,11 @@ class Layout:
     def num_ranks(self) -> int:
         """All devices [count]."""
         return self.data * self.tensor * self.pipeline * self.expert * self.context
+
+    @property
+    def degrees(self) -> Mapping[str, int]:
+        """Degree of each dimension, that of neighbouring ranks first."""
+        return {name: getattr(self, name) for name in ("tensor", "pipeline", "context", "expert", "data")}
 
     @property
     def copies(self) -> int:
@@ -96,3 +106,68 @@ class Layout:
         if self.context == 1:
             return far
         return tuple(rank + step * i for rank in far for i in range(self.context))
+
+
+def layouts(job: TaskGraph, layout: str) -> list[TaskGraph]:
+    """A job with its ranks in the order of a layout, or in every order of its dimensions.
+
+    Args:
+        job: of a model.
+        layout: its dimensions above 1, that of neighbouring ranks first, such as "data,tensor"; "auto": every order.
+    Raises: ParameterError: no model, or an unknown dimension, one twice, or one missing.
+    """
+    layout = as_text(layout, "train: layout", "tensor,pipeline,data")
+    if not job.degrees:
+        raise ParameterError(f"train: layout={layout}: {job.name} is a trace, with ranks as recorded; leave layout out")
+    above = [name for name, degree in job.degrees.items() if degree > 1]
+    if layout == "auto":
+        return [arranged(job, order) for order in permutations(above)]
+    given = [name.strip() for name in layout.split(",")]
+    if unknown := [name for name in given if name not in job.degrees]:
+        known = ", ".join(job.degrees)
+        raise ParameterError(f"train: layout={layout}: there is no dimension {unknown[0]!r}; give auto, or {known}")
+    if twice := [name for name in given if given.count(name) > 1]:
+        raise ParameterError(f"train: layout={layout}: {twice[0]} is given twice; name each dimension once")
+    if missing := [name for name in above if name not in given]:
+        raise ParameterError(
+            f"train: layout={layout}: {missing[0]} of {job.degrees[missing[0]]} is missing; name each dimension above 1, such "
+            f"as {','.join(above)}"
+        )
+    return [arranged(job, [name for name in given if name in above])]
+
+
+def arranged(job: TaskGraph, order: Sequence[str]) -> TaskGraph:
+    """A job with its ranks numbered in another order of the dimensions; members of a group rise, or fall, as before.
+
+    Args:
+        job: of a model.
+        order: dimensions, that of neighbouring ranks first; those that are left out have a degree of 1.
+    """
+    degrees = {name: job.degrees[name] for name in (*order, *(one for one in job.degrees if one not in order))}
+    before, after = _strides(job.degrees), _strides(degrees)
+
+    def moved(ranks: Sequence[int]) -> list[int]:
+        old = np.asarray(ranks, np.int64)
+        new = sum(old // before[name] % degree * after[name] for name, degree in degrees.items())
+        return np.asarray(new, np.int64).tolist()
+
+    def members(ranks: Sequence[int]) -> range | tuple[int, ...]:
+        return _as_range(sorted(moved(ranks), reverse=ranks[0] > ranks[-1]))
+
+    groups = {name: replace(group, ranks=members(group.ranks)) for name, group in job.groups.items()}
+    return replace(job, groups=groups, device_ranks=tuple(moved(job.device_ranks)), degrees=degrees)
+
+
+def _strides(degrees: Mapping[str, int]) -> dict[str, int]:
+    """Difference of the ranks of neighbours in each dimension."""
+    products = np.cumprod([1, *degrees.values()]).tolist()
+    return dict(zip(degrees, products, strict=False))
+
+
+def _as_range(ranks: list[int]) -> range | tuple[int, ...]:
+    """Ranks as a range where they have a stride."""
+    if len(ranks) < 2:
+        return tuple(ranks)
+    step = ranks[1] - ranks[0]
+    strided = range(ranks[0], ranks[0] + step * len(ranks), step)
+    return strided if list(strided) == ranks else tuple(ranks)
