@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric
+from opticcl.fabrics import fabric, job
 from opticcl.ir import CircuitPlan, Circuits, IntArray
 from opticcl.ir.phases import StoredSteps
 from opticcl.papers import Found, claim, found
@@ -82,6 +83,21 @@ def subgroups_3_as_printed() -> list[int]:
     number = (device + maps.devices * (j - g)) % np.maximum(modulus, 1)
     sizes = np.unique(number, return_counts=True)[1]
     return [len(sizes), int(sizes[0])] if (modulus > 0).all() and (sizes == maps.racks).all() else []
+
+
+@claim("ramp", "RAMP-6-active")
+def jobs_on_used_groups_racks_and_places() -> Found:
+    """Whether every job whose used groups, racks and places are a RAMP runs as that does; the last of each are used."""
+    where = fabric("ramp", groups=3, racks=3, wavelengths=6)
+    numbers = np.arange(where.num_nodes).reshape(3, 3, 6)
+    shapes = list(product(range(1, 4), range(1, 4), range(1, 7)))
+    right = []
+    for x, racks, places in shapes:
+        part = job(where, numbers[-x:, -racks:, -places:].ravel())
+        if part.equivalent is not None:
+            plan, alone = lower(part, generate("ramp", "all_reduce", part)), _plan(x, racks, places)
+            right.append(verify(plan).ok and plan.schedule.num_steps == alone.schedule.num_steps)
+    return found(all(right), shapes=len(shapes), fit=len(right))
 
 
 class _Nodes(NamedTuple):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric
+from opticcl.fabrics import fabric, job
 from opticcl.fabrics.sipac import Sipac
 from opticcl.ir import Fabric, Op, Schedule
 from opticcl.papers import Found, claim, found, printed_claims
@@ -100,6 +100,17 @@ def ring() -> float:
 def _hierarchical_ring_s(group_size: int) -> float:
     """Rings of neighbours, a ring of their leaders and the way back, 1024 nodes [s]."""
     return _time_s(_one_link_each(), f"hierarchical_ring:group_size={group_size},distribution=pipeline")
+
+
+@claim("sipac", "S46")
+def scattered_jobs() -> Found:
+    """Times of jobs on CUs with gaps between them over that of a job on adjacent ones."""
+    where, digits = fabric("sipac"), np.array([0, 2, 5, 7])
+    cube = np.add.outer(np.add.outer(64 * digits, 8 * digits), digits).ravel()
+    plans = [compile(job(where, nodes), "all_reduce", SIZE) for nodes in (np.arange(64), np.arange(0, 512, 8), cube)]
+    adjacent_s, *others = (plan.simulate().total_s for plan in plans)
+    algorithms = ", ".join(plan.algorithm for plan in plans)
+    return found([other_s / adjacent_s for other_s in others], algorithms=algorithms)
 
 
 @claim("sipac", "S20")

@@ -15,7 +15,7 @@ import numpy as np
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric
+from opticcl.fabrics import fabric, groups
 from opticcl.ir import CircuitPlan
 from opticcl.papers import Found, claim, found, printed_claims
 from opticcl.papers._inverse import argument_of
@@ -223,6 +223,26 @@ def _rows_first(shape: str, group_size: int) -> bool:
             return False
     down = in_row.index(False)
     return down > 0 and in_row == [True] * down + [False] * (len(in_row) - 2 * down) + [True] * down
+
+
+@claim("wrht", "W41")
+def steps_on_ramp() -> Found:
+    """Whether the steps for a ring are right on a RAMP of as many nodes."""
+    where = fabric("ramp", groups=4, racks=4, wavelengths=4)
+    schedule = generate("wrht", "all_reduce", fabric("terarack:nodes=64,wavelengths=4"))
+    plans = lower(where, schedule), lower(where, generate("ramp", "all_reduce", where))
+    ours_s, ramp_s = (profile(plan, assumptions("common")).timeline(10**8).total_s for plan in plans)
+    return found(all(verify(plan).ok for plan in plans), steps=schedule.num_steps, ratio=ours_s / ramp_s)
+
+
+@claim("wrht", "W42")
+def groups_of_a_hybrid_job() -> Found:
+    """Whether all tensor groups at once, and all data groups at once, have a right plan on one ring."""
+    ring, ranks = fabric("terarack:nodes=64,wavelengths=64"), np.arange(64).reshape(8, 8)
+    parts = groups(ring, ranks), groups(ring, ranks.T)
+    tensor, data = (lower(part, generate("wrht", "all_reduce", part)) for part in parts)
+    steps = {"tensor_steps": tensor.schedule.num_steps, "data_steps": data.schedule.num_steps}
+    return found(verify(tensor).ok and verify(data).ok, **steps)
 
 
 @claim("wrht", "W1", "nodes=15", "tree")
