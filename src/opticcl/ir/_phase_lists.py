@@ -27,8 +27,11 @@ def groups_of_equal(kinds: IntArray) -> list[IntArray]:
     return np.split(order, np.flatnonzero(np.diff(group.ravel()[order])) + 1)
 
 
-def kept_bundles(bundles: tuple[int, ...], rows: IntArray) -> tuple[int, ...]:
+def kept_bundles(bundles: tuple[int, ...], rows: IntArray | slice) -> tuple[int, ...]:
     """First row of each bundle among some rows, without bundles that have none of them."""
+    if len(bundles) == 1:
+        return bundles
+    rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     of_bundle = np.searchsorted(bundles, rows, side="right")
     return (0, *(int(at) for at in np.flatnonzero(np.diff(of_bundle)) + 1))
 

@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -142,6 +142,20 @@ class TransferEnds:
         return len(self.src)
 
 
+class _Spans(NamedTuple):
+    """Steps of a phase in which the part has the first unit of each row.
+
+    Args:
+        begin: the first of them, int64 (rows,).
+        end: the first behind them, int64 (rows,).
+        in_order: whether rows begin, and end, one after the other, as stages of a pipeline do.
+    """
+
+    begin: IntArray
+    end: IntArray
+    in_order: bool
+
+
 class Steps:
     """The steps of a schedule.
 
@@ -161,6 +175,7 @@ class Steps:
         self._first_chunk = np.cumsum([0, *(one.size for one in self.parts)])
         self._number: int | None = None
         self._groups: dict[int, tuple[bool, ...]] = {}  # by number of the phase
+        self._known_spans: dict[int, _Spans | None] = {}  # likewise
         if (broken := malformed(space, self.parts, self.phases)) is not None:
             raise ParameterError(f"schedule: {broken}")
 
@@ -255,8 +270,8 @@ class Steps:
         """The steps in order, cut into ranges whose steps differ in the numbers of chunks alone."""
         found: list[range] = []
         before: Phase | None = None
-        for phase, first in zip(self.phases, self.starts, strict=False):
-            ranges = [range(first + a, first + b) for a, b in pairwise(self._changes(phase))]
+        for number, (phase, first) in enumerate(zip(self.phases, self.starts, strict=False)):
+            ranges = [range(first + a, first + b) for a, b in pairwise(self._changes(number))]
             if before is not None and len(ranges) == 1 and _same_but_chunks(self.space, before, phase):
                 found[-1] = range(found[-1].start, ranges[0].stop)
             else:
@@ -266,25 +281,41 @@ class Steps:
 
     def changes_of(self, number: int) -> list[int]:
         """Steps in which more than the numbers of chunks is new in a phase, and the step behind it."""
-        return [self.starts[number] + step for step in self._changes(self.phases[number])]
+        return [self.starts[number] + step for step in self._changes(number)]
 
-    def _changes(self, phase: Phase) -> list[int]:
+    def _changes(self, number: int) -> list[int]:
         """Steps of a phase in which more than the numbers of chunks is new, and the number of steps."""
+        phase = self.phases[number]
         rows = phase.rows
         if not isinstance(rows, PhaseRows):
             return [0, phase.count] if phase.same_but_chunks else list(range(phase.count + 1))
         wide = (rows.count > 1) & (rows.count * rows.step != np.array(self.space.radices))
         if rows.parts_step.any() or (wide.any(axis=1) & rows.shift.any(axis=1)).any():
             return list(range(phase.count + 1))
-        moved = rows.unit_shift != 0
-        if not moved.any():
+        spans = self._spans(number)
+        if spans is None:
             return [0, phase.count]
-        lo, by = rows.unit_lo[moved], rows.unit_shift[moved]
-        units = np.array([one.units for one in self.parts])[rows.part[moved]]
-        begins = -(np.where(by > 0, lo, lo - units + 1) // by)  # the first step with a unit, and the first without
-        ends = np.where(by > 0, units - 1 - lo, -lo) // by + 1
-        edges = np.unique(np.concatenate([begins, ends, [0, phase.count]]))
-        return [int(edge) for edge in edges if 0 <= edge <= phase.count]
+        changes = np.zeros(phase.count + 1, bool)
+        for steps in (0, phase.count, spans.begin, spans.end):
+            changes[steps] = True
+        return [*map(int, np.flatnonzero(changes))]
+
+    def _spans(self, number: int) -> _Spans | None:
+        """In which steps of a phase its rows are carried; None where all are in all, since their units do not shift."""
+        if number not in self._known_spans:
+            phase = self.phases[number]
+            rows = phase.rows
+            self._known_spans[number] = None
+            if isinstance(rows, PhaseRows) and rows.unit_shift.any():
+                units, still = np.array([one.units for one in self.parts])[rows.part], rows.unit_shift == 0
+                by = np.where(still, 1, rows.unit_shift)
+                begin = -(np.where(by > 0, rows.unit_lo, rows.unit_lo - units + 1) // by)
+                end = np.where(by > 0, units - 1 - rows.unit_lo, -rows.unit_lo) // by + 1
+                begin = np.where(still, 0, np.clip(begin, 0, phase.count))
+                end = np.maximum(begin, np.where(still, phase.count, np.clip(end, 0, phase.count)))
+                in_order = bool((begin[1:] >= begin[:-1]).all() and (end[1:] >= end[:-1]).all())
+                self._known_spans[number] = _Spans(begin, end, in_order)
+        return self._known_spans[number]
 
     @cached_property
     def owners(self) -> IntArray:
@@ -299,17 +330,17 @@ class Steps:
     def sends(self) -> npt.NDArray[np.bool_]:
         """Whether each step is known to have transfers, without a list of it, bool (num_steps,)."""
         found = np.zeros(self.num_steps, bool)
-        for phase, first in zip(self.phases, self.starts, strict=False):
+        for number, (phase, first) in enumerate(zip(self.phases, self.starts, strict=False)):
             rows = phase.rows
             if not isinstance(rows, PhaseRows):
                 found[first : first + phase.count] = phase.sends
                 continue
-            apart = (rows.src != rows.dst).any(axis=1)
-            if (apart & (rows.unit_shift == 0)).any():
-                found[first : first + phase.count] = True
+            apart, spans = (rows.src != rows.dst).any(axis=1), self._spans(number)
+            if spans is None:
+                found[first : first + phase.count] = apart.any()
                 continue
-            for begin, end in pairwise(self._changes(phase)):
-                found[first + begin : first + end] = apart[self._carried(rows, begin)].any()
+            comes, goes = (np.bincount(steps[apart], minlength=phase.count + 1) for steps in (spans.begin, spans.end))
+            found[first : first + phase.count] = np.cumsum(comes - goes)[:-1] > 0
         return found
 
     def phase_of(self, i: int) -> tuple[int, int]:
@@ -395,8 +426,8 @@ class Steps:
         rows = phase.rows
         if phase.listed or not isinstance(rows, PhaseRows):
             return len(self(i))
-        if rows.unit_shift.any():
-            rows = rows.take(self._carried(rows, k))
+        if (there := self._carried(number, k)) is not None:
+            rows = rows.take(there)
         total, images = len(rows) * self.images(phase), self.images(phase)
         for at, one in enumerate(self.parts):
             mine = rows.part == at
@@ -470,16 +501,10 @@ class Steps:
         rows = phase.rows
         if not isinstance(rows, PhaseRows):
             return sum([len(rows(k)) for k in range(phase.count)])
-        if not rows.unit_shift.any():
+        spans = self._spans(number)
+        if spans is None:
             return phase.count * self.num_transfers(first)
-        units = np.array([one.units for one in self.parts])[rows.part]
-        by, last = rows.unit_shift, phase.count - 1
-        still = by == 0
-        step = np.where(still, 1, np.abs(by))
-        low = np.where(by >= 0, -rows.unit_lo, rows.unit_lo - units + 1)  # the least number of steps times the shift
-        high = np.where(by >= 0, units - 1 - rows.unit_lo, rows.unit_lo)
-        times = np.minimum(last, high // step) - np.maximum(0, -(-low // step)) + 1
-        return self.images(phase) * int(np.where(still, phase.count, np.maximum(0, times)).sum())
+        return self.images(phase) * int((spans.end - spans.begin).sum())
 
     def ends(self, i: int, most: int, ranks: IntArray) -> Iterator[TransferEnds]:
         """Ends of the transfers of step i that some ranks send, some at a time, in another order than that of the step.
@@ -523,13 +548,11 @@ class Steps:
             elements, src, dst = _images_of_all(self, number)
         else:
             elements, src, dst = self._images_of(phase, elements)
-        if rows.unit_shift.any():  # those of whose units the part has
-            there = self._carried(rows, k)
-            if len(there) < len(rows):
-                phase = replace(phase, rows=rows.take(there), bundles=kept_bundles(phase.bundles, there))
-                rows = phase.rows
-                assert isinstance(rows, PhaseRows)
-                src, dst = src[:, there], dst[:, there]
+        if (there := self._carried(number, k)) is not None:
+            phase = replace(phase, rows=rows.take(there), bundles=kept_bundles(phase.bundles, there))
+            rows = phase.rows
+            assert isinstance(rows, PhaseRows)
+            src, dst = src[:, there], dst[:, there]
         if not len(rows):
             return Transfers.of([], [], [], [], [])
         made = in_order(self._columns(phase, elements, src, dst, k), phase.bundles, len(elements))
@@ -551,10 +574,15 @@ class Steps:
             None if (step == 1).all() else step.astype(np.int32),
         )
 
-    def _carried(self, rows: PhaseRows, k: int) -> IntArray:
-        """Numbers of the rows whose first unit the part has in step k, int (some,)."""
-        unit = rows.unit_lo + k * rows.unit_shift
-        return np.flatnonzero((unit >= 0) & (unit < np.array([one.units for one in self.parts])[rows.part]))
+    def _carried(self, number: int, k: int) -> slice | IntArray | None:
+        """The rows of a phase whose first unit the part has in its step k; None where that holds of all rows in all steps."""
+        spans = self._spans(number)
+        if spans is None:
+            return None
+        if spans.in_order:
+            first, last = (int(np.searchsorted(steps, k, "right")) for steps in (spans.end, spans.begin))
+            return slice(first, last)
+        return np.flatnonzero((spans.begin <= k) & (k < spans.end))
 
     def _images_of(self, phase: Phase, elements: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Translations, and places of sender and receiver of every image of every row, (translations, rows)."""
