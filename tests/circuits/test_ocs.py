@@ -1,6 +1,6 @@
 """Links of circuit switches: counted, coloured and shared."""
 
-from opticcl.circuits.ocs import links_of_shift
+from opticcl.schedule.balanced_digits import links_to
 
 
 def test_links_of_a_shift_are_counted():
@@ -9,4 +9,4 @@ def test_links_of_a_shift_are_counted():
         for shift in range(1, n):
             for distance in range(1, n):
                 due = next((h for h in range(1, n) if h * shift % n == distance), 0)
-                assert links_of_shift(distance, shift, n) == due, (distance, shift, n)
+                assert links_to(shift, (n,))[distance] == due, (distance, shift, n)

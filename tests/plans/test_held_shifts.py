@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 import opticcl
-from opticcl.circuits.ocs import links_of_shift
 from opticcl.errors import ParameterError
-from opticcl.plans.held_shifts import ShiftLaw, bound_s, factorisations, fastest_held
+from opticcl.plans.held_sets import factorisations
+from opticcl.plans.held_shifts import ShiftLaw, bound_s, fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 
 PORT = 8 / 800e9  # s/byte
@@ -51,7 +51,8 @@ def exhaustive_s(collective: str, n: int, size: int, of: ShiftLaw) -> float:
         adding = {"reduce_scatter": len(digit), "all_reduce": len(digit) // 2}.get(collective, 0)
 
         def step_s(i, shift, *, digit=digit, value=value, weights=weights, radices=radices, adding=adding):
-            h = links_of_shift(int(value[i] * weights[digit[i]]), shift, n)
+            due = int(value[i] * weights[digit[i]])
+            h = next((h for h in range(1, n) if h * shift % n == due), 0)
             moved = size / (radices[digit[i]] if collective == "all_to_all" else weights[digit[i] + 1])
             sums = moved * of.sums_s_per_byte * (i < adding)
             return of.alpha_s + (of.delta_s + of.s_per_byte * moved) * h + sums if h else inf
@@ -131,7 +132,7 @@ def test_how_far_the_bound_is():
 
 def test_what_stands_is_not_charged():
     """A ring that another collective has left."""
-    cold, stands = law(1e-3, first_free=False), ShiftLaw(0.5e-6, 0.5e-6, PORT, 1e-3, stands=1)
+    cold, stands = law(1e-3, first_free=False), ShiftLaw(0.5e-6, 0.5e-6, PORT, 1e-3, stands=(1,))
     one, other = (fastest_held("all_to_all", 16, 10**5, of) for of in (cold, stands))
     assert one.seconds - other.seconds == pytest.approx(1e-3)
     assert other.shifts[0] == 1

@@ -3,13 +3,17 @@
 Any schedule   an edge colouring of the pairs of a step; colour c in round c // k on plane c % k. Fewer colours than planes:
                every pair has as many planes as fit. Where a step consists of whole shifts, i to i + D for all i, the colours
                are the shifts in order, so that equal steps get equal links.
-digit_shifts   the links that the schedule holds: shifts by S on every plane; a pair at distance D is joined by h links of
-               them, h S = D modulo N
+digit_shifts, balanced_digits
+               the links that the schedule holds: a shift on every plane; a pair at distance D is joined by h links of shift S,
+               h S = D modulo N, on the planes where h is smallest
 
 Circuits that share links take shares of them in proportion to their bytes, so that all of them end at the same time.
 """
 
 from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +21,13 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._size import decline_too_many
 from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.limits import limit
 from opticcl.routing.assign import edge_colouring
+from opticcl.schedule.balanced_digits import held_sets, shortest_shares
 from opticcl.schedule.digit_shifts import held_shifts
 
-__all__ = ["MOST_HOPS", "links_of_shift", "ocs"]
+__all__ = ["MOST_HOPS", "ocs"]
 
 MOST_HOPS = limit("ocs.MOST_HOPS")
 
@@ -41,74 +46,101 @@ def ocs(fabric: Fabric, schedule: Schedule) -> Rounds:
     """
     machine = fabric.machine_as(Ocs)
     decline_too_many(fabric, schedule, BYTES_A_TRANSFER)
-    held = _held(schedule)
+    held = _held(schedule, machine.planes)
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        shift = held[step] if held else 0
-        return _over_held(fabric, transfers, shift) if shift else _direct(machine, transfers)
+        return _over_held(fabric, transfers, held.sides, held.shifts[step]) if held else _direct(machine, transfers)
 
     return rounds
 
 
-def _held(schedule: Schedule) -> tuple[int, ...]:
-    """The shift that stands in each step, 0 for the step's own; empty where the schedule holds none."""
-    return held_shifts(schedule) if schedule.name == "digit_shifts" else ()
-
-
-def links_of_shift(distance: int, shift: int, num_nodes: int) -> int:
-    """Links of a shift that lead a distance ahead, 0 where they do not.
-
-    >>> links_of_shift(6, 2, 8), links_of_shift(2, 6, 8), links_of_shift(3, 2, 8)
-    (3, 3, 0)
+def _held(schedule: Schedule, planes: int) -> _Held | None:
+    """The shifts that stand in each step; None where the schedule holds none.
 
     Args:
-        distance: from the sender to the receiver, modulo `num_nodes`.
-        shift: from a node to the next on the standing links.
-        num_nodes: nodes N [count].
+        schedule: of any algorithm.
+        planes: of the machine [count].
     """
-    common = int(np.gcd(shift, num_nodes))
-    if distance % common:
-        return 0
-    rest = num_nodes // common
-    return distance // common * pow(shift // common, -1, rest) % rest if rest > 1 else 0
+    if schedule.name == "digit_shifts":
+        return _Held((schedule.collective.num_ranks,), [(shift,) * planes for shift in held_shifts(schedule)])
+    return _Held(*held_sets(schedule, planes)) if schedule.name == "balanced_digits" else None
 
 
-def _over_held(fabric: Fabric, transfers: Transfers, shift: int) -> tuple[Circuits, ...]:
-    """Circuits of a step over the links of a shift, on all planes at the same time.
+class _Held(NamedTuple):
+    """Shifts that stand.
+
+    Args:
+        sides: of the grid of ranks, along which shifts are counted.
+        shifts: of each step, one a plane.
+    """
+
+    sides: tuple[int, ...]
+    shifts: list[tuple[int, ...]]
+
+
+def _over_held(
+    fabric: Fabric, transfers: Transfers, sides: tuple[int, ...], shifts: tuple[int, ...]
+) -> tuple[Circuits, ...]:
+    """Circuits of a step over the links of a shift on each plane; each transfer on the planes where it passes the fewest.
 
     Args:
         fabric: a machine with its planes, or a job on it; shifts are those of ranks within a group.
         transfers: of the step.
-        shift: from a node to the next.
+        sides: of the grid of ranks.
+        shifts: from rank 0 to the next, one a plane.
     Raises: UnsupportedError: a pair that they do not join, or too many links.
     """
-    machine, n = fabric.machine_as(Ocs), fabric.num_nodes // fabric.num_members
-    ranks, k = fabric.ranks_at(transfers.src).astype(np.int64), machine.planes
-    distances, which = np.unique((fabric.ranks_at(transfers.dst) - ranks) % n, return_inverse=True)
-    found = [links_of_shift(int(distance), shift, n) for distance in distances]
-    if not all(found):
-        far = int(distances[found.index(0)])
-        raise UnsupportedError(f"ocs: links of shift {shift} do not lead {far} nodes ahead; try another hold")
-    length = np.array(found, np.int64)[which]
+    machine, n, k = fabric.machine_as(Ocs), prod(sides), len(shifts)
+    strides, radices = np.array([prod(sides[at + 1 :]) for at in range(len(sides))]), np.array(sides)
+    ranks = fabric.ranks_at(transfers.src).astype(np.int64)
+    begin = ranks % n
+    ahead = fabric.ranks_at(transfers.dst) % n
+    distance = (ahead[:, None] // strides - begin[:, None] // strides) % radices @ strides
+    distances, which = np.unique(distance, return_inverse=True)
+    links, parts = shortest_shares(distances, shifts, sides)
+    if not links.all():
+        far = int(distances[np.argmin(links)])
+        held = "x".join(map(str, dict.fromkeys(shifts)))
+        raise UnsupportedError(f"ocs: links of shift {held} do not lead {far} nodes ahead; try another hold")
+    plane, row = np.nonzero(parts[which].T)
+    length = links[which].astype(np.int64)[row]
     total = int(length.sum())
-    if total * k > MOST_HOPS:
+    if total > MOST_HOPS:
         raise TooLargeError(
-            f"ocs: the circuits of a step pass {total * k:,} links, at most {MOST_HOPS:,} are supported; hold fewer steps"
+            f"ocs: the circuits of a step pass {total:,} links, at most {MOST_HOPS:,} are supported; hold fewer steps"
         )
     offsets = np.concatenate([[0], np.cumsum(length)])
-    along = np.arange(total) - np.repeat(offsets[:-1], length)
-    begin = np.repeat(ranks, length)
-    node = fabric.machine_nodes(begin // n * n + (begin + along * shift) % n).astype(np.int64)
-    size = transfers.size_chunks()
-    load = np.bincount(node, np.repeat(size, length)).max()
+    along = (np.arange(total) - np.repeat(offsets[:-1], length))[:, None]
+    step = np.array(shifts)[:, None] // strides % radices
+    coordinates = begin[:, None] // strides % radices
+    at = (np.repeat(coordinates[row], length, axis=0) + along * np.repeat(step[plane], length, axis=0)) % radices
+    node = fabric.machine_nodes(np.repeat(ranks[row] // n * n, length) + at @ strides).astype(np.int64)
+    hop = np.repeat(plane, length) * machine.nodes + node
+    size = (transfers.size_chunks() * parts[which].max(axis=1))[row]
+    load = np.bincount(hop, np.repeat(size, length)).max()
     shares = np.maximum(1, np.floor(SHARES * (size / load))).astype(np.int64)
-    planes = np.arange(k)[:, None]
-    hops = (planes + np.where(along > 0, k, 0)) * machine.nodes + node
-    row = np.arange(len(transfers))
-    path = (hops.ravel(), np.concatenate([[0], np.cumsum(np.tile(length, k))]))
-    row, src, dst = (np.tile(column, k) for column in (row, transfers.src, transfers.dst))
-    port = np.repeat(np.arange(k), len(transfers))
-    return (Circuits.of(row, src, dst, port, 0, np.tile(shares, k), path),)
+    path = (hop + k * machine.nodes * (along[:, 0] > 0), offsets)
+    carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], plane, 0, shares, path)
+    every = np.arange(fabric.num_nodes)
+    idle = [
+        _idle(machine, fabric.machine_nodes(every), fabric.machine_nodes(every // n * n + to), number)
+        for number in sorted(set(range(k)) - set(plane.tolist()))
+        for to in [(every[:, None] % n // strides + step[number]) % radices @ strides]
+    ]
+    return (concatenate_circuits([carrying, *idle]) if idle else carrying,)
+
+
+def _idle(machine: Ocs, src: IntArray, dst: IntArray, plane: int) -> Circuits:
+    """Links of a plane that stand and carry nothing in a step.
+
+    Args:
+        machine: with its planes.
+        src, dst: ends of the links.
+        plane: number.
+    """
+    return Circuits.of(
+        np.full(len(src), -1), src, dst, plane, 0, 1, (plane * machine.nodes + src.astype(np.int64))[:, None]
+    )
 
 
 def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -59,6 +59,8 @@ LIMITS: dict[str, Guard] = {
     "compare.MOST_STEP_BYTES": Guard(1 << 27, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),
     "graph_schedule.MOST_BITS": Guard(1 << 26, "bits", REFUSAL, "of the tables of a custom collective"),
+    "held_sets.ALL_SETS": Guard(512, "sets", EFFORT, "of shifts, one a plane, up to which all may be held"),
+    "held_sets.MOST_FAMILIES": Guard(512, "choices", EFFORT, "of sides and radices of balanced_digits, those of fewest digits"),
     "held_shifts.ALL_SHIFTS": Guard(256, "nodes", EFFORT, "up to which every shift may be held"),
     "held_shifts.KEPT_NODES": Guard(8192, "nodes", MEMORY, "whose factorisations are kept: 30 MB a collective"),
     "file_graph.MOST_EDGES": Guard(1_000_000, "edges", REFUSAL, "of a file that describes a network, unless edges= is larger"),

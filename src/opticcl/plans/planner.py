@@ -286,11 +286,12 @@ class _Times:
 
     Attributes:
         finished: whether all searches ended before the deadline.
+        untried: choices of links to hold that were left out, in words; "": none.
     """
 
     def __init__(self, asked: PlanTask, rule: LightRule) -> None:
         self._asked, self.searches = asked, Searches(assumptions=asked.assumed, rule=rule)
-        self.finished = True
+        self.finished, self.untried = True, ""
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
 
     def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
@@ -312,9 +313,11 @@ class _Times:
         left_s = max(0.0, asked.deadline_s - perf_counter())
         held = held_shifts(where, asked.wanted, size_bytes, asked.assumed, time_limit_s=left_s)
         below_s = inf if held is None else held.seconds * (1 - TIE)
-        without = () if held is None else ("digit_shifts",)
+        without = () if held is None else ("digit_shifts", "balanced_digits")
         found = search.fastest([size_bytes], below_s=below_s, deadline_s=asked.deadline_s, without=without)
         self.finished = self.finished and search.finished and (held is None or held.proven)
+        if held is not None and held.untried:
+            self.untried = f"balanced_digits with {held.untried}"
         if found is not None:
             return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
         if held is None:
@@ -461,7 +464,7 @@ def plan_collective(
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
-    notes += [f"not tried: {line}" for line in times.searches.not_tried]
+    notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
     return asked.answer(
         found, timeline, (bound, bound_by), notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays

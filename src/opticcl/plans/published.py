@@ -34,7 +34,7 @@ from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.limits import limit
-from opticcl.plans.held_shifts import factorisations
+from opticcl.plans.held_sets import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, settings_of
 from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, PlanTask, plan_collective

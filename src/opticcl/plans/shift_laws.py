@@ -22,7 +22,7 @@ MOST_NODES = limit("shift_laws.MOST_NODES")
 
 
 def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: Assumptions) -> str | None:
-    """The fastest `digit_shifts` for a message, with the links that it holds; None on fabrics without links to hold.
+    """The fastest `digit_shifts` or `balanced_digits` for a message, with its links; None on fabrics without links to hold.
 
     Times of messages one after the other are those of one with their mean size, as often: the law is linear in the size.
 
@@ -42,7 +42,9 @@ def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: 
     found = held_shifts(fabric, wanted, size_bytes, assumed) if isfinite(shift_law(fabric, assumed).change_s) else None
     if found is None:
         return None
-    if found.changes and found.changes == found.steps - 1:  # every step has links of its own
+    if (
+        found.name == "digit_shifts" and found.changes and found.changes == found.steps - 1
+    ):  # every step has links of its own
         return f"digit_shifts:radices={'x'.join(map(str, found.radices))}"
     return found.algorithm
 
@@ -62,7 +64,7 @@ def held_shifts(
     if not isinstance(fabric, Ocs) or wanted.name not in COLLECTIVES:
         return None
     law = shift_law(fabric, assumed)
-    return fastest_held(wanted.name, fabric.num_nodes, size_bytes, law, time_limit_s=time_limit_s)
+    return fastest_held(wanted.name, fabric.num_nodes, size_bytes, law, planes=fabric.planes, time_limit_s=time_limit_s)
 
 
 def shift_law(fabric: Ocs, assumed: Assumptions) -> ShiftLaw:
@@ -85,7 +87,9 @@ def shift_law(fabric: Ocs, assumed: Assumptions) -> ShiftLaw:
         change_s=on_change,
         sums_s_per_byte=passes / assumed.memory_bytes_per_s,
         first_free=assumed.initial == "warm",
-        stands=_shift_standing(fabric, assumed),
+        stands=_shifts_standing(fabric, assumed),
+        gap_s=law.message_gap_s,
+        fused=assumed.compute == "fused",
     )
 
 
@@ -114,13 +118,16 @@ def _path_s(fabric: Ocs, assumed: Assumptions, hops: list[int]) -> float:
     return float(path_latency(fabric, assumed).of_circuits(one)[0])
 
 
-def _shift_standing(fabric: Ocs, assumed: Assumptions) -> int:
-    """The shift whose links all stand at the start, 0 if there is none."""
+def _shifts_standing(fabric: Ocs, assumed: Assumptions) -> tuple[int, ...]:
+    """The shift on each plane whose links all stand at the start; () where some plane has another setting."""
     start = assumed.configuration
     links = None if start is None or start.links is None else fabric.links_set(start.links)
     if links is None or not len(links[0]):
-        return 0
+        return ()
     n, k = fabric.num_nodes, fabric.ports_per_node
-    begin, end = links[0] // k, links[1] // k
-    shifts = np.unique((end - begin) % n)
-    return int(shifts[0]) if len(shifts) == 1 and len(np.unique(links[0])) == n * k else 0
+    begin, plane = np.divmod(links[0], k)
+    shift = (links[1] // k - begin) % n
+    each = [np.unique(shift[plane == number]) for number in range(k)]
+    if any(len(one) != 1 for one in each) or len(np.unique(links[0])) < n * k:
+        return ()
+    return tuple(int(one[0]) for one in each)

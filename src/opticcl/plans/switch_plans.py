@@ -14,7 +14,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import CircuitPlan, Fabric, Timeline
 from opticcl.ir.limits import limit
-from opticcl.plans.held_shifts import factorisations
+from opticcl.plans.held_sets import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, PlanTask, Regret, Segment

@@ -7,6 +7,8 @@ Ranks are vectors of digits. Each part of the message visits digits in an order 
     both     floor(r / 2) steps to the next and the previous one, which are r / 2 apart from the farthest; for an even r that
              gets half of its chunks from each side
     serial   r - 1 steps, one distance each
+    balanced one step: to each of the r - 1 others, those in front ahead and those behind back; what is for the node r / 2 away
+             goes half ahead and half back, to two nodes that a later visit leads to the same one
 
 A reduce-scatter visits in order and adds; each visit leaves a node with the chunks that have its digit. An all-gather is the
 reversal. An all-to-all visits with contributions kept apart, an all-reduce is a reduce-scatter and an all-gather. Parts visit
@@ -41,7 +43,7 @@ from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps,
 
 __all__ = ["Visit", "levels", "visits", "walk"]
 
-Style = Literal["direct", "ring", "both", "serial"]
+Style = Literal["direct", "ring", "both", "serial", "balanced"]
 
 ADDS = ("all_reduce", "reduce_scatter", "reduce", "barrier")
 GATHERS = ("all_reduce", "all_gather", "barrier")
@@ -237,10 +239,29 @@ def _moments(visit: Visit, pieces: int, gathers: bool) -> list[tuple[_Moment, ..
     if visit.style == "serial":
         distances = others[::-1] if gathers else others
         return [(_Moment(1, one * v, one * (0 if gathers else v)),) for v in distances.tolist()]
+    if visit.style == "balanced":
+        return [_balanced(r, gathers)]
     if visit.style == "both":
         found = _both_ways(r, pieces)
         return found if gathers else [tuple(map(_backwards, ways)) for ways in reversed(found)]
     return [(_Moment(1, others, np.zeros_like(others) if gathers else others),)]
+
+
+def _balanced(r: int, gathers: bool) -> tuple[_Moment, ...]:
+    """One step to all others, to the farther half of them back; the opposite of an even number gets half from each side.
+
+    Args:
+        r: values of the digit [count].
+        gathers: whether from the owners.
+    """
+    values = np.arange(1, r)
+    values, opposite = values[2 * values != r], values[2 * values == r]
+    ways = [(values, np.where(2 * values < r, values, values - r), 0, 1)] if len(values) else []
+    ways += [(opposite, way * opposite, piece, 2) for piece, way in enumerate((1, -1)) if len(opposite)]
+    return tuple(
+        _Moment(1, move, np.zeros_like(to) if gathers else to, piece=piece, pieces=pieces)
+        for to, move, piece, pieces in ways
+    )
 
 
 def _both_ways(r: int, pieces: int) -> list[tuple[_Moment, ...]]:
