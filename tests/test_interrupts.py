@@ -175,6 +175,7 @@ VERBS = {
     "study": ("beyond",),
     "sweep": ("-n", "64", "-o", "rows.csv"),
     "synthesize": ("-f", "lightpath:shape=4x4,lasers=11", "--chunks", "16", "--time-limit", "60s"),
+    "trace": ("resnet50_ddp", "-o", "calls.parquet"),
     "traffic": ("-f", "ramp", "--load", "0.9"),
     "train": ("--model", "bert", "-n", "64"),
     "verify": ("-f", "terarack:nodes=256", "-s", "1MB"),

@@ -37,10 +37,12 @@ __all__ = [
     "format_quantity",
     "format_rate",
     "format_seconds",
+    "format_share",
     "format_value",
     "in_columns",
     "message_size",
     "number_of",
+    "part_of",
     "quantity",
     "shape",
     "toml_number",
@@ -299,6 +301,29 @@ def format_seconds(value: float) -> str:
     ('1.336 ms', '90 s')
     """
     return f"{value:.4g} s" if value >= 1 else _engineering(value, "s")
+
+
+def format_share(share: float) -> str:
+    """A share in a sentence.
+
+    >>> format_share(0.0457), format_share(1e-5)
+    ('4.6 %', 'below 0.1 %')
+    """
+    return "below 0.1 %" if 0 < share < 5e-4 else f"{100 * share:.1f} %"
+
+
+def part_of(seconds: float, whole_s: float) -> str:
+    """A time as a part of another.
+
+    >>> part_of(10.16e-3, 222.4e-3), part_of(50e-6, 21.1e-3)
+    ('10.16 of 222.4 ms (4.6 %)', '50 us of 21.1 ms (0.2 %)')
+
+    Args: seconds, whole_s: both times [s].
+    """
+    part, whole = format_seconds(seconds), format_seconds(whole_s)
+    if part.rpartition(" ")[2] == whole.rpartition(" ")[2]:
+        part = part.rpartition(" ")[0]
+    return f"{part} of {whole}" + (f" ({format_share(seconds / whole_s)})" if whole_s else "")
 
 
 def format_bytes(value: float) -> str:

@@ -340,6 +340,9 @@ def trained() -> Iterator[Command]:
     yield one("train/sizes", f"train -w sizes.toml -n 16 {few} --jobs 1", inputs="sizes.toml")
     yield one("train/layers", f"train -w layers.txt -n 16 --clock 1GHz {few} --jobs 1", inputs="layers.txt")
     yield one("train/comms", f"train -w comms.log --groups scaled -n 8 {few} --jobs 1", inputs="comms.log")
+    yield one("trace/layers", "trace layers.txt --clock 1GHz -n 16", inputs="layers.txt")
+    yield one("trace/comms", "trace comms.log", inputs="comms.log")
+    yield one("trace/sizes", "trace sizes.toml -n 16", inputs="sizes.toml")
     yield one("train/faults", "train -m resnet50 -n 16 -f oddl:shape=4x4 --faults faults.json --spares 1 --jobs 1",
               inputs="faults.json")  # fmt: skip
 

@@ -30,7 +30,7 @@ PANELS = {
         "synthesize",
         "convert",
     ),
-    "A job": ("train", "jobs", "traffic", "faults"),
+    "A job": ("trace", "train", "jobs", "traffic", "faults"),
     "A machine": ("list", "budget", "cost", "netlist", "control", "warm"),
     "Research": ("papers", "study", "explore", "new"),
 }

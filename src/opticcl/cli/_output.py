@@ -78,7 +78,7 @@ class Outputs:
         out: values of `-o`.
         kinds: that the verb can write, each with suffixes of its own.
         named: other files, by their option: path (None: not given) and kind.
-        read: the file that the verb reads; no output may replace it.
+        read: the files that the verb reads; no output may replace one.
     Raises: OutputError: the option, the file, and what is wrong with it.
     """
 
@@ -87,10 +87,10 @@ class Outputs:
         out: Sequence[Path],
         *kinds: FileKind,
         named: Mapping[str, tuple[Path | None, FileKind]] | None = None,
-        read: Path | None = None,
+        read: Sequence[Path | str] = (),
     ) -> None:
         suffixes = [suffix for kind in kinds for suffix in kind.suffixes]
-        taken = {} if read is None else {os.path.realpath(read): "the input file"}
+        taken = {os.path.realpath(path): "the input file" for path in read}
         for path in out:
             _check(path, "--out", suffixes, taken)
         for flag, (other, kind) in (named or {}).items():

@@ -133,7 +133,7 @@ class VerbRequest:
     """Fields that are options and arguments, in the order of the help. `*`: those of the class itself that are not named."""
 
     READ: ClassVar[str] = "file"
-    """Field with the file that the verb reads, which no output may replace."""
+    """Field with the file, or the files, that the verb reads, which no output may replace."""
 
     verb: str
     given: frozenset[str] = frozenset()
@@ -177,7 +177,8 @@ class VerbRequest:
             for one in fields(self)
             if one.name != "out" and one.metadata.get(_WRITES)
         }
-        return Outputs(self.files(), *self.kinds(), named=named, read=getattr(self, self.READ, None))
+        read = getattr(self, self.READ, None) or ()
+        return Outputs(self.files(), *self.kinds(), named=named, read=read if isinstance(read, tuple) else (read,))
 
     def files(self) -> Sequence[Path]:
         """Values of `--out` that are files, as opposed to folders."""

@@ -17,6 +17,7 @@ from opticcl.ir.call_table import CallSequence
 from opticcl.units import counted, format_bytes, format_seconds
 
 __all__ = [
+    "BOUND_WORDS",
     "Bound",
     "CallTable",
     "CollectiveCall",
@@ -37,6 +38,9 @@ Phase = Literal["forward", "backward", "update", ""]
 Bound = Literal["", "upper", "lower", "estimate"]
 Matrix = tuple[tuple[int, ...], ...]
 """Of an uneven all_to_all: bytes that each rank of the group (row) sends to each (column); empty of other calls [bytes]."""
+
+BOUND_WORDS: dict[Bound, str] = {"": "", "upper": "at most ", "lower": "at least ", "estimate": "about "}
+"""What stands before a time that is such a bound."""
 
 
 @dataclass(frozen=True, slots=True)

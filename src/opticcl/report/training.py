@@ -14,9 +14,8 @@ from opticcl.plans.sentences import not_tried_line, rates_line
 from opticcl.report.beside import light_word, margin_word, other_times
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
 from opticcl.report.kit.words import gap, ratio
-from opticcl.training.gain import share_of
 from opticcl.training.runtime import num_streams
-from opticcl.units import counted, format_bytes, format_rate, format_seconds
+from opticcl.units import counted, format_bytes, format_rate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,7 +180,7 @@ def _saved(training: TrainingResult) -> list[Column]:
     saved = Shown("saved_s", "saves", form=_signed)
     if gain.step_s is None:
         return columns_of(rows, saved)
-    return columns_of(rows, Shown("step_s", "step"), saved, Shown("saved_share", "of the step", form=share_of))
+    return columns_of(rows, Shown("step_s", "step"), saved, Shown("saved_share", "of the step", form=format_share))
 
 
 def _signed(seconds: float) -> str:

@@ -16,6 +16,7 @@
     graph.fbuf            task graph of TopoOpt                                     topoopt.py
     workload.csv          rows of AICB                                              aicb.py
     layers.txt            layers with their collectives, ASTRA-sim's text form      astra.py
+    calls.parquet         table of calls, as `opticcl trace` writes it                call_file.py
     sizes.toml            a list of sizes, written by hand                          sizes.py
     builtin(name)         the same form, in builtin/
 

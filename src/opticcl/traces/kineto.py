@@ -30,7 +30,7 @@ from opticcl.traces._kineto_parts import ranks_of
 from opticcl.traces.kernel_names import KernelSizes
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recorded import union_s
-from opticcl.traces.recording import RankTask, RankTrace, RecordedStep, lowered
+from opticcl.traces.recording import KernelTimes, RankTask, RankTrace, RecordedStep, lowered
 from opticcl.units import format_seconds
 
 __all__ = ["KinetoReader", "trace_of"]
@@ -91,16 +91,19 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
         after=after,
     )
     if tasks:
-        trace.steps, notes = _steps(events, selection)
+        kernels = _kernels(events)
+        start_s = kernels.start_us * 1e-6
+        trace.kernels = KernelTimes(start_s, start_s + kernels.took_us * 1e-6, kernels.stream)
+        trace.steps, notes = _steps(events, selection, kernels)
         trace.after += notes
     elif len(events.steps) > 1:
         trace.after.append(f"profiler steps: {len(events.steps):,}; the calls of all of them are kept")
     return trace
 
 
-def _steps(events: Events, selection: Selection) -> tuple[list[RecordedStep], list[str]]:
+def _steps(events: Events, selection: Selection, kernels: Kernels) -> tuple[list[RecordedStep], list[str]]:
     """The tasks of each step, and notes on them."""
-    calls, kernels = selection.calls, _kernels(events)
+    calls = selection.calls
     launched_us = dict(zip(events.launch_correlation, events.launch_us, strict=True))
     busy = _Busy(kernels, [*events.records[KERNEL], *events.records[SIZED], *events.unsized], launched_us)
     spans = sorted(events.steps.items(), key=lambda item: item[1]) or [("", (-np.inf, np.inf))]

@@ -15,13 +15,13 @@ from opticcl.ir.task_graph import TaskGraph, Workload, median_step
 from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
-from opticcl.traces.merge import merged_graphs, merged_workload
+from opticcl.traces.merge import merged_graphs, merged_workload, order_ranks
 from opticcl.traces.reader import TRACES, Dialect, ReadOptions, Recognised, format_of
 from opticcl.traces.recording import RankTrace
 from opticcl.traces.sidecar import rank_in_name
 from opticcl.units import counted
 
-__all__ = ["BUILTIN_WORKLOADS", "builtin", "load_job", "load_steps", "load_workload"]
+__all__ = ["BUILTIN_WORKLOADS", "builtin", "load_job", "load_steps", "load_traces", "load_workload"]
 
 BUILTIN_WORKLOADS: tuple[str, ...] = tuple(
     sorted(f.name.removesuffix(".toml") for f in files("opticcl.traces").joinpath("builtin").iterdir())
@@ -121,6 +121,41 @@ def load_job(
     return median_step(
         load_steps(path, num_ranks=num_ranks, clock_hz=clock_hz, dialect=dialect, kernel_sizes=kernel_sizes)
     )
+
+
+def load_traces(
+    path: Paths,
+    *,
+    num_ranks: int = 0,
+    clock_hz: float | None = None,
+    dialect: Dialect | None = None,
+    kernel_sizes: str | os.PathLike[str] | None = None,
+) -> list[RankTrace]:
+    """What each rank recorded, by rank, with tasks; notes on files that are no traces are before those of the first.
+
+    Args:
+        path: see `Paths`; of several files each is the trace of one rank.
+        num_ranks, clock_hz, dialect, kernel_sizes: see `ReadOptions`.
+    Raises: WorkloadError: a file cannot be read, or two are of the same rank. ParameterError: no path, or no whole number.
+    """
+    sizes = None if kernel_sizes is None else Path(kernel_sizes)
+    options = ReadOptions(whole_number(num_ranks, "load_traces: num_ranks"), clock_hz, dialect, sizes)
+    given = _paths(path, "load_traces")
+    if (name := _builtin_name(given)) is not None:
+        with _builtin_file(name) as file:
+            return TRACES.get("sizes").reader.read_ranks(file, options, tasks=True)
+    with files_of(given) as found:
+        known, ignored = _traces_among(found)
+        _check_options(known, options)
+        if len(known) == 1:
+            traces = known[0][1].format.reader.read_ranks(known[0][0], options, tasks=True)
+        else:
+            traces = _read_all(known, options, tasks=True)
+        traces = traces if len(traces) == 1 else order_ranks(traces)
+        traces[0].before[:0] = ignored
+        for trace in traces if len(known) > 1 else ():
+            trace.name = _name(given) or trace.name
+        return traces
 
 
 def builtin(name: str) -> Workload:

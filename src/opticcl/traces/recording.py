@@ -10,6 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import IntArray
 from opticcl.ir.task_graph import Bound, Phase, RecordedTimes
 from opticcl.traces.notes import Omissions
 
@@ -18,6 +22,7 @@ __all__ = [
     "Counts",
     "GroupEnds",
     "GroupPlace",
+    "KernelTimes",
     "RankCall",
     "RankTask",
     "RankTrace",
@@ -168,6 +173,19 @@ def lowered(bound: Bound) -> Bound:
     return "lower" if bound in ("", "lower") else "estimate"
 
 
+class KernelTimes(NamedTuple):
+    """When a device computed, a row a kernel.
+
+    Args:
+        start_s, end_s: on the clock of the trace, float64 (n,) [s].
+        stream: number of the device's queue; -1 if not recorded, int64 (n,).
+    """
+
+    start_s: npt.NDArray[np.float64]
+    end_s: npt.NDArray[np.float64]
+    stream: IntArray
+
+
 @dataclass(slots=True)
 class RankTrace:
     """A file, or the part of it that is of one rank.
@@ -188,6 +206,7 @@ class RankTrace:
         compute_s: computation of the device [s].
         omissions: calls that the reader leaves out.
         before, after: notes in front of and behind those on ranks and groups.
+        kernels: when the device computed; None if starts are not recorded, or if tasks are not wanted.
     """
 
     name: str
@@ -206,3 +225,4 @@ class RankTrace:
     omissions: Omissions = field(default_factory=Omissions)
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
+    kernels: KernelTimes | None = None

@@ -14,17 +14,14 @@ from typing import Any
 from opticcl.errors import OpticclError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric
-from opticcl.ir.task_graph import Bound, RecordedTimes, TaskGraph
+from opticcl.ir.task_graph import BOUND_WORDS, RecordedTimes, TaskGraph
 from opticcl.training.iteration import Iteration, replay
-from opticcl.units import format_rate, format_seconds
+from opticcl.units import format_rate, format_seconds, format_share, part_of
 
-__all__ = ["AS_RECORDED", "Gain", "is_trace", "share_of"]
+__all__ = ["AS_RECORDED", "Gain", "is_trace"]
 
 AS_RECORDED = "as recorded"
 """Name of the row with the recorded step."""
-
-_WORDS: dict[Bound, str] = {"": "", "upper": "at most ", "lower": "at least ", "estimate": "about "}
-_UNKNOWN = "which may be too high or too low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,7 @@ class Gain:
         if self.communicates_only:
             return self._without_computation(machine, iteration)
         if self.recorded is None:
-            part = _part(iteration.exposed_s, iteration.total_s)
+            part = part_of(iteration.exposed_s, iteration.total_s)
             return (
                 "What a network saves is not known, since no message has a recorded time; on "
                 f"{_named(machine)} {self._bounded(part)} of the iteration is exposed communication{self._doubt()}."
@@ -186,7 +183,7 @@ class Gain:
             known = "The recorded step is not known, since starts are not recorded: at most " + limit
             text = f"{known} of communication is exposed"
         else:
-            text = f"{self._bounded(_part(self.limit_s or 0.0, self.step_s))} is exposed communication{self._doubt()}"
+            text = f"{self._bounded(part_of(self.limit_s or 0.0, self.step_s))} is exposed communication{self._doubt()}"
             text = text[0].upper() + text[1:]
         return f"{text}; {self._saving(machine, iteration)}{self._causes()}."
 
@@ -205,10 +202,10 @@ class Gain:
         return text + "."
 
     def _bounded(self, text: str) -> str:
-        return _WORDS[self.job.bound] + text
+        return BOUND_WORDS[self.job.bound] + text
 
     def _doubt(self) -> str:
-        return f", {_UNKNOWN}" if self.job.bound == "estimate" else ""
+        return ", which may be too high or too low" if self.job.bound == "estimate" else ""
 
     def _saving(self, machine: Fabric, iteration: Iteration) -> str:
         """What a fabric saves, in words."""
@@ -220,7 +217,7 @@ class Gain:
             return "no network makes the step shorter"
         if saved_s <= 0:
             return f"{name} saves nothing" + (f" and takes {format_seconds(-saved_s)} more" if saved_s else "")
-        return f"{name} saves {format_seconds(saved_s)}" + (f" ({share_of(share)})" if share is not None else "")
+        return f"{name} saves {format_seconds(saved_s)}" + (f" ({format_share(share)})" if share is not None else "")
 
     def _causes(self) -> str:
         """What makes the recorded step longer than its communication does, as a sentence; "" if nothing does."""
@@ -232,9 +229,9 @@ class Gain:
         if idle_s > self.limit_s:
             late = format_seconds(recorded.host_s or 0.0)
             before = f", {late} of it before kernels that the host had not launched yet" if recorded.host_s else ""
-            lost.append(f"{_part(idle_s, self.step_s)} in which the device is idle{before}")
+            lost.append(f"{part_of(idle_s, self.step_s)} in which the device is idle{before}")
         if skew_s > recorded.communication_s - skew_s:
-            part = _part(skew_s, recorded.communication_s)
+            part = part_of(skew_s, recorded.communication_s)
             lost.append(f"{part} of its messages in which it waits for slower ranks")
         return f". No network saves the {', nor the '.join(lost)}" if lost else ""
 
@@ -242,29 +239,6 @@ class Gain:
 def is_trace(job: TaskGraph) -> bool:
     """Whether a job is of a trace, as opposed to a model."""
     return bool(job.ranks_source or job.recorded)
-
-
-def share_of(share: float) -> str:
-    """A share as text.
-
-    >>> share_of(0.0457), share_of(1e-5)
-    ('4.6 %', 'below 0.1 %')
-    """
-    return "below 0.1 %" if 0 < share < 5e-4 else f"{100 * share:.1f} %"
-
-
-def _part(seconds: float, whole_s: float) -> str:
-    """A time as a part of another.
-
-    >>> _part(10.16e-3, 222.4e-3), _part(50e-6, 21.1e-3)
-    ('10.16 of 222.4 ms (4.6 %)', '50 us of 21.1 ms (0.2 %)')
-
-    Args: seconds, whole_s: both times [s].
-    """
-    part, whole = format_seconds(seconds), format_seconds(whole_s)
-    if part.rpartition(" ")[2] == whole.rpartition(" ")[2]:
-        part = part.rpartition(" ")[0]
-    return f"{part} of {whole}" + (f" ({share_of(seconds / whole_s)})" if whole_s else "")
 
 
 def _named(machine: Fabric) -> str:
