@@ -8,7 +8,7 @@ import pytest
 from tests.optional import shared_file
 
 CASES = {
-    "report.nsys-rep": (b"\0\1\2", "nsys export --type sqlite"),
+    "report.nsys-rep": (b"\0\1\2", "nsys export --type sqlite --include-json true"),
     "report.qdrep": (b"\0\1\2", "nsys export --type sqlite"),
     "ring.xml": (b'<algo name="ring" proto="Simple" nchunksperloop="8"><gpu id="0"></gpu></algo>', "schedule of MSCCL"),
     "te.json": (b'{"1-Epoch_Duration": 0.1, "7-Flows": []}', "schedule of TE-CCL"),

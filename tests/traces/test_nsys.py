@@ -180,7 +180,7 @@ def test_a_packed_report(tmp_path, pack):
 
 
 def test_what_is_not_such_a_report_is_refused(tmp_path):
-    """Other SQLite files, reports of several devices or without kernels, damage."""
+    """Other SQLite files, reports without kernels, damage; not kernels of a device without calls."""
     report = training()
     report.kernel("forward", 7, 1_000, device=1)
     several = report.write(tmp_path / "several.sqlite")
@@ -192,8 +192,10 @@ def test_what_is_not_such_a_report_is_refused(tmp_path):
     damaged.write_bytes(none.read_bytes()[:5_000])
     fake = tmp_path / "fake.sqlite"
     fake.write_bytes(b"")
+    assert any(
+        "kernels of device 1, 1 us; the calls are on another: 1" in note for note in load_workload(several).notes
+    )
     for path, said in (
-        (several, "kernels of 2 devices in one process; record one report for each rank"),
         (none, "has no kernels; record the report with nsys profile"),
         (tmp_path / "other.sqlite", "no export of Nsight Systems"),
         (damaged, "cannot be read as SQLite"),
@@ -227,19 +229,29 @@ TABLES = {
 }
 
 
-def write_report(path, processes, packed=False):
-    """A report of processes: the ranges of each, (name, values), of which those of calls launch a kernel."""
+def write_report(path, processes, packed=False, shared=""):
+    """A report of processes: the ranges of each, (name, values), of which those of calls launch a kernel.
+
+    Args:
+        path: of the file.
+        processes: ranges by number of the process.
+        packed: whether values are only in a packed form.
+        shared: "threads" or "thread": all of them are devices of one process, driven by a thread each or by one.
+    """
     rows = {name: [] for name in TABLES}
     rows["StringIds"] = [(1, "ncclDevKernel_X"), (2, "cudaLaunchKernel_v7000"), (3, "gemm")]
     for device, (pid, ranges) in enumerate(processes.items()):
-        thread, at = pid << 24 | 7, 1_000
-        rows[KERNEL].append((500, 900, device, 7, 1, 3, pid << 24))
-        for number, (name, values) in enumerate(ranges, 2):
+        own, first, begun = (1 if shared else pid), 1_000 * device * bool(shared), 1_000
+        thread = own << 24 | 7 + device * (shared == "threads")
+        at = begun + 100_000 * device * (shared == "thread")
+        rows[KERNEL].append((500, 900, device, 7, first + 1, 3, own << 24))
+        for number, (name, values) in enumerate(ranges, first + 2):
+            values = {**values, "CUDA device": device} if shared and SIZE in values else values
             text = None if packed else json.dumps(values)
             rows["NVTX_EVENTS"].append((at, at + 500, name, thread, text, b"x"))
             if SIZE not in values:
                 rows[RUNTIME].append((at + 100, at + 200, thread, number, 2))
-                rows[KERNEL].append((at + 300, at + 900, device, 20, number, 1, pid << 24))
+                rows[KERNEL].append((at + 300, at + 900, device, 20, number, 1, own << 24))
             at += 1_000
     with closing(sqlite3.connect(path)) as file:
         for name, columns in TABLES.items():
@@ -299,9 +311,50 @@ def test_processes_without_a_rank_are_refused(tmp_path):
     calls = [("ncclAllReduce", {ID: 1, BYTES: 8})]
     write_report(tmp_path / "a.sqlite", {5: [begin(1, 2, 0), *calls], 6: [begin(1, 2, 1), *calls], 7: calls})
     with pytest.raises(
-        WorkloadError, match=r"has calls of 3 processes, and no communicator records the rank of process 7"
+        WorkloadError, match=r"3 ranks \(process 5, process 6, process 7\), .* the number of process 7;"
     ):
         load_workload(tmp_path / "a.sqlite")
+    late = [("ncclAllReduce", {ID: 1, BYTES: 8})]
+    write_report(tmp_path / "b.sqlite", {5: [begin(1, 4, 0), *late], 6: [begin(1, 4, 0), *late]}, shared="threads")
+    with pytest.raises(WorkloadError, match="no communicator records the number of device 1 of process 1;"):
+        load_workload(tmp_path / "b.sqlite")
+
+
+@pytest.mark.parametrize("shared", ["threads", "thread"])
+def test_devices_whose_ranks_are_not_recorded(tmp_path, shared):
+    """Those of one process, in the order of their numbers, with a note; a device without calls is none of them."""
+    calls = [("ncclAllReduce", {BYTES: 8}), ("ncclSend", {"Bytes": 40, "Peer rank": 1})]
+    ranges = {0: calls, 1: [calls[0], ("ncclRecv", {"Bytes": 40, "Peer rank": 0})], 2: []}
+    path = write_report(tmp_path / "node.sqlite", ranges, shared=shared)
+    read = load_workload(path)
+    assert [(c.collective, c.size_bytes, c.ranks or (0, 1)) for c in read.calls] == [
+        ("all_reduce", 8, (0, 1)),
+        ("send_recv", 40, (0, 1)),
+    ]
+    assert read.num_ranks == 2
+    assert read.notes.count("ranks of devices are not recorded, taken in the order of their numbers: 2") == 1
+    assert load_job(path).device_ranks == (0, 1)
+
+
+@pytest.mark.parametrize("shared", ["threads", "thread"])
+def test_calls_in_whose_range_nothing_is_launched(tmp_path, shared):
+    """They are of the only device of their thread; of a thread with several devices they are left out, and counted."""
+    path = write_report(
+        tmp_path / "node.sqlite",
+        {0: [("ncclAllReduce", {BYTES: 8})] * 2, 1: [("ncclAllReduce", {BYTES: 8})] * 2},
+        shared=shared,
+    )
+    with closing(sqlite3.connect(path)) as file:
+        first = file.execute(
+            f"SELECT min(start), max(start) FROM NVTX_EVENTS WHERE globalTid = {1 << 24 | 7}"
+        ).fetchone()
+        file.execute(f"UPDATE NVTX_EVENTS SET end = start + 10 WHERE globalTid = {1 << 24 | 7} AND start = {first[0]}")
+        file.commit()
+    read = load_workload(path)
+    assert len(read.calls) == 2
+    assert any("1 all_reduce" in note for note in read.notes if note.startswith("without a counterpart")) == (
+        shared == "thread"
+    )
 
 
 KINDS = {
@@ -341,13 +394,21 @@ def jobs(draw):
 
 
 def by_sql(paths):
-    """Places of ranks in communicators, and calls, of reports, by SQL."""
+    """Places of ranks, which are devices, in communicators, and calls, of reports, by SQL."""
     here, calls = {}, []
+    same_process = "k.globalPid / 16777216 = r.globalTid / 16777216"
+    launched = f"""SELECT max(k.deviceId) FROM {RUNTIME} r JOIN {KERNEL} k ON k.correlationId = r.correlationId
+        AND {same_process} WHERE r.globalTid = n.globalTid AND r.start BETWEEN n.start AND n.end"""
+    devices = f"SELECT max(deviceId) - min(deviceId) FROM {KERNEL} WHERE globalPid / 16777216 = n.globalTid / 16777216"
+    made = """CAST(json_extract(jsonText, '$."CUDA device"') AS INT)"""
     for path in paths:
         with closing(sqlite3.connect(path)) as file:
             value = "CAST(json_extract(jsonText, '$.\"{}\"') AS TEXT)".format
             columns = ", ".join(map(value, (ID, SIZE, NUMBER, BYTES, "Bytes", "Peer rank")))
-            rows = file.execute(f"SELECT text, globalTid / 16777216, {columns} FROM NVTX_EVENTS").fetchall()
+            device = f"CASE WHEN ({devices}) = 0 THEN 0 ELSE coalesce(({launched}), {made}) END"
+            rows = file.execute(
+                f"SELECT text, (globalTid / 16777216) || ' ' || ({device}), {columns} FROM NVTX_EVENTS n"
+            ).fetchall()
         for name, pid, id, size, number, message, transfer, peer in rows:
             if size is not None:
                 here.setdefault((path, pid), {})[id] = int(size), int(number)
@@ -378,15 +439,16 @@ def whole_calls(here, calls):
     return found
 
 
-@examples(12)
-@given(ranks=jobs(), apart=st.booleans())
-def test_drawn_reports_by_an_independent_parser(tmp_path_factory, ranks, apart):
-    """A report a rank, or one of all processes: every call once, with the ranks of its communicator."""
+@examples(24)
+@given(ranks=jobs(), form=st.sampled_from(["reports", "processes", "threads", "thread"]))
+def test_drawn_reports_by_an_independent_parser(tmp_path_factory, ranks, form):
+    """A report a rank, one of all processes, or one process with all devices: every call once, with the ranks that call it."""
     folder = tmp_path_factory.mktemp("reports")
-    if apart:
+    if form == "reports":
         paths = [write_report(folder / f"r{rank}.sqlite", {9: ranges}) for rank, ranges in ranks.items()]
     else:
-        paths = [write_report(folder / "node.sqlite", {100 + rank: ranges for rank, ranges in ranks.items()})]
+        processes = {100 + rank: ranges for rank, ranges in ranks.items()}
+        paths = [write_report(folder / "node.sqlite", processes, shared=form.removesuffix("processes"))]
     read = load_workload(folder)
     everyone = tuple(range(len(ranks)))
     found = Counter((c.collective, c.size_bytes, c.ranks or everyone) for c in read.calls)

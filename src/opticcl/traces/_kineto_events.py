@@ -19,7 +19,8 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,6 +205,15 @@ class Events:
         self.launch_correlation.append(correlation)
         self.launch_thread.append(self.thread_index(thread))
         self.launch_us.append(at_us)
+
+    def keep_launches(self, kept: Sequence[bool]) -> None:
+        """Forget launches.
+
+        Args: kept: whether each one stays.
+        """
+        for name in ("launch_correlation", "launch_thread", "launch_us"):
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, compress(column, kept)))
 
     def thread_index(self, thread: object) -> int:
         """Index of a host thread by its id."""

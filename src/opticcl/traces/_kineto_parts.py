@@ -16,7 +16,10 @@ from opticcl.traces._kineto_events import KERNEL, SIZED, Events, FileEvents, Own
 from opticcl.traces.c10d import is_whole
 from opticcl.units import counted, format_seconds
 
-__all__ = ["ranks_of"]
+__all__ = ["IN_ORDER", "OTHER_DEVICE", "by_device", "ranks_of"]
+
+IN_ORDER = "ranks of {} are not recorded, taken in the order of their numbers"
+OTHER_DEVICE = "left out: kernels of device {}, {}; the calls are on another"
 
 Parts = dict[object, Events]  # by number of a device or id of a process
 
@@ -60,14 +63,12 @@ def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list
     calling = {name: one for name, one in devices.items() if one.records[KERNEL] or one.records[SIZED]}
     if len(calling) > 1:
         together = _together([*processes.values(), *places.values()])
-        return _numbered(path, events, "devices", _by_device(together, calling))
+        return _numbered(path, events, "devices", by_device(together, calling))
     whole = _together([*processes.values(), *places.values()])
     for name, one in devices.items():
         if calling and name not in calling:
             n, busy_s = len(one.kernel_us), one.compute_s
-            whole.irregular[
-                f"left out: kernels of device {name}, {format_seconds(busy_s)}; the calls are on another"
-            ] += n
+            whole.irregular[OTHER_DEVICE.format(name, format_seconds(busy_s))] += n
         else:
             whole.absorb(one)
     return [whole]
@@ -101,8 +102,15 @@ def _give(parts: Parts) -> str:
     return f"the file has {len(parts):,} processes ({', '.join(map(str, list(parts)[:4]))}); give a file for each rank"
 
 
-def _by_device(host: Events, devices: Parts) -> Parts:
-    """Each device with the records of the host that launched on it, and with all launches."""
+def by_device(host: Events, devices: Parts) -> Parts:
+    """Each device with the records of the host that launched on it, with its launches and those of no kernel.
+
+    A record in which nothing is launched is of the device on which its thread launches, if that is one.
+
+    Args:
+        host: records and launches; loses its records.
+        devices: kernels of each.
+    """
     device_of: dict[int, object] = {}
     for name, one in devices.items():
         for correlation in (*one.kernel_correlation, *(row.correlation for row in one.records[KERNEL])):
@@ -119,6 +127,7 @@ def _by_device(host: Events, devices: Parts) -> Parts:
     for name, device in devices.items():
         found[name] = Events()
         found[name].absorb(host)
+        found[name].keep_launches([device_of.get(number, name) == name for number in host.launch_correlation])
         found[name].absorb(device)
     unknown = 0
     for kind, rows in records.items():
@@ -127,10 +136,13 @@ def _by_device(host: Events, devices: Parts) -> Parts:
             first = launches[row.thread][at : at + 1]
             if first and first[0][0] <= row.end_us:
                 found[first[0][1]].records[kind].append(row)
+            elif len(only := {device for _, device in launches[row.thread]}) == 1:
+                found[only.pop()].records[kind].append(row)
             else:
                 unknown += 1
     if unknown:
-        next(iter(found.values())).irregular["records of calls that launch on no device, left out"] += unknown
+        some = next(iter(found.values()))
+        some.irregular["records of calls that launch on no device, left out"] += unknown
     return found
 
 
@@ -151,7 +163,7 @@ def _numbered(path: Path, events: FileEvents, what: str, parts: Parts) -> list[E
             f"has calls of {counted(len(parts), what)[:-1]} ({names}) whose ranks are not recorded; give a file for each",
         )
     for one in parts.values():
-        one.irregular[f"ranks of {what} are not recorded, taken in the order of their numbers"] += len(parts)
+        one.irregular[IN_ORDER.format(what)] += len(parts)
     return _with_ranks(dict(enumerate(parts[name] for name in sorted(parts, key=lambda name: int(str(name))))))
 
 

@@ -10,11 +10,12 @@
     NVTX_EVENTS                           ranges: ncclAllReduce with its message size (NCCL 2.19 and later), steps
     StringIds                             texts
 
-A report is of one process or, recorded once for a node, of several, each with a device: every process is a rank. NCCL records
-the bytes of one rank: the whole of an all_reduce, a broadcast and a reduce, of the others the share of each rank. Its later
-versions record the communicator of every call, and number, size and own rank when it is made (communicators.py); "Peer rank"
-counts within the communicator. Ranges called ProfilerStep#1, step 1 or iteration 1 divide the report into steps. The file is
-opened for reading alone.
+A report is of one process or, recorded once for a node, of several, each with a device or with several: every device of a
+process is a rank. A call is of the device on which its range launches, else of the only one on which its thread does. NCCL
+records the bytes of one rank: the whole of an all_reduce, a broadcast and a reduce, of the others the share of each rank. Its
+later versions record the communicator of every call, and number, size and own rank when it is made (communicators.py); "Peer
+rank" counts within the communicator. Ranges called ProfilerStep#1, step 1 or iteration 1 divide the report into steps. The file
+is opened for reading alone.
 
 Source: NVIDIA, Nsight Systems, SQLite schema reference; NVIDIA/nccl, collectives.cc and nvtx_payload_schemas.h.
 """
@@ -35,6 +36,7 @@ from urllib.parse import quote
 from opticcl.files import temporary_folder
 from opticcl.reading import DamageError, check_file, check_size, head_of, printable, reading, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
+from opticcl.traces._kineto_parts import IN_ORDER, OTHER_DEVICE, by_device
 from opticcl.traces.c10d import collective_of
 from opticcl.traces.communicators import nccl_call, number_in_largest
 from opticcl.traces.files import copy_unpacked
@@ -43,7 +45,7 @@ from opticcl.traces.kineto import trace_of
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import GroupEnds, GroupPlace, RankCall, RankTrace
 from opticcl.traces.sidecar import rank_in_name
-from opticcl.units import counted
+from opticcl.units import counted, format_seconds
 
 __all__ = ["NsysReader"]
 
@@ -104,19 +106,65 @@ class NsysReader(TraceReader):
 
 @dataclass(slots=True)
 class _Process:
-    """What one process did on its device.
+    """What one process did on its devices, or on one of them.
 
     Args:
-        events: of it.
-        devices: numbers of the devices of its kernels.
+        label: for messages.
+        events: of the host; once divided, of it and the device.
+        devices: events of each of its devices, by number.
+        made: communicators, with the device and the place in each of a rank that makes it.
         places: of its rank in communicators.
+        sizes: of communicators without a name [count].
         packed: ranges of calls whose values are only in a packed form [count].
     """
 
+    label: str
     events: Events = field(default_factory=Events)
-    devices: set[Any] = field(default_factory=set)
+    devices: dict[Any, Events] = field(default_factory=dict)
+    made: list[tuple[str, int, GroupPlace | None]] = field(default_factory=list)
     places: dict[str, GroupPlace | None] = field(default_factory=dict)
+    sizes: set[int] = field(default_factory=set)
     packed: int = 0
+
+    @property
+    def calls(self) -> bool:
+        """Whether it calls NCCL."""
+        on_devices = any(one.records[KERNEL] or one.records[SIZED] for one in self.devices.values())
+        return bool(self.packed or self.made or on_devices or self.events.records[NCCL])
+
+    def on(self, device: Any) -> Events:
+        """Events of a device."""
+        return self.devices.setdefault(device, Events())
+
+    def of(self, device: Any) -> Events:
+        """Events of a device that has kernels, else of the host."""
+        return self.devices.get(device, self.events)
+
+    def divided(self) -> list[_Process]:
+        """The process on each of its devices that has calls, by number; itself if that is one."""
+        members = {device for _, device, _ in self.made}
+        calling = {
+            number: one
+            for number, one in self.devices.items()
+            if one.records[KERNEL] or one.records[SIZED] or number in members
+        }
+        if len(calling) < 2:
+            for number, one in self.devices.items():
+                if calling and number not in calling:
+                    busy = format_seconds(one.compute_s)
+                    self.events.irregular[OTHER_DEVICE.format(number, busy)] += len(one.kernel_us)
+                else:
+                    self.events.absorb(one)
+            self.places.update({name: place for name, _, place in self.made})
+            return [self]
+        found = []
+        for number, events in sorted(by_device(self.events, calling).items(), key=lambda one: str(one[0]).zfill(9)):
+            called = {row.call.group for row in events.records[NCCL] if row.call is not None and row.call.group}
+            places: dict[str, GroupPlace | None] = dict.fromkeys(called & self.places.keys())
+            places |= {name: place for name, device, place in self.made if device == number}
+            label = f"device {number} of {self.label}"
+            found.append(_Process(label, events, {number: events}, [], places, self.sizes, self.packed))
+        return found
 
 
 class _Report:
@@ -132,55 +180,56 @@ class _Report:
         self._processes: dict[int, _Process] = {}
 
     def processes(self) -> list[_Process]:
-        """The events of each process that calls NCCL, by rank.
+        """The events of each device of processes that call NCCL, by rank.
 
-        Raises: WorkloadError: no kernels, several devices of a process, ranks that are not recorded, or values that the export
-            left out. DamageError: a size out of range.
+        Raises: WorkloadError: no kernels, ranks that are not recorded, or values that the export left out. DamageError: a size
+            out of range.
         """
         self._add_kernels()
         self._add_copies()
         self._add_runtime()
         self._add_waits()
         self._add_ranges()
-        calling = {
-            number: one for number, one in self._processes.items() if one.packed or any(one.events.records.values())
-        }
-        calling = calling or self._processes
-        found = list(calling.values())
-        for process in found:
-            self._finish(process)
+        calling = {number: one for number, one in self._processes.items() if one.calls}
+        found = [one for process in (calling or self._processes).values() for one in process.divided()]
+        for one in found:
+            self._finish(one)
         if len(found) == 1:
             named = rank_in_name(self._path.name)
             found[0].events.rank = named if named >= 0 else number_in_largest(found[0].places)
             return found
-        for number, process in calling.items():
-            process.events.rank = number_in_largest(process.places)
-            if process.events.rank < 0:
-                raise refusal(
-                    self._path,
-                    f"has calls of {len(found):,} processes, and no communicator records the rank of process {number:,}; "
-                    "record from the start, or one report for each rank",
-                )
+        ranks = [number_in_largest(one.places) for one in found]
+        sizes = {place.size for one in found for place in one.places.values() if place is not None}
+        sizes = sizes.union(*(one.sizes for one in found))
+        if len(calling) < 2 and max(ranks) < 0 and max(sizes, default=len(found)) == len(found):
+            ranks = list(range(len(found)))
+            for one in found:
+                one.events.irregular[IN_ORDER.format("devices")] += len(found)
+        if min(ranks) < 0 or len(set(ranks)) < len(ranks):
+            wrong = next(i for i, rank in enumerate(ranks) if rank < 0 or ranks.index(rank) < i)
+            raise refusal(
+                self._path,
+                f"has calls of {len(found):,} ranks ({', '.join(one.label for one in found[:4])}), and no communicator records "
+                f"the number of {found[wrong].label}; record from the start, or one report for each rank",
+            )
+        for rank, one in zip(ranks, found, strict=True):
+            one.events.rank = rank
         return sorted(found, key=lambda one: one.events.rank)
 
     def _finish(self, process: _Process) -> None:
         """Give calls what their communicators record, once all are read.
 
-        Raises: WorkloadError: several devices, or the values of calls are only in a packed form.
+        Raises: WorkloadError: the values of calls are only in a packed form.
         """
         calls = [row.call for row in process.events.records[NCCL] if row.call is not None]
-        if len(process.devices) > 1:
-            raise refusal(
-                self._path,
-                f"has kernels of {len(process.devices):,} devices in one process; record one report for each rank, such as "
-                "nsys profile -o rank%q{RANK} python train.py",
-            )
         if process.packed and not calls:
             raise refusal(
                 self._path,
                 f"the values of {counted(process.packed, 'call')} of NCCL are only in a packed form (binaryData); export "
                 "again with nsys export --type sqlite --include-json true",
             )
+        if not process.places and len(process.sizes) == 1:
+            process.events.world_size = next(iter(process.sizes))
         if process.packed:
             process.events.irregular["calls whose values are only in a packed form, left out"] += process.packed
         for call in calls:
@@ -219,9 +268,11 @@ class _Report:
         if not rows:
             raise refusal(self._path, "has no kernels; record the report with nsys profile --trace=cuda,nvtx")
         for start, end, stream, correlation, short, long, device, pid in rows:
-            process = self._processes.setdefault(_number_of_process(pid), _Process())
-            events = process.events
-            process.devices.add(device)
+            number = _number_of_process(pid)
+            process = self._processes.setdefault(
+                number, _Process(f"process {number:,}" if number >= 0 else "the process")
+            )
+            events = process.on(device)
             events.count += 1
             name = self._texts.get(short) or self._texts.get(long) or str(short or long or "")
             if not _are_whole(start, end) or end < start:
@@ -239,15 +290,17 @@ class _Report:
 
     def _add_copies(self) -> None:
         """Copies from one device to another, which communicate."""
-        for start, end, stream, correlation, kind, size, pid in self._rows(
-            "CUPTI_ACTIVITY_KIND_MEMCPY", "start", "end", "streamId", "correlationId", "copyKind", "bytes", "globalPid"
+        columns = "start", "end", "streamId", "correlationId", "copyKind", "bytes", "globalPid", "deviceId"
+        for start, end, stream, correlation, kind, size, pid, device in self._rows(
+            "CUPTI_ACTIVITY_KIND_MEMCPY", *columns
         ):
             process = self._process_of(pid)
             if process is not None and kind == _BETWEEN_DEVICES and _are_whole(start, end) and end >= start:
-                process.events.count += 1
+                events = process.of(device)
+                events.count += 1
                 stream, correlation = (value if _are_whole(value) else -1 for value in (stream, correlation))
                 one = Record(KERNEL, stream, start * 1e-3, end * 1e-3, None, None, correlation, name="Memcpy PtoP")
-                self._add_unsized(process.events, one, "copies between devices", size if _are_whole(size) else 0)
+                self._add_unsized(events, one, "copies between devices", size if _are_whole(size) else 0)
 
     def _add_unsized(self, events: Events, one: Record, what: str, size_bytes: int) -> None:
         """A kernel or a copy that communicates and has no record: a call, if its size is listed."""
@@ -278,6 +331,7 @@ class _Report:
     def _add_waits(self) -> None:
         """Waits of streams with the last record of their event."""
         recorded: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        columns = "syncType", "eventId", "streamId", "correlationId", "globalPid", "deviceId"
         for event, stream, correlation, pid in self._rows(
             "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "eventId", "streamId", "correlationId", "globalPid"
         ):
@@ -285,18 +339,17 @@ class _Report:
                 recorded.setdefault((_number_of_process(pid), event), []).append((correlation, stream))
         for rows in recorded.values():
             rows.sort()
-        for kind, event, stream, correlation, pid in self._rows(
-            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "syncType", "eventId", "streamId", "correlationId", "globalPid"
+        for kind, event, stream, correlation, pid, device in self._rows(
+            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", *columns
         ):
             process, key = self._process_of(pid), (_number_of_process(pid), event)
             if process and kind == _WAIT_EVENT and _are_whole(event, stream, correlation) and key in recorded:
                 at = bisect_left(recorded[key], (correlation, -1)) - 1
                 if at >= 0:
                     number, of = recorded[key][at]
-                    process.events.waits.append(StreamWait(-1, -1.0, correlation, stream, of, number))
+                    process.of(device).waits.append(StreamWait(-1, -1.0, correlation, stream, of, number))
 
     def _add_ranges(self) -> None:
-        sizes: dict[int, set[int]] = {}
         for row, (start, end, text, text_id, thread, payload, packed) in enumerate(
             self._rows("NVTX_EVENTS", "start", "end", "text", "textId", "globalTid", "jsonText", "binaryData")
         ):
@@ -315,9 +368,10 @@ class _Report:
                 size, number = _whole(values, "No. of ranks"), _whole(values, "Rank")
                 group = _communicator(values)
                 if size > 0:
-                    sizes.setdefault(id(process), set()).add(size)
+                    process.sizes.add(size)
                     if group:
-                        process.places[group] = GroupPlace(number, size) if 0 <= number < size else None
+                        place = GroupPlace(number, size) if 0 <= number < size else None
+                        process.made.append((group, _whole(values, "CUDA device"), place))
                     continue
                 if packed is not None and not values and collective_of(name[4:].lstrip(":")):
                     process.packed += 1
@@ -327,9 +381,6 @@ class _Report:
                     word = collective_of(name[4:].lstrip(":"))
                     index = events.thread_index(thread)
                     events.records[NCCL].append(Record(NCCL, index, start * 1e-3, end * 1e-3, call, None, -1, word))
-        for process in self._processes.values():
-            if not process.places and len(found := sizes.get(id(process), ())) == 1:
-                process.events.world_size = next(iter(found))
 
 
 def _number_of_process(id: Any) -> int:
