@@ -13,7 +13,7 @@ from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
 from opticcl.verify.tables.devices import check_tables
 
-FILES = {"settings.parquet", "data.parquet", "devices.json"}
+FILES = {"settings.parquet", "data.parquet", "settings.csv", "data.csv", "devices.json", "README.txt"}
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,64 @@ def test_what_is_written_comes_back(fabric, tmp_path):
     )
     own = {"nic.bin"} if fabric.startswith("ramp") else set()
     assert {path.name for path in (tmp_path / "new").iterdir()} == FILES | own
+
+
+def numbers_of(row, group, num_wavelengths):
+    """(index, value) pairs of settings.parquet that a row of settings.csv may stand for, by docs/tables.md."""
+    wavelength, given, taken = row["wavelength"], row["input"], row["output"]
+    if group.kind == "wss":
+        ends = ((given, taken), (group.n_in + taken, given))
+        return [(end * num_wavelengths + wavelength, value) for end, value in ends]
+    if "tunes" in group.parameters:
+        return [(0, -1 if row["state"] == "dark" else wavelength * (num_wavelengths + 1) + row["wavelengths"])]
+    by_kind = {
+        "laser": (0, -1 if row["state"] == "dark" else wavelength),
+        "filter": (0, -1 if row["state"] == "dark" else wavelength),
+        "gate": (0, int(row["state"] == "on")),
+        "ringbank": (wavelength, int(row["state"] == "on")),
+        "mzi": (0, taken),
+        "select": (0, given),
+        "control": (0, row["from_node"]),
+    }
+    return [by_kind[group.kind]]
+
+
+@pytest.mark.parametrize(
+    "fabric",
+    [
+        "ramp:groups=2,racks=2,wavelengths=4", "ramp:groups=2,racks=2,wavelengths=4,subnet=route_switch", "oddl:shape=2x2",
+        "terarack:nodes=8,wavelengths=4", "lightpath:shape=2x2,waveguides=4",
+        "lightpath:shape=2x2,waveguides=4,switch_unit=waveguide", "sipac:radix=2,levels=2,wavelengths=2",
+    ],
+)  # fmt: skip
+def test_csv_has_the_settings_in_names(fabric, tmp_path, monkeypatch):
+    """Each row stands for that of the other file, whose devices it names; written in several parts."""
+    monkeypatch.setattr("opticcl.formats.table_files.BATCH", 7)
+    maker = TableMaker(opticcl.compile(fabric, "all_reduce", "10 KB"))
+    maker.write(tmp_path / "new")
+    groups = {group.name: group for group in maker.netlist.groups}
+    files = {
+        name: [frame(tmp_path / "new" / f"{name}.{suffix}").to_dicts() for suffix, frame in READ]
+        for name in ("settings", "data")
+    }
+    for text, numbers in zip(*files["settings"], strict=True):
+        group = groups[numbers["device"]]
+        assert (numbers["index"], numbers["value"]) in numbers_of(text, group, maker.netlist.num_wavelengths)
+    for text, numbers in (pair for pairs in files.values() for pair in zip(*pairs, strict=True)):
+        shared = text.keys() & numbers.keys() - {"slot"}
+        assert {name: text[name] for name in shared} == {name: numbers[name] for name in shared}
+        node_of = groups[numbers["device"]].node_of
+        assert text["node"] == (None if node_of is None else node_of(np.array([numbers["number"]]))[0])
+    assert all(
+        text["slot"] == (None if row["slot"] < 0 else row["slot"]) for text, row in zip(*files["settings"], strict=True)
+    )
+    shown = (tmp_path / "new" / "README.txt").read_text()
+    for name in ("settings", "data"):
+        with (tmp_path / "new" / f"{name}.csv").open() as file:
+            assert all(f"\n  {column} " in shown for column in file.readline().strip().split(","))
+
+
+READ = (("csv", lambda path: pl.read_csv(path, infer_schema_length=None)), ("parquet", pl.read_parquet))
 
 
 def test_total_is_that_of_the_simulation(maker):

@@ -12,7 +12,7 @@ from opticcl.cli._request import PlanRequest, configuration_of, option, out_opti
 from opticcl.cli._settings import parse_settings
 from opticcl.errors import ParameterError, printable
 from opticcl.report.kit.result import ComposedResult, Result, Verbatim
-from opticcl.units import quantity
+from opticcl.units import counted, format_bytes, quantity
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric, Verdict
@@ -206,7 +206,8 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
     found = read_tables(path)
     verdict = check_tables(found, budget=request.optics_of_budget(found.fabric), progress=request.progress)
     about = (
-        f"{found.collective.name} on {found.fabric.name} with {found.fabric.num_nodes} nodes: {printable(str(path))}/"
+        f"{found.collective.name} of {format_bytes(found.size_bytes)} on {found.fabric.name} with "
+        f"{counted(found.fabric.num_nodes, 'node')}: {printable(str(path))}/"
     )
     return _judged(about, verdict)
 

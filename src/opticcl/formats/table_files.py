@@ -18,12 +18,14 @@ from opticcl.formats import Format, register_format
 from opticcl.formats._number_columns import numbers_of
 from opticcl.formats._polars_errors import reading
 from opticcl.formats._polars_sources import sink_parquet, source_of
+from opticcl.formats._table_csv import readme, write_csv
 from opticcl.formats.nic_table import NicTable, write_nic_table
 from opticcl.formats.plan_header import Header, check_claims, fabric_and_collective, header_of
 from opticcl.ir import CircuitPlan, Op
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.programme import DeviceTable
 from opticcl.ir.tables import DataRows, Tables
+from opticcl.units import format_bytes
 
 if TYPE_CHECKING:
     import polars
@@ -32,6 +34,16 @@ __all__ = ["MOST_ROWS", "DeviceHeader", "TablesHeader", "read_tables", "tables_h
 
 FORMAT, VERSION = "opticcl-tables", 2  # 1: without column step and without assumptions
 HEADER, SETTINGS, DATA, NIC = "devices.json", "settings.parquet", "data.parquet", "nic.bin"
+README = "README.txt"
+FILES = {
+    SETTINGS: "changes of devices, in numbers as docs/tables.md describes; `opticcl verify --tables` reads it",
+    DATA: "data of transmitters and photodiodes; `opticcl verify --tables` reads it",
+    "settings.csv": "settings.parquet with names in place of numbers; derived, never read",
+    "data.csv": "data.parquet as text; derived, never read",
+    HEADER: "the plan, the groups of devices, their setting times, the assumptions",
+    NIC: "RAMP alone: look-up tables of the network interfaces, in binary",
+}
+"""File of a directory -> what it holds."""
 MOST_ROWS = 1 << 24
 """Rows of a table that are read [count]."""
 MOST_HEADER_BYTES = 1 << 26
@@ -171,7 +183,36 @@ def write_tables(
         with write_whole(folder / HEADER) as file:
             header = msgspec.structs.replace(header, settings=count[0], data=count[1])
             file.write(msgspec.json.format(msgspec.json.encode(header), indent=1) + b"\n")
+        for name in (SETTINGS, DATA):
+            write_csv(folder / name, netlist, BATCH)
+        with write_whole(folder / README) as file:
+            file.write(_explained(header, nic is not None).encode())
     return count
+
+
+def _explained(header: TablesHeader, nic: bool) -> str:
+    """The text that explains a directory.
+
+    Args:
+        header: of its tables.
+        nic: whether it has nic.bin.
+    """
+    plan = header.plan
+    title = (
+        f"Device tables of {plan.collective.name} of {format_bytes(plan.size_bytes)} by {plan.algorithm}.\n"
+        f"The machine: {plan.fabric}.\nThe last event is at {header.total_s:.9g} s."
+    )
+    setting = "{:,} devices that are set, in {:.9g} s, from {} to {}"
+    devices = [
+        (
+            one.device,
+            setting.format(one.count, one.setting_time_s, one.first, one.last)
+            if one.does == "set"
+            else f"{one.count:,} devices that {one.does}, from {one.first} to {one.last}",
+        )
+        for one in header.devices
+    ]
+    return readme(title, devices, {name: text for name, text in FILES.items() if nic or name != NIC})
 
 
 def _sink(path: Path, parts: Iterator[DeviceTable] | Iterator[DataRows], netlist: Netlist) -> int:
