@@ -190,7 +190,10 @@ def test_a_network_is_not_rescaled(tmp_path):
     assert made.with_node_rate(made.node_rate_bits_per_s) is made
     with pytest.raises(FabricError, match="has 4 nodes, not 8"):
         fabric("network", 8, file=path)
-    with pytest.raises(FabricError, match="is not rescaled, its nodes send 3280 Gb/s; leave the rate of nodes out"):
+    with pytest.raises(
+        FabricError,
+        match="is not rescaled, its nodes send 3280Gb/s; the others can have that rate: --equal rate=3280Gb/s",
+    ):
         fabric("network", None, "800Gb/s", file=path)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
+from math import isclose
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -163,13 +164,12 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
 
         Raises: FabricError: it has another one; a network from a file is not rescaled.
         """
-        if node_rate_bits_per_s != self.node_rate_bits_per_s:
-            own = self.node_rate_bits_per_s / 1e9
-            raise _refusal(
-                self.file,
-                f"is not rescaled, its nodes send {own:g} Gb/s; leave the rate of nodes out, or give all {own:g}Gb/s",
-            )
-        return self
+        if isclose(node_rate_bits_per_s, self.node_rate_bits_per_s):
+            return self
+        own = f"{self.node_rate_bits_per_s / 1e9:.12g}Gb/s"
+        raise _refusal(
+            self.file, f"is not rescaled, its nodes send {own}; the others can have that rate: --equal rate={own}"
+        )
 
     # --- the file ---------------------------------------------------------------------------------------------------
 
