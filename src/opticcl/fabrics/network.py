@@ -189,8 +189,15 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         network = Network(vertices.num_nodes, tail, head, latencies[order], resources, relays)
         shared = len(np.unique(pool)) < len(pool)
         numbers = np.cumsum(np.r_[True, pool[1:] != pool[:-1]]) - 1 if shared else None
-        notes = (*graph.notes, *(["Nodes pass on packets of others."] if relays and self.relays is None else []))
-        return _Content(network, vertices, numbers, notes, sha256(content).hexdigest()[:16])
+        notes = [*graph.notes]
+        if relays and self.relays is None:
+            notes.append("Nodes pass on packets of others.")
+        if self.latency is None and np.isnan(graph.latency_s).any():
+            unknown = f"{np.count_nonzero(np.isnan(graph.latency_s)):,} links"
+            notes.append(
+                f"{unknown} have no latency in the file: under published latencies they add nothing, latency= says more."
+            )
+        return _Content(network, vertices, numbers, tuple(notes), sha256(content).hexdigest()[:16])
 
     def _vertices(self, graph: FileGraph) -> _Vertices:
         """Which vertices are nodes, and their order.

@@ -14,9 +14,10 @@ from typing import Any
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileGraphBuilder, FileOptions, Nic, Way
 
-__all__ = ["MOST_NIC_RATE", "copied", "joined", "nvlink_rate", "nvlinks_are_switched"]
+__all__ = ["MOST_NIC_RATE", "PCIE_LEFT_OUT", "copied", "joined", "nvlink_rate", "nvlinks_are_switched"]
 
 MOST_NIC_RATE = 1.6e12  # [bit/s]
+PCIE_LEFT_OUT = "PCIe is not part of the network; with_pcie=yes adds it."
 
 
 def _generation(options: FileOptions) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from math import nan
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics.networks import register_network
 from opticcl.fabrics.networks._elements import read_xml, root_is
-from opticcl.fabrics.networks._servers import copied, joined, nvlink_rate
+from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, nvlink_rate
 from opticcl.fabrics.networks.file_graph import (
     NODE,
     FileFaultError,
@@ -111,6 +111,8 @@ def read_nccl(text: str, options: FileOptions) -> FileGraph:
     apart = len({sets[gpu] for gpu in number.values()}) > 1
     if apart if options.with_pcie is None else options.with_pcie:
         hub = _add_pcie(made, cpus, devices, {id(device): number[device.bus] for _, device in gpus})
+    else:
+        made.notes.append(PCIE_LEFT_OUT)
     made.pcie_bits_per_s = min(device.rate_bits_per_s(options.pcie) for _, device in gpus)
     made.nics += [_nic(device, [one for _, one in gpus], hub) for device in devices if _is_nic(device)]
     return made.graph() if options.copies == 1 else copied(made.graph(), options)

@@ -14,7 +14,7 @@ from itertools import combinations
 from math import nan
 
 from opticcl.fabrics.networks import register_network
-from opticcl.fabrics.networks._servers import copied, joined, nvlink_rate, nvlinks_are_switched
+from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, nvlink_rate, nvlinks_are_switched
 from opticcl.fabrics.networks.file_graph import NODE, FileFaultError, FileGraph, FileGraphBuilder, FileOptions, Nic, Way
 
 DISTANCES = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
@@ -146,6 +146,8 @@ def read_nvidia_smi(text: str, options: FileOptions) -> FileGraph:
     hubs: dict[int, int] = {}
     if apart if options.with_pcie is None else options.with_pcie:
         hubs = _add_pcie(made, matrix, nvlinks=bool(pairs))
+    else:
+        made.notes.append(PCIE_LEFT_OUT)
     for nic in range(matrix.num_gpus, len(matrix.names)):
         far = [matrix.distance(nic, gpu) for gpu in range(matrix.num_gpus)]
         near = tuple(gpu for gpu, distance in enumerate(far) if distance == min(far))
