@@ -335,7 +335,7 @@ class PlanRequest(VerbRequest):
         """
         from opticcl.plans.equal import on_ground
 
-        built, excluded = make_fabrics(self.fabrics, nodes)
+        built, excluded = make_fabrics(self.fabrics, nodes or nodes_of_fixed(self.fabrics))
         ground, kept, left_out = on_ground(built, self.equal, self.as_built)
         return ground, kept, [*excluded, *left_out]
 
@@ -578,6 +578,22 @@ def _announced(specification: str, fabric: Fabric) -> Fabric:
     if fabric.num_nodes > MOST_NODES:
         raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
     return fabric
+
+
+def nodes_of_fixed(given: Sequence[str]) -> int | None:
+    """Nodes of the first fabric that has a number of its own, such as a network from a file [count]; None: there is none.
+
+    Args: given: values of `--fabric`.
+    Raises: FabricError: it cannot be built.
+    """
+    from opticcl.fabrics import FABRICS, as_fabric
+    from opticcl.registry import canonical
+
+    for text in given:
+        name = canonical(text.partition(":")[0])
+        if name in FABRICS.names(unlisted=True) and FABRICS.get(name).is_fixed:
+            return as_fabric(text).num_nodes
+    return None
 
 
 def check_nodes(nodes: int | None, option: str = "--nodes") -> None:

@@ -116,6 +116,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     failed: str | None = None
     content: str | None = None
 
+    is_fixed = True
     source = "the file"
 
     def __post_init__(self) -> None:

@@ -245,6 +245,7 @@ class Fabric(ABC):
         alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
         hops_are_links: whether each hop of a path is the number of a shared link, counted over all `resources`.
         is_reference: whether it cannot be built, and stands beside those that are ranked without a rank.
+        is_fixed: whether it has the nodes and the rate that it has, as a network from a file; others are compared at these.
         former: parameters that no longer exist -> what to write in their place.
     """
 
@@ -256,6 +257,7 @@ class Fabric(ABC):
     drawing: ClassVar[str] = "nodes"
     alternatives: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     is_reference: ClassVar[bool] = False
+    is_fixed: ClassVar[bool] = False
     hops_are_links: ClassVar[bool] = False
     former: ClassVar[Mapping[str, str]] = MappingProxyType({})
 

@@ -30,19 +30,21 @@ class Equal:
     Args:
         kind: rate of a node, price of a node or power of a node.
         value: of it [bit/s, USD or W].
+        of: name of the fabric that has it and keeps it; "" for none.
     """
 
     kind: Literal["rate", "cost", "power"]
     value: float
+    of: str = ""
 
     def __str__(self) -> str:
         if self.kind == "rate":
-            return f"{format_rate(self.value)} a node"
+            return f"{format_rate(self.value)} a node" + (f", the rate of {self.of}" if self.of else "")
         return f"{self.value:,.6g} {self._unit} a node"
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
-        return {"kind": self.kind, "value": self.value}
+        return {"kind": self.kind, "value": self.value, **({"of": self.of} if self.of else {})}
 
     def on(self, fabric: Fabric) -> Fabric:
         """The fabric with the node rate that meets the value.
@@ -135,7 +137,7 @@ def parse_equal(text: str) -> Equal:
 
 
 def equal_fabrics(given: Sequence[tuple[str, Fabric]], equal: Equal) -> tuple[list[Contender], list[ExcludedFabric]]:
-    """Fabrics with equal nodes; those that cannot be made so are excluded.
+    """Fabrics with equal nodes; those that cannot be made so are excluded, and fixed ones stay as they are.
 
     Args:
         given: text and fabric of each, as built.
@@ -146,7 +148,7 @@ def equal_fabrics(given: Sequence[tuple[str, Fabric]], equal: Equal) -> tuple[li
     excluded: list[ExcludedFabric] = []
     for name, fabric in given:
         try:
-            kept.append(Contender(name, equal.on(fabric), fabric))
+            kept.append(Contender(name, fabric if fabric.machine.is_fixed else equal.on(fabric), fabric))
         except OpticclError as error:
             excluded.append(ExcludedFabric(name, str(error)))
     return kept, excluded
@@ -161,6 +163,8 @@ def on_ground(
         built: text and fabric of each.
         equal: what they have in common, as `parse_equal` reads it; None: `EQUAL_RATE`.
         as_built: whether they are ranked as they are.
+    Without a value fixed fabrics give theirs: the rate of the first of them.
+
     Returns: what they have in common, None for nothing; the fabrics; those that cannot be made so, with reasons.
     Raises: ParameterError, UnitError: both are given, or no such text; FabricError: no fabric is left.
     """
@@ -168,7 +172,9 @@ def on_ground(
         if equal is not None:
             raise ParameterError("--as-built: --equal is given too; fabrics are as built or equal, give one of them")
         return None, [Contender(name, fabric, fabric) for name, fabric in built], []
-    ground = EQUAL_RATE if equal is None else parse_equal(equal)
+    fixed = next((fabric for _, fabric in built if fabric.machine.is_fixed), None)
+    own = EQUAL_RATE if fixed is None else Equal("rate", fixed.node_rate_bits_per_s, fixed.name)
+    ground = own if equal is None else parse_equal(equal)
     kept, excluded = equal_fabrics(built, ground)
     if not kept:
         raise FabricError(excluded[0].reason)
