@@ -258,3 +258,21 @@ def test_the_command_line_says_what_was_assumed(opticcl, tmp_path):
     done = opticcl("verify", "-f", f"network:file={path}", "-c", "all_gather")
     assert done.returncode == 2
     assert "is of no format that is known by its content" in done.stderr
+
+
+def test_others_are_compared_at_its_rate_and_size(answer, tmp_path):
+    """Without --equal and -n; with --equal it stays as it is, and another number of nodes is refused."""
+    where = f"network:file={written(tmp_path, SIMAI)}"
+    asked = ("compare", "-f", where, "-f", "torus", "-s", "1MB")
+    found, _ = answer(*asked)
+    rows = {row["fabric"]: row for row in found["rows"]}
+    own = rows["network"]
+    assert own["node_rate_bits_per_s"] == own["built_node_rate_bits_per_s"] == found["equal"]["value"]
+    assert rows["torus"]["num_nodes"] == own["num_nodes"]
+    assert rows["torus"]["node_rate_bits_per_s"] == pytest.approx(own["node_rate_bits_per_s"])
+    assert found["equal"]["of"] == "network"
+    assert "the rate of network" in found["headline"]
+    twice = f"rate={2 * own['node_rate_bits_per_s'] / 1e9:.12g}Gb/s"
+    again = {row["fabric"]: row for row in answer(*asked, "--equal", twice)[0]["rows"]}
+    assert again["network"]["total_s"] == own["total_s"]
+    assert again["torus"]["total_s"] < rows["torus"]["total_s"]
