@@ -84,6 +84,17 @@ def test_jobs_are_kept_from_call_to_call(opticcl, answer, tmp_path):
     assert [j["name"] for j in json.loads(state.read_text("utf-8"))["jobs"]] == ["job-1"]
 
 
+def test_rows_name_the_algorithm_of_the_system(answer):
+    """Of jobs on a part of a SiPAC and of a RAMP, and of a machine whose parts fail."""
+    sipac, _ = answer("jobs", "-f", "sipac:radix=8,levels=2", "--place", "16")
+    ramp, _ = answer("jobs", "-f", "ramp:groups=4,racks=4,wavelengths=8", "--place", "64", "-c", "all_to_all")
+    assert [one["algorithm"].partition(":")[0] for one in sipac["jobs"]] == ["sipco"]
+    assert [one["algorithm"].partition(":")[0] for one in ramp["jobs"]] == ["skewed_exchange"]
+    faults, _ = answer("faults", "-f", "ramp:groups=2,racks=2,wavelengths=4", "-a", "ramp", "--fail", "transmitter:5")
+    assert (faults["algorithm"], faults["rows"][0]["algorithm"]) == ("ramp", "ramp")
+    assert answer("faults", "-f", "sipac:radix=4,levels=2", "--fail", "node:5")[0]["algorithm"].startswith("sipco")
+
+
 def test_jobs_on_networks_of_packets_share_links(opticcl):
     """Nobody says that they leave each other alone."""
     done = opticcl("jobs", "-f", "fat_tree:nodes=8", "--place", "4", "--place", "4", "-a", "ring")

@@ -109,6 +109,7 @@ test_jobs_come_and_go = Jobs.TestCase
         ("ramp:groups=4,racks=2,wavelengths=8,subnet=route_broadcast", "mesh"),
         ("lightpath:shape=8x8,waveguides=2", "lumorph:radix=4"),
         ("sipac:radix=4,levels=3", "recursive_doubling"),
+        ("sipac:radix=4,levels=3", "sipco"),
     ],
 )
 def test_placed_jobs_verify_alone_and_together(machine, algorithm):
@@ -120,6 +121,19 @@ def test_placed_jobs_verify_alone_and_together(machine, algorithm):
         plan = opticcl.compile(arbiter.fabric_of(placed.name), "all_reduce", 10**6, algorithm=algorithm)
         verify(plan.circuits).raise_if_bad()
         plans.append(plan.circuits)
+    verify_together(plans).raise_if_bad()
+
+
+def test_jobs_on_a_ramp_run_its_own_algorithm():
+    """Two jobs on two groups, both racks and four places each: the steps of that RAMP, right alone and together."""
+    arbiter = Arbiter("ramp:groups=2,racks=2,wavelengths=8")
+    plans = []
+    for _ in range(2):
+        where = arbiter.fabric_of(arbiter.place(16).name)
+        plans.append(opticcl.compile(where, "all_reduce", 10**6, algorithm="ramp").circuits)
+        verify(plans[-1]).raise_if_bad()
+    alone = opticcl.compile("ramp:groups=2,racks=2,wavelengths=4", "all_reduce", 10**6, algorithm="ramp")
+    assert {plan.schedule.num_steps for plan in plans} == {alone.schedule.num_steps}
     verify_together(plans).raise_if_bad()
 
 

@@ -72,7 +72,7 @@ def find_place(grid: CellGrid, free: Mask, num_nodes: int) -> JobPlace | None:
 
 
 def place_on(grid: CellGrid, lines: Sequence[IntArray], num_nodes: int) -> JobPlace:
-    """The first nodes of a block.
+    """The first nodes of a block, in the order of their numbers, by which a fabric knows the whole machine that they are like.
 
     Args:
         grid: of the machine.
@@ -80,7 +80,7 @@ def place_on(grid: CellGrid, lines: Sequence[IntArray], num_nodes: int) -> JobPl
         num_nodes: of the job [count].
     """
     found = grid.cells[np.ix_(*lines)].ravel()
-    return JobPlace(found[:num_nodes], np.sort(found))
+    return JobPlace(np.sort(found[:num_nodes]), np.sort(found))
 
 
 def blocks_of(grid: CellGrid, num_cells: int) -> tuple[tuple[int, ...], ...]:
