@@ -203,5 +203,8 @@ def test_a_damaged_table_is_refused(tmp_path, opticcl):
         (tmp_path / "b.parquet").write_bytes(whole[:at])
         done = opticcl("trace", tmp_path / "b.parquet")
         assert (done.returncode, "is no readable Parquet file" in done.stderr) == (2, True), at
+    many = polars.DataFrame(GOOD)[np.zeros(2**24 + 1, np.int64)]
+    many.write_parquet(tmp_path / "many.parquet")
+    assert "16,777,217 calls are more than 16,777,216" in opticcl("trace", tmp_path / "many.parquet").stderr
     polars.DataFrame(GOOD).head(0).write_parquet(tmp_path / "c.parquet")
     assert "a table of calls without a row" in opticcl("trace", tmp_path / "c.parquet").stderr

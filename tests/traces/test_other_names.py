@@ -6,6 +6,7 @@ import json
 import pickle
 import tarfile
 
+import polars
 import pytest
 from tests.traces.independent import chakra_nodes
 from tests.traces.test_aicb import FILE as AICB
@@ -41,6 +42,13 @@ def archive():
     return out.getvalue()
 
 
+def calls():
+    """A table of calls."""
+    out = io.BytesIO()
+    polars.DataFrame({"rank": [0, 1], "collective": ["all_reduce"] * 2, "size_bytes": [64, 64]}).write_parquet(out)
+    return out.getvalue()
+
+
 @pytest.fixture(scope="module")
 def contents(tmp_path_factory):
     """A job of each format, by format and its own suffix."""
@@ -65,6 +73,7 @@ def contents(tmp_path_factory):
         ("topoopt", ".fbuf"): GOOD,
         ("astra", ".txt"): LAYERS.encode(),
         ("sizes", ".toml"): SIZES.encode(),
+        ("calls", ".parquet"): calls(),
     }
 
 
@@ -79,7 +88,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler", "xla"]
+FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler", "xla", "calls"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",
@@ -90,7 +99,7 @@ CLAIMED = {
     ".sqlite": "nsys",
 }
 CLAIMED |= {".sqlite3": "nsys", ".pkl": "flight_recorder", ".pickle": "flight_recorder", ".nsys-rep": "nsys_report"}
-CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "plan_file", ".pftrace": "perfetto"}
+CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "calls", ".pftrace": "perfetto"}
 CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".ncu-rep": "nsight_compute"}
 CLAIMED |= {".otf2": "otf2", ".goal": "goal"}
 SHARED = {(".log", "nccl_inspector")}

@@ -6,16 +6,20 @@ members of the group where the file records them apart from the call. Computatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from opticcl.collective import collective_name
 from opticcl.errors import ParameterError
 from opticcl.files import write_whole
 from opticcl.ir.task_graph import RecordedTimes
-from opticcl.reading import check_file, printable, refusal, title
+from opticcl.reading import content_of, printable, reading, refusal, title
+from opticcl.traces.call_rows import RankCallTable
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import MAX_RANKS, Counts, RankCall, RankTask, RankTrace, RecordedStep
 from opticcl.units import MAX_MESSAGE_BYTES
@@ -57,6 +61,8 @@ ABSENT: dict[str, Any] = {
 """Value of a column that is missing or empty; of others an empty text or list."""
 
 MAX_TIME_S = 1e12
+MAX_FILE_BYTES = 2**31
+MAX_CALLS = 2**24
 
 
 def write_calls(path: Path, traces: Sequence[RankTrace], num_ranks: int) -> int:
@@ -74,29 +80,45 @@ def write_calls(path: Path, traces: Sequence[RankTrace], num_ranks: int) -> int:
     schema = _types()
     first = ("rank", "step", "group", "collective", "name", "size_bytes", "ranks", *TIMES)
     order = [*first, *(name for name in schema if name not in first)]
-    parts = [polars.DataFrame(_columns(trace, num_ranks), schema=schema) for trace in traces]
-    frame = polars.concat(parts).select(order)
+    frame = polars.concat([_rows(trace, num_ranks, schema) for trace in traces]).select(order)
     with write_whole(path) as file:
         frame.write_parquet(file, compression="zstd")
     return frame.height
 
 
-def _columns(trace: RankTrace, num_ranks: int) -> dict[str, list[Any]]:
-    """The rows of a rank, by column."""
+def _rows(trace: RankTrace, num_ranks: int, schema: Mapping[str, Any]) -> polars.DataFrame:
+    """The rows of a rank.
+
+    Args:
+        trace: of the rank.
+        num_ranks: of the job [count].
+        schema: type of each column.
+    """
+    import polars
+
+    table = trace.calls if isinstance(trace.calls, RankCallTable) else None
+    calls: Sequence[RankCall] = trace.calls if table is None else table.kinds
     steps = {id(call): step.name for step in trace.steps for task in step.tasks for call in task.calls}
-    calls = list(trace.calls)
     members = {name: list(ranks) for name, ranks in trace.groups.items()}
-    names = {*NUMBERS, *LISTS, *TIMES, *TEXTS} - {"rank", "num_ranks", "step", "group_ranks", "groups_source"}
-    columns = {name: [getattr(call, name) for call in calls] for name in names}
-    count = len(calls)
-    return {
-        **columns,
-        "rank": [trace.rank] * count,
-        "num_ranks": [num_ranks] * count,
-        "step": [steps.get(id(call), "") for call in calls],
-        "group_ranks": [[] if call.ranks else members.get(call.group, []) for call in calls],
-        "groups_source": [trace.groups_source] * count,
-    }
+    of_trace = {"rank": trace.rank, "num_ranks": num_ranks, "groups_source": trace.groups_source}
+    columns = {name: [getattr(call, name) for call in calls] for name in schema if hasattr(RankCall, name)}
+    columns |= {name: [value] * len(calls) for name, value in of_trace.items()}
+    columns["step"] = [steps.get(id(call), "") for call in calls]
+    columns["group_ranks"] = [[] if call.ranks else members.get(call.group, []) for call in calls]
+    frame = polars.DataFrame(columns, schema=schema)
+    if table is None:
+        return frame
+    own = table.columns
+    ends = polars.Series("ranks", np.stack([own.src, own.dst], axis=1)).cast(polars.List(polars.Int64))
+    groups = [table.groups[group] for group in own.group.tolist()]
+    frame = frame[own.kind]
+    return frame.with_columns(
+        ends.zip_with(polars.Series(own.src >= 0), frame["ranks"]).alias("ranks"),
+        polars.Series("name", list(map(table.name_of, own.label.tolist()))),
+        polars.Series("size_bytes", own.size_bytes).cast(polars.Int64),
+        polars.Series("measured_s", own.measured_s),
+        polars.Series("group", [mine or kind for mine, kind in zip(groups, frame["group"], strict=True)]),
+    )
 
 
 @register_trace("calls", (".parquet",), lambda head: 2 * head.startswith(b"PAR1"))
@@ -138,11 +160,17 @@ def _frame(path: Path) -> polars.DataFrame:
     """
     import polars
 
-    check_file(path, "table of calls")
-    try:
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as error:
-        raise refusal(path, f"is no readable Parquet file: {str(error).splitlines()[0]}") from None
+    with reading(path, "table of calls") as file:
+        content = content_of(file, MAX_FILE_BYTES)
+        if len(content) > MAX_FILE_BYTES:
+            raise refusal(path, f"has more than {MAX_FILE_BYTES:,} bytes; divide it by rank")
+        try:
+            rows = polars.scan_parquet(io.BytesIO(content)).select(polars.len()).collect().item()
+            if rows > MAX_CALLS:
+                raise refusal(path, f"{rows:,} calls are more than {MAX_CALLS:,}; divide it by rank")
+            frame = polars.read_parquet(content)
+        except polars.exceptions.PolarsError as error:
+            raise refusal(path, f"is no readable Parquet file: {str(error).splitlines()[0]}") from None
     if missing := [name for name in NEEDED if name not in frame.columns]:
         listed = ", ".join(NEEDED)
         plan = "a plan goes to opticcl verify, simulate or execute"
@@ -188,7 +216,7 @@ def _whole_column(frame: polars.DataFrame, name: str, kind: Any) -> polars.Serie
     import polars
 
     absent = ABSENT.get(name, [] if name in LISTS else "" if name in TEXTS else 0)
-    blank = polars.Series(name, [absent] * frame.height, dtype=kind)
+    blank = polars.Series(name, [absent], dtype=kind).new_from_index(0, frame.height)
     if name not in frame.columns:
         return blank
     given = frame[name].cast(kind)
