@@ -25,6 +25,7 @@ __all__ = [
     "errors",
     "fabric",
     "load",
+    "plot",
     "synthesize",
     "train",
 ]
@@ -36,6 +37,7 @@ _HOME = {
     "load": "plans.plan",
     "compare": "plans.compare",
     "fabric": "fabrics",
+    "plot": "report.notebook",
     "synthesize": "synthesis",
     "train": "training.train",
 }  # the others are modules
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from opticcl.fabrics import fabric
     from opticcl.plans.compare import compare
     from opticcl.plans.plan import Plan, compile, load
+    from opticcl.report.notebook import plot
     from opticcl.synthesis import synthesize
     from opticcl.training.train import train
 

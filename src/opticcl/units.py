@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from numbers import Integral, Real
 from typing import Annotated, Any
 
@@ -39,6 +40,7 @@ __all__ = [
     "format_seconds",
     "format_share",
     "format_value",
+    "html_table",
     "in_columns",
     "message_size",
     "number_of",
@@ -371,6 +373,23 @@ def in_columns(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()) -> str:
+    """Rows of texts as a table for a notebook.
+
+    >>> html_table(["fabric"], [["oddl"]], ["one <plan>"])
+    '<table><thead><tr><th>fabric</th></tr></thead><tbody><tr><td>oddl</td></tr></tbody></table><p>one &lt;plan&gt;</p>'
+
+    Args:
+        head: names of the columns.
+        rows: cells of each row.
+        notes: lines below the table.
+    """
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    below = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
 _FORMATS: dict[str, Callable[[float], str]] = {

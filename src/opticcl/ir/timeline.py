@@ -97,21 +97,33 @@ class Timeline:
         return f"<Timeline {format_seconds(self.total_s)}: {steps}, {rounds}>"
 
     def __str__(self) -> str:
+        head, *rows = self._cells()
+        widths = (16, 9, *(12,) * (len(head) - 2))
+        lines = (
+            [f"{label:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True))]
+            for label, *rest in (head, *rows)
+        )
+        return "\n".join(map(" ".join, lines))
+
+    def _repr_html_(self) -> str:
+        from opticcl.units import format_seconds, html_table
+
+        head, *rows = self._cells()
+        notes = [f"lower bound {format_seconds(self.lower_bound_s)}: {self.bound_by}"] if self.bound_by else []
+        return html_table(head, rows, notes)
+
+    def _cells(self) -> list[list[str]]:
+        """Names of the columns, a row for each run of steps, and their sums."""
         from opticcl.units import format_seconds
 
-        def line(label: str, rounds: Any, parts: Iterable[float], total: float) -> str:
-            cells = [f"{label:<16}", f"{rounds:>9}", *(f"{format_seconds(t):>12}" for t in (*parts, total))]
-            return " ".join(cells)
+        def cells(label: str, rounds: int, parts: Iterable[float], total_s: float) -> list[str]:
+            return [label, str(rounds), *map(format_seconds, (*parts, total_s))]
 
-        head = [
-            f"{'steps':<16}",
-            f"{'rounds':>9}",
-            *(f"{_HEADS.get(p, p.removesuffix('_s')):>12}" for p in (*self.PARTS, "total")),
-        ]
+        head = ["steps", "rounds", *(_HEADS.get(p, p.removesuffix("_s")) for p in (*self.PARTS, "total"))]
         rows = [
-            line(
+            cells(
                 f"{s.start}" if len(s) == 1 else f"{s.start}..{s.stop - 1}", rounds, parts.values(), sum(parts.values())
             )
             for s, rounds, parts in self
         ]
-        return "\n".join([" ".join(head), *rows, line("all", self.num_rounds, self.totals().values(), self.total_s)])
+        return [head, *rows, cells("all", self.num_rounds, self.totals().values(), self.total_s)]

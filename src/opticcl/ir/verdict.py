@@ -105,6 +105,15 @@ class Verdict:
         head = head if self.judged else f"not judged: {checked}"
         return "\n".join([head, *(f"  {line}" for line in (*self.violations, *self.notes))])
 
+    def _repr_html_(self) -> str:
+        from opticcl.units import html_table
+
+        head = ("rule", "step", "round", "where", "expected", "found", "times")
+        rows = [
+            (v.rule, str(v.step), str(v.round), v.where, v.expected, v.found, str(v.count)) for v in self.violations
+        ]
+        return html_table(head if rows else (), rows, [str(self).partition("\n")[0], *self.notes])
+
     def record(self) -> dict[str, Any]:
         """The verdict as plain data for JSON."""
         return {

@@ -509,5 +509,6 @@ def compare(
     )
     found = replace(found, excluded=(*excluded, *unequal))
     rows = Rows(found.rows(), infer_schema_length=None)
+    rows.comparison = found
     rows.notes = (headline(found), *map(str, found.left_out))
     return rows

@@ -13,7 +13,7 @@ from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
 from opticcl.registry import as_list, as_path, as_text, canonical, is_of_library, whole_number, write_call
-from opticcl.units import counted, format_bytes, message_size
+from opticcl.units import counted, format_bytes, html_table, message_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +93,19 @@ class Plan:
             f"{c.name} of {format_bytes(self.size_bytes)} on {self.fabric.name} with {counted(c.num_ranks, 'node')} by "
             f"{self.algorithm}: {counted(self.schedule.num_steps, 'step')}, message cut into {counted(c.num_chunks, 'chunk')}"
         )
+
+    def _repr_html_(self) -> str:
+        c = self.schedule.collective
+        facts = {
+            "collective": c.name,
+            "message": format_bytes(self.size_bytes),
+            "fabric": self.fabric.name,
+            "nodes": f"{c.num_ranks:,}",
+            "algorithm": self.algorithm,
+            "steps": f"{self.schedule.num_steps:,}",
+            "chunks": f"{c.num_chunks:,}",
+        }
+        return html_table(tuple(facts), [tuple(facts.values())], self.not_tried)
 
     def verify(
         self,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Sequence
-from html import escape
+from typing import TYPE_CHECKING
 
 import polars
 
-from opticcl.units import format_value, in_columns
+from opticcl.units import format_value, html_table, in_columns
+
+if TYPE_CHECKING:
+    from opticcl.plans.comparison import Comparison
 
 __all__ = ["Rows"]
 
@@ -25,9 +28,11 @@ class Rows(polars.DataFrame):
 
     Attributes:
         notes: lines below the table, such as fabrics that were left out.
+        comparison: that the rows are of; None: of none, or of a part of its rows.
     """
 
     notes: tuple[str, ...] = ()
+    comparison: Comparison | None = None
 
     def __str__(self) -> str:
         return "\n".join([self._text(shutil.get_terminal_size((120, 24)).columns), *self.notes])
@@ -36,10 +41,7 @@ class Rows(polars.DataFrame):
         return str(self)
 
     def _repr_html_(self, *, _from_series: bool = False) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in self._cells())
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+        return html_table(self.columns, self._cells(), self.notes)
 
     def _cells(self) -> list[list[str]]:
         """Texts of the rows that a print shows."""
