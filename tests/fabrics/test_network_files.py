@@ -136,6 +136,18 @@ def test_clusters_of_simgrid(tmp_path):
     )
 
 
+def test_routes_of_one_direction(tmp_path):
+    """A route that is not symmetrical has one; a second one has the other, by the name of the direction too."""
+    one = '<route src="a0" dst="b0" symmetrical="NO"><link_ctn id="0_UP"/></route>'
+    other = '<route src="b0" dst="a0" symmetrical="NO"><link_ctn id="0_DOWN"/></route>'
+    whole = '<route src="a0" dst="b0"><link_ctn id="0"/></route>'
+    assert columns(network_of(tmp_path, SIMGRID.replace(whole, one + other))) == BOXES
+    assert columns(network_of(tmp_path, SIMGRID.replace(whole, one + whole))) == BOXES
+    assert columns(network_of(tmp_path, SIMGRID.replace(whole, other))) == [
+        row for row in BOXES if row[:2] != ("a0", "b0")
+    ]
+
+
 # --- servers ----------------------------------------------------------------------------------------------------------
 
 
@@ -330,6 +342,8 @@ REFUSED = [
         {},
         "a route over link '1', which no route of one link places",
     ),
+    (SIMGRID.replace('link id="1"', 'link id="0"'), {}, "two links are called '0'"),
+    (SIMGRID.replace('<link_ctn id="b"/>', '<link_ctn id="c"/>'), {}, "a route over 'c', which is no link of the zone"),
     (cluster("DRAGONFLY", 4, "1"), {}, "topology=DRAGONFLY; FLAT, TORUS and FAT_TREE are read"),
     (cluster("TORUS", 4, "3,2"), {}, "topo_parameters of 6 nodes, and radical names 4"),
     (

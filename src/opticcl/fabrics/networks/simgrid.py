@@ -101,64 +101,80 @@ def _way(element: XmlElement, default: str) -> Way | None:
 # --- routes -----------------------------------------------------------------------------------------------------------
 
 
+Ways = dict[str, set[tuple[int, int]]]
+"""Vertices that each link leads between, by its id."""
+
+
 def _add_routes(made: FileGraphBuilder, zone: XmlElement) -> None:
     """Edges of the routes over one link; those over several must follow them."""
-    links = {_text(link, "id"): link for link in zone.of("link")}
-    for link in links.values():
+    links: dict[str, XmlElement] = {}
+    for link in zone.of("link"):
         _no_traces(link)
-    routes: list[tuple[XmlElement, list[str]]] = []
-    for route in zone.of("route"):
-        ids = [_text(link, "id") for link in route.of("link_ctn")]
-        for name in ids:
-            if name.removesuffix("_UP").removesuffix("_DOWN") not in links and name not in links:
-                raise FileFaultError(route.line, f"a route over {name[:40]!r}, which is no link of the zone")
-        routes.append((route, ids))
-    pair_of: dict[str, frozenset[int]] = {}
+        if links.setdefault(_text(link, "id"), link) is not link:
+            raise FileFaultError(link.line, f"two links are called {_text(link, 'id')[:40]!r}")
+    routes = [(route, [_link_id(route, link, links) for link in route.of("link_ctn")]) for route in zone.of("route")]
+    ways: Ways = {}
     for route, ids in routes:
         if len(ids) == 1:
-            _add_edge(made, route, links[ids[0]], pair_of)
+            _add_edge(made, route, links[ids[0]], ways.setdefault(ids[0], set()))
     left_out = {name for name, link in links.items() if _way(link, "SHARED") is None}
     for route, ids in routes:
-        _check_walk(made, route, [name for name in ids if name not in left_out], pair_of)
+        _check_walk(made, route, [name for name in ids if name not in left_out], ways)
+
+
+def _link_id(route: XmlElement, link: XmlElement, links: dict[str, XmlElement]) -> str:
+    """Id of a link of a route, which may name one direction of it.
+
+    Raises: FileFaultError: no such link.
+    """
+    said = _text(link, "id")
+    found = next((name for name in (said, said.removesuffix("_UP"), said.removesuffix("_DOWN")) if name in links), None)
+    if found is None:
+        raise FileFaultError(route.line, f"a route over {said[:40]!r}, which is no link of the zone")
+    return found
 
 
 def _ends(made: FileGraphBuilder, route: XmlElement) -> tuple[int, int]:
     return made.end(_text(route, "src"), route.line), made.end(_text(route, "dst"), route.line)
 
 
-def _add_edge(made: FileGraphBuilder, route: XmlElement, link: XmlElement, pair_of: dict[str, frozenset[int]]) -> None:
+def _add_edge(made: FileGraphBuilder, route: XmlElement, link: XmlElement, ways: set[tuple[int, int]]) -> None:
+    """The edge of a route over one link, or the direction of it that no route before has.
+
+    Args:
+        made: collects edges.
+        route: over the link alone.
+        link: of the zone.
+        ways: directions of the link so far; those of this route are added.
+    Raises: FileFaultError: the link joins two other vertices too.
+    """
     src, dst = _ends(made, route)
-    name, way = _text(link, "id"), _way(link, "SHARED")
+    way = _way(link, "SHARED")
     if way is None or src == dst:
         note = "Links of policy FATPIPE and routes of a host to itself are left out."
         made.notes += [note] if note not in made.notes else []
         return
-    pair = frozenset((src, dst))
-    if name in pair_of:
-        if pair_of[name] != pair:
-            raise FileFaultError(
-                route.line, f"link {name[:40]!r} joins two pairs of vertices; a graph has no such link"
-            )
-        return
-    pair_of[name] = pair
-    both = route.attributes.get("symmetrical", "YES").upper() not in ("NO", "FALSE", "0")
-    if not both and way is not Way.SHARED:
-        way = Way.ONE
-    made.edge(
-        src, dst, _quantity(link, "bandwidth", "bit/s", "B/s"), _quantity(link, "latency", "s", "s"), way, link.line
-    )
+    if ways and (src, dst) not in ways and (dst, src) not in ways:
+        raise FileFaultError(
+            route.line, f"link {_text(link, 'id')[:40]!r} joins two pairs of vertices; a graph has no such link"
+        )
+    alone = route.attributes.get("symmetrical", "YES").upper() in ("NO", "FALSE", "0") and way is not Way.SHARED
+    new = [one for one in ((src, dst), (dst, src))[: 1 if alone else 2] if one not in ways]
+    ways.update(new)
+    values = _quantity(link, "bandwidth", "bit/s", "B/s"), _quantity(link, "latency", "s", "s")
+    if new:
+        made.edge(*new[0], *values, way if len(new) == 2 else Way.ONE, link.line)
 
 
-def _check_walk(made: FileGraphBuilder, route: XmlElement, ids: list[str], pair_of: dict[str, frozenset[int]]) -> None:
+def _check_walk(made: FileGraphBuilder, route: XmlElement, ids: list[str], ways: Ways) -> None:
     """Refuse a route that is no walk along the edges of routes over one link."""
     at, end = _ends(made, route)
     for name in ids if at != end else ():
-        pair = pair_of.get(name, frozenset())
-        if at not in pair:
+        at = next((head for tail, head in ways.get(name, ()) if tail == at), -1)
+        if at < 0:
             raise FileFaultError(
                 route.line, f"a route over link {name[:40]!r}, which no route of one link places between two vertices"
             )
-        (at,) = pair - {at}
     if ids and at != end:
         raise FileFaultError(route.line, "the links of a route do not lead to its end")
 
