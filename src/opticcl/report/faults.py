@@ -94,6 +94,12 @@ class FaultsReport(Result):
         """The rows of the record, with the number of ranks that are cut off."""
         return [{**row.record(), "cut": len(row.cut)} for row in self.rows]
 
+    def opening(self) -> str:
+        """What the collective takes where nothing has failed, above the rows."""
+        healthy = self.healthy
+        what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
+        return f"Whole, {healthy.fabric.name} takes {format_seconds(healthy.time_s)} for {what} by {healthy.plan.algorithm}."
+
     def blocks(self) -> list[str]:
         """Lines below the rows, which are printed as they come."""
         return ["", *filter(None, (*self.lines(), self.dropped))]
