@@ -21,7 +21,7 @@ ALLOWED = {
     "errors": set(),
     "interrupts": set(),
     "units": {"errors"},
-    "ir": {"errors", "units"},
+    "ir": {"errors", "units", "kernels"},
     "files": {"errors", "interrupts"},
     "reading": {"errors", "units"},
     "compiler_lock": set(),

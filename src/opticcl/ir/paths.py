@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from opticcl.ir._common import IntArray
+from opticcl.ir.path_kernels import copy_paths
 
 __all__ = ["joined_paths", "paths_of_rows"]
 
@@ -19,12 +20,11 @@ def paths_of_rows(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[In
         offsets: path i is hops[offsets[i]:offsets[i + 1]], int64.
         rows: numbers of paths, int (n,).
     """
-    counts = np.diff(offsets)[rows]
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    index = np.int32 if max(len(hops), int(ends[-1])) <= np.iinfo(np.int32).max else np.int64
-    places = np.repeat((offsets[rows] - ends[:-1]).astype(index), counts)
-    places += np.arange(ends[-1], dtype=index)
-    return hops[places], ends
+    ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[rows])])
+    copied = np.empty(ends[-1], np.int32)
+    if len(copied):
+        copy_paths(hops, offsets, rows, ends, copied)
+    return copied, ends
 
 
 def joined_paths(parts: Sequence[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.ir import IntArray
+from opticcl.ir.path_kernels import count_hops
 from opticcl.kernels import njit
 
 __all__ = ["Split", "loads", "split"]
@@ -65,7 +66,9 @@ def loads(resources: IntArray, count: int) -> IntArray:
     >>> loads(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    return np.bincount(resources, minlength=count)
+    found = np.zeros(count, np.int64)
+    count_hops(resources, found)
+    return found
 
 
 @njit

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
+from opticcl.ir.path_kernels import sums_of_paths
 
 __all__ = [
     "PathLatency",
@@ -96,10 +97,7 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         assert self._table is not None  # hops add something
-        found = [
-            np.bincount(part.hop_owner(), self._table[part.hops], minlength=len(part)) for part in circuits.in_parts()
-        ]
-        return np.concatenate(found) if found else np.zeros(0)
+        return np.asarray(sums_of_paths(circuits.hops, circuits.hop_offsets, self._table))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].

@@ -17,8 +17,8 @@ import numpy as np
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.orbits import first_of_orbit
+from opticcl.ir.path_kernels import add_loads, sums_of_paths
 from opticcl.ir.representatives import LightMove, RoutedStep
-from opticcl.simulate.closed_form._route_kernels import add_loads, sums_of_paths
 from opticcl.simulate.latency import FloatArray, PathLatency
 
 __all__ = ["RoutesOfStep", "longest_of_images_s", "over_orbits", "routes_of_step"]
