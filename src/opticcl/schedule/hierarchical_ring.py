@@ -23,7 +23,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
-from opticcl.ir.phases import Steps
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import register_algorithm
 
 __all__ = ["Distribution", "hierarchical_ring"]
@@ -134,11 +134,27 @@ def hierarchical_ring(
         return _along_the_group(seats, i - group_steps - leader_steps, num_groups)
 
     runs = _identical_runs(0, m, n % m > 1) + _identical_runs(group_steps, num_groups, False)
-    runs += [range(i, i + 1) for i in range(group_steps + leader_steps, group_steps + leader_steps + last)]
-    num_steps = group_steps + leader_steps + last
-    wanted = collective.on(n, m * num_groups)
-    steps = Steps.listed(n, wanted.num_chunks, num_steps, step, [r for r in runs if r], sends=True)
+    before, num_steps = group_steps + leader_steps, group_steps + leader_steps + last
+    wanted, equal = collective.on(n, m * num_groups), chosen == "pipeline" and last > 0 and n % m == 0
+    runs += [] if equal else [range(i, i + 1) for i in range(before, num_steps)]
+    steps = Steps.listed(n, wanted.num_chunks, before if equal else num_steps, step, [r for r in runs if r], sends=True)
+    if equal:
+        parts = [MessagePart(((UNIT, 1, m), (0, 1, num_groups)), m)]
+        steps = Steps(Space((num_groups, m), fabric.ring_order()), parts, [*steps.phases, _along_groups(num_groups, m)])
     return Schedule.of("hierarchical_ring", wanted, steps)
+
+
+def _along_groups(num_groups: int, size: int) -> Phase:
+    """The steps of `_along_the_group` where all groups are equally large: those of one group, under translations of groups.
+
+    Args:
+        num_groups: groups [count].
+        size: nodes of a group, and parts of the message [count].
+    """
+    seat = np.arange(size - 1)
+    src, dst = (np.column_stack([np.zeros_like(at), at]) for at in (seat, seat + 1))
+    rows = PhaseRows.of(2, src, dst, 0, (num_groups, 1), unit_lo=-seat, unit_shift=1, op=Op.COPY)
+    return Phase(rows, (True, False), 2 * (size - 1))
 
 
 def _round_the_ring(seats: IntArray, last_size: int, i: int, chunks: int) -> Transfers:
