@@ -41,7 +41,7 @@ def copy_paths(hops, offsets, rows, ends, copied):  # type: ignore[no-untyped-de
 
 @njit(writes=("counted",))
 def count_hops(hops, counted):  # type: ignore[no-untyped-def]
-    """Add to each number how often it occurs among hops; unlike `np.bincount`, without a copy of 64 bits.
+    """Add to each number how often it occurs among hops, without the copy of 64 bits that `np.bincount` makes.
 
     Args:
         hops: numbers, int32 or int64.
