@@ -319,3 +319,36 @@ def test_operations_without_their_text(path):
     assert read.compute_s == pytest.approx(2.5e-6)
     assert "left out: 1 all-reduce.3, whose text has no shape and groups" in read.notes
     assert [c.ranks for c in read.calls] == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all-reduce-start.1"),
+        ("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "fusion.7"),
+        ("one_shot_kernel", "all-reduce.3"),
+    ],
+)
+def test_kernels_of_collectives_on_a_gpu_are_no_computation(path, name, operation):
+    """A profile of a GPU has the names of kernels and operations alone: without shapes they are counted, and left out."""
+    about = {"pid": 1, "tid": 13}
+    events = [
+        {**about, "ph": "M", "name": "process_name", "args": {"name": "/device:GPU:0"}},
+        {**about, "ph": "M", "name": "thread_name", "args": {"name": "Stream #13(Compute,NcclKernel)"}},
+    ]
+    kernels = [
+        ("gemm_fusion_dot_1", "gemm_fusion_dot.1", 8),
+        (name, operation, 5),
+        ("loop_add_fusion", "loop_add_fusion", 2),
+    ]
+    at = 0
+    for kernel, of, took in kernels:
+        args = {"hlo_module": "jit_step", "hlo_op": of, "program_id": "7", "correlation_id": "3"}
+        events.append({**about, "ph": "X", "ts": at, "dur": took, "name": kernel, "args": args})
+        at += took
+    text = "%all-reduce.9 = f32[4]{0} all-reduce(f32[4]{0} %p), replica_groups={{0,1}}"
+    events.append({**about, "ph": "X", "ts": at, "dur": 1, "name": "all-reduce.9", "args": {"long_name": text}})
+    path.write_text(json.dumps({"traceEvents": events}))
+    read = load_workload(path, num_ranks=2)
+    assert read.compute_s == pytest.approx(10e-6)
+    assert [(one.calls, one.missing) for one in read.omitted] == [(1, True)]

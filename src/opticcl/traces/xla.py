@@ -29,6 +29,7 @@ import numpy as np
 
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.reading import DamageError, check_size, printable, reading, title
+from opticcl.traces.kernel_names import library_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
@@ -193,12 +194,17 @@ def _parsed(text: str) -> _Hlo | None:
 
 
 def _communicates(one: _Event) -> bool:
-    """Whether an operation is another one that communicates: by its word in the text, of a fusion and a call by its name."""
+    """Whether an operation is another one that communicates: by its word in the text, of a fusion and a call by its name.
+
+    An event on a stream of a GPU is a kernel, whose text is the name of its operation.
+    """
     match = _WORD.search(one.text)
     word = match[1] if match else ""
     if word == "fusion" and "calls=%all-reduce-scatter" in one.text:
         return True
-    return _COMMUNICATES.match(one.name if word in ("", "fusion", "custom-call") else word) is not None
+    if _COMMUNICATES.match(one.name if word in ("", "fusion", "custom-call") else word):
+        return True
+    return "=" not in one.text and (_COMMUNICATES.match(one.text) is not None or library_of(one.name) is not None)
 
 
 def _shape_bytes(type_: str, sides: str) -> int:
