@@ -6,6 +6,7 @@ import gzip
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from measure import NotRunError, Run, case
@@ -134,6 +135,73 @@ def kineto() -> Run:
     text = recorded("kineto/nccl-data.json.gz")
     reads("small.json", recorded("kineto/timeline-rank0.json.gz"))()
     return reads("job.json", text)
+
+
+def kineto_steps(steps: int, calls: int, kernels: int) -> Iterator[str]:
+    """Lines of a trace of the PyTorch profiler: operators, launches and kernels, and all_reduces with their records.
+
+    Args:
+        steps: of the profiler [count].
+        calls: in each step [count].
+        kernels: beside each call, with an operator and a launch each [count].
+    """
+    host = (
+        '{{"ph": "X", "cat": "{}", "name": "{}", "pid": 71, "tid": 71, "ts": {}.125, "dur": {}.500, "args": {{{}}}}},\n'
+    )
+    card = '{{"ph": "X", "cat": "kernel", "name": "{}", "pid": 0, "tid": {}, "ts": {}.250, "dur": {}.750, "args": {{{}}}}},\n'
+    sizes = '"Collective name": "allreduce", "In msg nelems": {0}, "Out msg nelems": {0}, "Group size": 8, "dtype": "Float", '
+    sizes += (
+        '"Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]", "Seq": {1}, "External id": {2}'
+    )
+    on_card = (
+        '"device": 0, "context": 1, "stream": {}, "correlation": {}, "registers per thread": 32, "External id": {}, '
+    )
+    on_card += '"shared memory": 0, "blocks per SM": 2.5, "grid": [512, 1, 1], "block": [128, 1, 1]'
+    yield '{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 8}, "traceEvents": [\n'
+    number, at = 0, 1_000_000
+    for step in range(steps):
+        begun = at
+        for _ in range(calls):
+            for _ in range(kernels):
+                number, at = number + 1, at + 20
+                about = f'"External id": {number}, "Sequence number": {number}, "Fwd thread id": 0, "Ev Idx": {number}'
+                yield host.format("cpu_op", "aten::convolution", at, 12, about)
+                about = f'"External id": {number}, "cbid": 211, "correlation": {number}'
+                yield host.format("cuda_runtime", "cudaLaunchKernel", at + 4, 3, about)
+                about = on_card.format(7, number, number)
+                yield card.format("void cudnn::winograd_nonfused::kernel<float, 4, 4>(Params)", 7, at + 10, 15, about)
+            number, at = number + 1, at + 40
+            about = sizes.format(4096 + number % 1000, number, number)
+            yield host.format("cpu_op", "record_param_comms", at, 20, about)
+            about = f'"External id": {number}, "cbid": 211, "correlation": {number}'
+            yield host.format("cuda_runtime", "cudaLaunchKernelExC", at + 4, 3, about)
+            yield card.format(
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 20, at + 10, 30, on_card.format(20, number, number)
+            )
+        at += 100
+        yield host.format("user_annotation", f"ProfilerStep#{step}", begun, at - begun, "")
+    yield '{"ph": "M", "name": "process_name", "pid": 71, "args": {"name": "python"}}]}\n'
+
+
+@case("readers.kineto_2gb", "Kineto trace of 2 GB, written here")
+def kineto_2gb() -> Run:
+    """2,600 steps of 40 all_reduces, 7.7 million events: also whether memory is bounded."""
+    from opticcl.traces import load_workload
+
+    reads("small.json", "".join(kineto_steps(2, 2, 2)).encode())()
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "job.json"
+    with path.open("w") as file:
+        file.writelines(kineto_steps(2_600, 40, 24))
+
+    def run() -> dict[str, float]:
+        begun = time.process_time()
+        calls, size = len(load_workload(path).calls), path.stat().st_size
+        spent = time.process_time() - begun
+        folder.cleanup()
+        return {"bytes_per_s": size / spent, "calls": calls, "gb": size / 1e9}
+
+    return run
 
 
 @case("readers.chakra", "Chakra trace of 3 MB as a job of 64 ranks, recorded", whole=True)

@@ -1,1 +1,1 @@
-"""Mutants of the source: which small changes of `verify`, `circuits`, `fabrics`, `simulate` and `traces` does no test notice?"""
+"""Mutants of the source: which small changes of five packages does no test notice?"""

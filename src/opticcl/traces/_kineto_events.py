@@ -20,6 +20,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -362,22 +363,23 @@ class FileEvents:
             kind: "device" or "process", unless the event has a rank.
             event, args: the event.
         """
-        rank = count_of(args.get("rank"), -1)
+        rank = count_of(args["rank"], -1) if "rank" in args else -1
+        key: tuple[str, object]
         if rank >= 0:
-            key = Owner("rank", rank)
+            key = "rank", rank
         elif kind == "process":
-            key = Owner("process", _name(event.get("pid")))
+            key = "process", _name(event.get("pid"))
         elif is_whole(args.get("device")):
-            key = Owner("device", args["device"])
+            key = "device", args["device"]
         else:
-            key = Owner("place", "" if "Task Type" in args else _name(event.get("pid")))
-        found = self.parts.get(key)
+            key = "place", "" if "Task Type" in args else _name(event.get("pid"))
+        found = self.parts.get(key)  # type: ignore[call-overload]  # an owner is equal to its tuple, which is made sooner
         if found is None:
-            found = self.parts[key] = Events()
+            found = self.parts[Owner(*key)] = Events()
         return found
 
     def _add(self, event: dict[str, Any], name: str, args: dict[str, Any], at: int) -> None:
-        category = str(event.get("cat", "")).lower()
+        category = _lower(str(event.get("cat", "")))
         if is_host(category) and not name.startswith(_OF_CALLS) and "Task Type" not in args:
             return  # most events
         if category == "kernel":
@@ -460,6 +462,8 @@ class FileEvents:
     def _time(self, event: dict[str, Any], key: str) -> float:
         """A start or a duration [us], some versions write it as text; 0 if it is not recorded or no time, which is counted."""
         value = event.get(key)
+        if type(value) is float and 0 <= value <= _LONGEST[key]:
+            return value
         try:
             number = number_of(value) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -634,6 +638,9 @@ class FileEvents:
             call.counts = "share"
         return call
 
+
+_lower = lru_cache(1024)(str.lower)
+"""A category in lower case; a trace has few."""
 
 _NEXT_EVENT = re.compile(
     r"\}(?=\s*,\s*\{\s*\"(?:ph|name|cat|pid|tid|ts|dur|id|args)\"\s*:)|\}(?=\s*\]\s*(?:,\s*\"[A-Za-z_ ]+\"\s*:|\}\s*\Z))"

@@ -36,12 +36,12 @@ def collective_of(word: str) -> str:
 
 def is_whole(value: Any) -> bool:
     """Whether a value is an integer and not a truth value."""
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int
 
 
 def count_of(value: Any, otherwise: int) -> int:
     """A whole number from 0 to 2**31; `otherwise` for any other value."""
-    return value if is_whole(value) and 0 <= value < 2**31 else otherwise
+    return value if type(value) is int and 0 <= value < 2**31 else otherwise
 
 
 def width_of(name: Any) -> int:

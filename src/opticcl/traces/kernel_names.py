@@ -76,6 +76,7 @@ def activity_of_task(task_type: Any) -> str:
     return "computation" if isinstance(task_type, str) and task_type in _COMPUTING else ""
 
 
+@lru_cache(1024)
 def is_host(category: str) -> bool:
     """Whether events of a category, in lower case, are not of a device."""
     return category in _HOST or category.startswith(("python", "user_"))

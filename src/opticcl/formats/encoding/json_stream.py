@@ -30,7 +30,9 @@ class JsonStream:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-        self._scan = json.JSONDecoder(strict=False).raw_decode
+        decoder = json.JSONDecoder(strict=False)
+        self._scan = decoder.raw_decode
+        self._scan_once = decoder.scan_once  # type: ignore[attr-defined]  # not in typeshed
         self._text, self._place, self._before, self._ended = "", 0, 0, False
 
     @property
@@ -55,8 +57,14 @@ class JsonStream:
 
         Raises: DamageError: no value, or one that is too long or nested too deeply.
         """
-        if self._text[self._place : self._place + 1].strip() == "":
+        try:  # the usual case: an object, whole and followed by something
+            found, end = self._scan_once(self._text, self._place)
+        except (StopIteration, ValueError, RecursionError):
             self.peek()
+        else:
+            if end < len(self._text):
+                self._place = end
+                return found
         wanted = CHUNK
         while True:
             try:
