@@ -43,6 +43,7 @@ NO_RECORD = {
     "warm": "compiles kernels: its answer is of the machine that it runs on",
     "explore": "serves a web application; only its refusals end",
     "run": "needs processes of MPI; only its refusals end without them",
+    "new": "writes files, which its tests run; only its refusals write none",
 }
 """Verbs without a record of an answer, with the reason."""
 
@@ -449,7 +450,8 @@ def refused() -> Iterator[Command]:
         "faults -f ramp -n 16 --fail lamp:3", "faults -f torus -n 16 --fail link:3", "traffic -f torus -n 16",
         "traffic -f ramp -n 16 --scheduler fair", "jobs -f oddl:shape=4x4 --place 17",
         "jobs --state missing.json --place 2", "netlist -f torus -n 16", "list rampp",
-        "papers rampp", "papers ramp --claim NOTHING", "study beyondd", "study missing.toml", "synthesize -f ramp -n 16",
+        "papers rampp", "papers ramp --claim NOTHING", "new fabric ramp",
+        "study beyondd", "study missing.toml", "synthesize -f ramp -n 16",
         "convert missing.json -o plan.xml", "execute -f ramp -n 16 --dtype int7", "plan -f ocs -n 8 --time-limit soon",
         "plan -f torus -n 16 --overlap", "simulated", "simulate --fabrics ramp", "explore --port many", "run --repeat many",
     ):  # fmt: skip
