@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opticcl.formats._polars_sources import source_of
 from opticcl.ir import IntArray
 from opticcl.ir.netlist import ElementGroup, Netlist
 
@@ -69,7 +70,7 @@ def write_csv(parquet: Path, netlist: Netlist, rows_at_once: int) -> None:
     """
     import polars as pl
 
-    scanned = pl.scan_parquet(parquet)
+    scanned = pl.scan_parquet(source_of(parquet))
     settings = "value" in scanned.collect_schema()
     shown = SETTINGS_COLUMNS if settings else DATA_COLUMNS
     count = int(scanned.select(pl.len()).collect().item())
