@@ -88,8 +88,8 @@ def reached(start, links, first, ends, through):  # type: ignore[no-untyped-def]
         ends: vertex that each link is followed to, int64 (links,).
         through: vertices that links are followed from, besides the first, bool (vertices,).
     """
-    found = np.zeros(len(through), np.bool_)
-    found[start] = True
+    known = np.zeros(len(through), np.bool_)
+    known[start] = True
     waiting, count = np.empty(len(through), np.int64), 1
     waiting[0] = start
     while count:
@@ -97,12 +97,12 @@ def reached(start, links, first, ends, through):  # type: ignore[no-untyped-def]
         vertex = waiting[count]
         for place in range(first[vertex], first[vertex + 1]):
             other = ends[links[place]]
-            if not found[other]:
-                found[other] = True
+            if not known[other]:
+                known[other] = True
                 if through[other]:
                     waiting[count] = other
                     count += 1
-    return found
+    return known
 
 
 @njit(writes=())

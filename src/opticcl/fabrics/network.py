@@ -302,14 +302,14 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         pool = self._content.pool
         if pool is None:
             return self.network.resources
-        found, first = [], 0
+        kinds, first = [], 0
         for resource in self.network.resources:
             mine = pool[first : first + resource.count]
             first += resource.count
-            found.append(
+            kinds.append(
                 Resource("link", int(mine[-1] - mine[0]) + 1, resource.capacity, per_wavelength=False, shared=True)
             )
-        return tuple(found)
+        return tuple(kinds)
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Every link on the way, or the rate that it shares with the way back."""
@@ -413,17 +413,17 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         leaves = outside[network.tail] | outside[network.head]  # a cable of a network card, at a PCI switch too
         priced = leaves | ~(free[network.tail] | free[network.head])
         backplane = ~leaves & (inside[network.tail] | inside[network.head])
-        found: list[Part] = []
+        parts: list[Part] = []
         for kind, mine in (("backplane_end", priced & backplane), ("transceiver", priced & ~backplane)):
             values, counts = np.unique(rates[mine], return_counts=True)
-            found += [Part(kind, int(n), rate_bits_per_s=float(rate)) for rate, n in zip(values, counts, strict=True)]
+            parts += [Part(kind, int(n), rate_bits_per_s=float(rate)) for rate, n in zip(values, counts, strict=True)]
         ports = np.bincount(network.tail, minlength=len(kinds))
         fastest = np.zeros(len(kinds))
         np.maximum.at(fastest, network.tail, rates)
         for kind, mine in (("nvlink_switch", kinds == "NVSwitch"), ("electrical_switch", outside)):
             each, counts = np.unique(np.stack([ports[mine], fastest[mine]]), axis=1, return_counts=True)
-            found += [Part(kind, int(n), int(p), float(r)) for p, r, n in zip(*each, counts, strict=True) if p]
-        return tuple(found)
+            parts += [Part(kind, int(n), int(p), float(r)) for p, r, n in zip(*each, counts, strict=True) if p]
+        return tuple(parts)
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -559,8 +559,8 @@ def _reached(
         back: whether links are followed against their direction.
     """
     tail, head = (network.head, network.tail) if back else (network.tail, network.head)
-    found: npt.NDArray[np.bool_] = reached(start, *_by_ends(tail, network.num_vertices), head, through)
-    return found
+    vertices: npt.NDArray[np.bool_] = reached(start, *_by_ends(tail, network.num_vertices), head, through)
+    return vertices
 
 
 def _check_joined(file: str, network: Network, vertices: _Vertices, directed: bool | None) -> None:
@@ -613,9 +613,9 @@ def _followed_by(hops: IntArray, offsets: IntArray, last: IntArray) -> tuple[Int
     counts = np.diff(offsets)
     longer = counts + (last >= 0)
     ends = np.r_[0, np.cumsum(longer)]
-    found = np.empty(ends[-1], np.int32)
-    inner = np.ones(len(found), bool)
+    longer_hops = np.empty(ends[-1], np.int32)
+    inner = np.ones(len(longer_hops), bool)
     inner[ends[more + 1] - 1] = False
-    found[inner] = hops
-    found[~inner] = last[more]
-    return found, ends
+    longer_hops[inner] = hops
+    longer_hops[~inner] = last[more]
+    return longer_hops, ends

@@ -80,10 +80,10 @@ def _format_of(text: str, wanted: str | None) -> NetworkFormat:
         raise FileFaultError(0, "is empty")
     if wanted is not None:
         return FORMATS.get(wanted)
-    found = [name for name in FORMATS.names() if FORMATS.get(name).sniff(text)]
-    if len(found) == 1:
-        return FORMATS.get(found[0])
-    if found:
-        raise FileFaultError(0, f"is of several formats, {' and '.join(found)}; say which: format={found[0]}")
+    fitting = [name for name in FORMATS.names() if FORMATS.get(name).sniff(text)]
+    if len(fitting) == 1:
+        return FORMATS.get(fitting[0])
+    if fitting:
+        raise FileFaultError(0, f"is of several formats, {' and '.join(fitting)}; say which: format={fitting[0]}")
     known = ", ".join(FORMATS.get(name).title for name in FORMATS.names() if name != "foreign")
     raise FileFaultError(0, f"is of no format that is known by its content; known are {known}")

@@ -33,8 +33,8 @@ def _generation(options: FileOptions) -> dict[str, Any] | None:
         raise FileFaultError(
             0, f"gpu={options.gpu[:20]} is not in the table: {', '.join(table)}; nvlink_rate= says it of others"
         )
-    found: dict[str, Any] = table[name]
-    return found
+    entry: dict[str, Any] = table[name]
+    return entry
 
 
 def nvlink_rate(options: FileOptions, made: FileGraphBuilder, known: str | None = None) -> float:
@@ -201,11 +201,11 @@ def _wanted_nics(options: FileOptions, nics: Sequence[Nic]) -> list[Nic]:
     Raises: FileFaultError: there is none.
     """
     if options.nics is None:
-        found = [nic for nic in nics if nic.shares_switch]
+        wanted = [nic for nic in nics if nic.shares_switch]
     else:
         patterns = options.nics.split("+")
-        found = [nic for nic in nics if any(fnmatchcase(nic.name, pattern) for pattern in patterns)]
-    if not found:
+        wanted = [nic for nic in nics if any(fnmatchcase(nic.name, pattern) for pattern in patterns)]
+    if not wanted:
         names = ", ".join(nic.name for nic in nics[:8])
         which = (
             f"nics={options.nics[:40]} names none of {names}"
@@ -215,4 +215,4 @@ def _wanted_nics(options: FileOptions, nics: Sequence[Nic]) -> list[Nic]:
         raise FileFaultError(
             0, f"copies={options.copies}: {which if nics else 'the file has no NICs'}; nics=NAME+NAME names them"
         )
-    return found
+    return wanted

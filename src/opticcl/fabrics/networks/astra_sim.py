@@ -38,37 +38,37 @@ def _sniff(text: str) -> bool:
 
 def _lists(text: str) -> dict[str, tuple[int, list[str]]]:
     """Line and values of each key."""
-    found: dict[str, tuple[int, list[str]]] = {}
+    lists: dict[str, tuple[int, list[str]]] = {}
     for line, row in enumerate(text.splitlines(), 1):
         plain = row.partition("#")[0].strip()
         if not plain or plain in ("---", "..."):
             continue
         key, _, rest = plain.partition(":")
         cells = re.fullmatch(r"\s*\[([^\[\]]*)\]\s*", rest)
-        if key.strip() not in KEYS or key.strip() in found or cells is None:
+        if key.strip() not in KEYS or key.strip() in lists or cells is None:
             raise FileFaultError(line, f"{plain[:60]!r} is none of {', '.join(KEYS)}, each once with one list [ a, b ]")
-        found[key.strip()] = line, [cell.strip().strip("'\"") for cell in cells[1].split(",")]
+        lists[key.strip()] = line, [cell.strip().strip("'\"") for cell in cells[1].split(",")]
     for key in KEYS:
-        if key not in found:
+        if key not in lists:
             raise FileFaultError(0, f"{key} is missing")
-    return found
+    return lists
 
 
 def _values(lists: dict[str, tuple[int, list[str]]], key: str, given: float | None) -> list[float]:
     """Rates or latencies of the dimensions; what the caller gives stands for those that are to be done."""
     line, cells = lists[key]
     unit, default = ("bit/s", "GB/s") if key == "bandwidth" else ("s", "ns")
-    found = []
+    values = []
     for cell in cells:
         if cell.lower() in ("tbd", "", "null", "~") and given is not None:
-            found.append(given)
+            values.append(given)
             continue
         try:
-            found.append(exact_quantity(cell, unit, default))
+            values.append(exact_quantity(cell, unit, default))
         except FileFaultError as fault:
             other = "rate" if key == "bandwidth" else "latency"
             raise FileFaultError(line, f"{key}: {fault}; {other}= stands for what is to be done") from None
-    return found
+    return values
 
 
 @register_network("astra_sim", "ASTRA-sim .yml", _sniff)

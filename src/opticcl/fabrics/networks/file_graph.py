@@ -272,12 +272,12 @@ def exact_quantity(text: str, unit: str, default_unit: str) -> float:
         raise FileFaultError(0, str(error)) from None
     value = Fraction(number) * Fraction(repr(factor)) if len(number) < 40 else Fraction(10) ** 400
     try:
-        found = float(value)
+        rounded = float(value)
     except OverflowError:
-        found = inf
-    if not isfinite(found):
+        rounded = inf
+    if not isfinite(rounded):
         raise FileFaultError(0, f"{text[:40]!r} is beyond every {'rate' if unit == 'bit/s' else 'time'}")
-    return found
+    return rounded
 
 
 class Attributes:

@@ -35,8 +35,8 @@ def read_msccl_topology(text: str, options: FileOptions) -> FileGraph:
 
     Raises: FileFaultError: no square matrix of counts, or limits of sets that no graph has.
     """
-    found = as_json(text)
-    links = found.get("links")
+    topology = as_json(text)
+    links = topology.get("links")
     size = len(links) if isinstance(links, list) else 0
     if not isinstance(links, list) or not size or not all(isinstance(row, list) and len(row) == size for row in links):
         raise FileFaultError(0, "links is no square matrix: links[receiver][sender] counts links")
@@ -47,8 +47,8 @@ def read_msccl_topology(text: str, options: FileOptions) -> FileGraph:
     counts = {
         (s, d): whole(n, f"links[{d}][{s}]") for d, row in enumerate(links) for s, n in enumerate(row) if n != "0"
     }
-    if found.get("switches"):
-        most = dict(_limits(found["switches"], size))
+    if topology.get("switches"):
+        most = dict(_limits(topology["switches"], size))
         _add_hub(made, counts, most, size, rate)
     else:
         for (sender, receiver), count in sorted(counts.items()):

@@ -82,12 +82,12 @@ class _Device:
 
 def _devices(element: XmlElement, above: _Device) -> list[_Device]:
     """The devices below one, in the order of the file."""
-    found = []
+    devices = []
     for child in element.of("pci"):
         device = _Device(child, above)
         above.below.append(device)
-        found += [device, *_devices(child, device)]
-    return found
+        devices += [device, *_devices(child, device)]
+    return devices
 
 
 @register_network("nccl", "NCCL and RCCL topology XML", _sniff, servers=True)
@@ -124,8 +124,8 @@ def _gpus(devices: list[_Device]) -> tuple[list[tuple[str, _Device]], bool]:
     Raises: FileFaultError: there is none, or ranks are given twice.
     """
     marked = [device for device in devices if device.element.of("gpu")]
-    found = marked or [device for device in devices if device.pci_class.startswith(GPU_CLASSES)]
-    if not found:
+    gpu_devices = marked or [device for device in devices if device.pci_class.startswith(GPU_CLASSES)]
+    if not gpu_devices:
         raise FileFaultError(0, "has no GPUs: no <gpu>, and no device of PCI class 0x03 or 0x12")
     ranks = [device.element.of("gpu")[0].attributes.get("rank") for device in marked]
     if ranks and None not in ranks:
@@ -135,7 +135,7 @@ def _gpus(devices: list[_Device]) -> tuple[list[tuple[str, _Device]], bool]:
         return [
             (f"GPU{rank}", device) for rank, device in sorted(zip(order, marked, strict=True), key=lambda p: p[0])
         ], True
-    return [(f"GPU{place}", device) for place, device in enumerate(found)], bool(marked)
+    return [(f"GPU{place}", device) for place, device in enumerate(gpu_devices)], bool(marked)
 
 
 def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, int], *, dump: bool) -> None:
@@ -182,11 +182,11 @@ def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, in
 
 def _generation_of(gpus: list[_Device]) -> str | None:
     """Name of the GPUs in the table, by their compute capability; None where it is not there."""
-    found = {
+    capabilities = {
         gpu.attributes.get("sm", "") if "gcn" not in gpu.attributes else "" for d in gpus for gpu in d.element.of("gpu")
     }
     table = datasheet("network")["gpu"]
-    names = [name for name, one in table.items() if "sm" in one and found == {str(one["sm"])}]
+    names = [name for name, one in table.items() if "sm" in one and capabilities == {str(one["sm"])}]
     return names[0] if names else None
 
 

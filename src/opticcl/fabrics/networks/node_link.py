@@ -34,22 +34,22 @@ def as_json(text: str) -> dict[str, Any]:
     Raises: FileFaultError: no JSON, or another value.
     """
     try:
-        found = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
+        parsed = json.loads(text, parse_float=str, parse_int=str, parse_constant=str)
     except json.JSONDecodeError as error:
         raise FileFaultError(error.lineno, f"no JSON: {error.msg}") from None
     except RecursionError:
         raise FileFaultError(0, "is nested too deeply") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise FileFaultError(0, "is JSON, but no object")
-    return found
+    return parsed
 
 
 def _objects(whole: dict[str, Any], name: str) -> list[dict[str, str]]:
     """A list of objects, with plain values as texts."""
-    found = whole[name]
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    objects = whole[name]
+    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
         raise FileFaultError(0, f"{name} is no list of objects")
-    return [{key: _text(value) for key, value in one.items()} for one in found]
+    return [{key: _text(value) for key, value in one.items()} for one in objects]
 
 
 def _text(value: Any) -> str:

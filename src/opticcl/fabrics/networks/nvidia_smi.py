@@ -115,7 +115,7 @@ def _row(line: int, row: int, cells: list[str], columns: list[int]) -> dict[tupl
     """Words of a row."""
     if len(cells) < len(columns):
         raise FileFaultError(line, f"{len(cells)} cells, and the header has {len(columns)} columns; is a line wrapped?")
-    found = {}
+    words = {}
     for column, cell in zip(columns, cells, strict=False):
         if cell in P2P:
             raise FileFaultError(
@@ -125,8 +125,8 @@ def _row(line: int, row: int, cells: list[str], columns: list[int]) -> dict[tupl
             raise FileFaultError(line, f"{cell[:20]!r} is none of X, NV#, {', '.join(DISTANCES)}")
         if cell == "NV0" or (column == row) != (cell == "X"):
             raise FileFaultError(line, f"{cell} between {'two' if column != row else 'one and the same'}")
-        found[row, column] = cell
-    return found
+        words[row, column] = cell
+    return words
 
 
 @register_network("nvidia_smi", "nvidia-smi topo -m", _sniff, servers=True)

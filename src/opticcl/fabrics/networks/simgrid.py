@@ -128,10 +128,12 @@ def _link_id(route: XmlElement, link: XmlElement, links: dict[str, XmlElement]) 
     Raises: FileFaultError: no such link.
     """
     said = _text(link, "id")
-    found = next((name for name in (said, said.removesuffix("_UP"), said.removesuffix("_DOWN")) if name in links), None)
-    if found is None:
+    known_id = next(
+        (name for name in (said, said.removesuffix("_UP"), said.removesuffix("_DOWN")) if name in links), None
+    )
+    if known_id is None:
         raise FileFaultError(route.line, f"a route over {said[:40]!r}, which is no link of the zone")
-    return found
+    return known_id
 
 
 def _ends(made: FileGraphBuilder, route: XmlElement) -> tuple[int, int]:
@@ -211,14 +213,14 @@ def _add_cluster(made: FileGraphBuilder, cluster: XmlElement) -> None:
 
 def _radical(made: FileGraphBuilder, cluster: XmlElement) -> list[int]:
     """Numbers of the nodes, "0-15,20"."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in _text(cluster, "radical").split(","):
         first, dash, last = part.strip().partition("-")
         low = whole(first, "radical", cluster.line)
         high = whole(last, "radical", cluster.line) if dash else low
-        made.expect(len(found) + high - low + 1, "nodes")
-        found += range(low, high + 1)
-    return found
+        made.expect(len(numbers) + high - low + 1, "nodes")
+        numbers += range(low, high + 1)
+    return numbers
 
 
 def _numbers(cluster: XmlElement, text: str) -> list[int]:
