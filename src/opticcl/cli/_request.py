@@ -521,7 +521,7 @@ def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fab
         raise ParameterError(
             f"--fabric: {specification!r} names {len(several)} fabrics; give one here, or compare them"
         )
-    made = _announced(specification, as_fabric(specification, nodes))
+    made = _not_too_large(specification, as_fabric(specification, nodes))
     if equal is None:
         return made
     from opticcl.plans.equal import parse_equal
@@ -543,7 +543,7 @@ def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[st
 
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes)
-    return [(name, _announced(name, fabric)) for name, fabric in built], excluded
+    return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
 
 
 def _separated(text: str) -> list[str]:
@@ -566,8 +566,8 @@ def _separated(text: str) -> list[str]:
     return found
 
 
-def _announced(specification: str, fabric: Fabric) -> Fabric:
-    """The fabric, with its notes on the standard error output.
+def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
+    """The fabric, whose notes go to the standard error output.
 
     Raises: ParameterError: it has too many nodes.
     """
