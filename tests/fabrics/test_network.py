@@ -234,7 +234,9 @@ def test_a_network_that_was_written_is_read(tmp_path):
 def test_a_page_of_a_comparison_has_no_small_instance_of_it(opticcl, tmp_path):
     """A file describes one machine; the page says so and has the machine itself."""
     path, page = written(tmp_path, SIMAI), tmp_path / "page.html"
-    done = opticcl("compare", "-f", f"network:file={path}", "-f", "ideal:nodes=4", "-s", "1MB", "-o", str(page))
+    done = opticcl(
+        "compare", "-f", f"network:file={path}", "-f", "ideal:nodes=4", "--equal", "rate=3280Gb/s", "-o", str(page)
+    )
     assert done.returncode == 0
     assert "which has no small instance" in page.read_text()
 
