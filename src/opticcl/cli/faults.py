@@ -219,7 +219,12 @@ def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure]) -
             report = replace(report, rows=[*report.rows, row], to_try=len(failures))
             if not request.json:
                 progress.close()
-                print(*([] if number else [report.opening(), table.heading()]), table.row(fault_cells(row)), sep="\n", flush=True)
+                print(
+                    *([] if number else [report.opening(), table.heading()]),
+                    table.row(fault_cells(row)),
+                    sep="\n",
+                    flush=True,
+                )
             if time.monotonic() - kept_at > KEPT_AFTER_S:
                 _keep(request, report)
                 kept_at = time.monotonic()

@@ -90,10 +90,11 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
         return [NotTried("", f"{n:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
     if collective.name in ROOTED:
         return [{"pipeline": pieces, "trees": many} for many in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
+    if trees and all(tree.depth.max() == 1 for tree in trees):
+        return []  # what mesh sends
     if trees and (count := n * (n - 1) * sum(int(tree.depth.max()) for tree in trees)) > MOST_TRIED:
         return [left_out(count, MOST_TRIED)]
-    level = bool(trees) and all(tree.depth.max() == 1 for tree in trees)
-    return [{"pipeline": pieces} for pieces in ((1,) if level else (1, 4, 16, 64))]
+    return [{"pipeline": pieces} for pieces in (1, 4, 16, 64)]
 
 
 @register_algorithm("forest", accepts, variants)

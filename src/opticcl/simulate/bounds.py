@@ -469,9 +469,7 @@ def _crossing(collective: Collective, cut: Cut) -> tuple[float, float]:
             return inside / n, beyond / n
         case "reduce_scatter":
             return beyond / n, inside / n
-        case (
-            "all_reduce"
-        ):  # each of the parts hands on what it has, and all but one are told: 2 (parts - 1) passings in all
+        case "all_reduce":  # every part but one passes on what it has, and receives all: 2 (parts - 1) passings
             return 2 * (cut.parts - 1) / cut.parts, 2 * (cut.parts - 1) / cut.parts
         case "broadcast":
             return float(root), float(not root)

@@ -1,0 +1,98 @@
+"""Trees on packet networks: the narrowest cut, and schedules as fast as it allows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from measure import Run, register
+
+from opticcl.fabrics import fabric
+from opticcl.fabrics.spanning_trees import spanning_trees
+from opticcl.plans.plan import compile
+from opticcl.routing.forest.optimum import optimum
+from opticcl.routing.forest.packing import pack
+
+
+def ready() -> None:
+    """Kernels compiled by a small machine."""
+    spanning_trees(fabric("superpod:nodes=16"), None, False)
+
+
+def cut(name: str) -> Callable[[], Run]:
+    """The narrowest cut, with every node as a target.
+
+    Args: name: of a fabric.
+    """
+
+    def prepare() -> Run:
+        ready()
+        machine = fabric(name)
+        graph = machine.network.graph(np.arange(machine.num_nodes))
+
+        def run() -> dict[str, float]:
+            best = optimum(graph)
+            assert best is not None
+            return {"nodes_beyond": float((~best.inside[: graph.num_compute]).sum())}
+
+        return run
+
+    return prepare
+
+
+def packed(maker: str, *sizes: float) -> Callable[[], Run]:
+    """All trees of an all-gather; the result has their time over the optimum.
+
+    Args:
+        maker: of the network, in tests/routing/forest/networks.py.
+        sizes: its arguments.
+    """
+
+    def prepare() -> Run:
+        ready()
+        sys.path.append(str(Path(__file__).parents[2]))
+        from tests.routing.forest import networks
+
+        network = getattr(networks, maker)(*sizes)
+
+        def run() -> dict[str, float]:
+            best = optimum(network)
+            packing = None if best is None else pack(network, best, within=Fraction(1, 100))
+            assert best is not None
+            assert packing is not None
+            return {"time_to_optimum": float(packing.time / best.time)}
+
+        return run
+
+    return prepare
+
+
+def planned(name: str, pieces: int) -> Callable[[], Run]:
+    """The schedule of an all-gather of 1 GB and its time; the result has the time over its bound.
+
+    Args:
+        name: of a fabric.
+        pieces: of the data of a tree [count].
+    """
+
+    def prepare() -> Run:
+        ready()
+
+        def run() -> dict[str, float]:
+            plan = compile(name, "all_gather", 10**9, algorithm=f"forest:pipeline={pieces}")
+            return {"gap": plan.simulate(assumptions="published").gap}
+
+        return run
+
+    return prepare
+
+
+for _name in ("superpod:nodes=1024", "torus:shape=32x32"):
+    _kind = _name.partition(":")[0]
+    register(f"forest.cut_{_kind}_1024", f"narrowest cut of {_name}, all nodes tried", cut(_name))
+    register(f"forest.plan_{_kind}_1024", f"all_gather on {_name} by translated trees", planned(_name, 32))
+register("forest.mi250", "trees of two boxes of 16 halves of MI250", packed("mi250", 2, 16))
+register("forest.a100", "trees of four boxes of A100", packed("boxes", 4, 8, 300, 25, 2))
