@@ -469,8 +469,9 @@ def _crossing(collective: Collective, cut: Cut) -> tuple[float, float]:
             return inside / n, beyond / n
         case "reduce_scatter":
             return beyond / n, inside / n
-        case "all_reduce":  # every part but one passes on what it has, and receives all: 2 (parts - 1) passings
-            return 2 * (cut.parts - 1) / cut.parts, 2 * (cut.parts - 1) / cut.parts
+        case "all_reduce":
+            share = 2 * (cut.parts - 1) / cut.parts  # every part but one passes on what it has, and receives the sum
+            return share, share
         case "broadcast":
             return float(root), float(not root)
         case "reduce":
