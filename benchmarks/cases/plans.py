@@ -15,7 +15,8 @@ from opticcl.estimate.budget import budget
 from opticcl.estimate.cost import bill_of
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.optics.values import chain_of, optics
-from opticcl.plans.held_shifts import ShiftLaw, fastest_held
+from opticcl.plans.held_links import ShiftLaw
+from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.limits import limits
 from opticcl.plans.overlap import SwitchLaw, overlap
 from opticcl.schedule import generate

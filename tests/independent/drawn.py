@@ -62,7 +62,12 @@ MACHINES = {
         "terarack_torus:shape=3x4,wavelengths=3,wrap=false",
     ),
     "sip_ring": ("sip_ring:nodes=8,wavelengths=4", "sip_ring:nodes=7,wavelengths=6,directions=2"),
-    "ocs": ("ocs:nodes=8,planes=2", "ocs:nodes=9,planes=1", "ocs:nodes=6,planes=3"),
+    "ocs": (
+        "ocs:nodes=8,planes=2",
+        "ocs:nodes=9,planes=1",
+        "ocs:nodes=6,planes=3",
+        "ocs:nodes=7,planes=2,forwarding=any",
+    ),
     "topoopt": ("topoopt:nodes=8,degree=2", "topoopt:nodes=9,degree=1", "topoopt:nodes=10,strides=1x3x3"),
 }
 """Small machines, odd and even, with every kind of hardware that changes what circuits may do."""
@@ -379,7 +384,8 @@ def _ocs_ways(random: Random, made: Fabric, src: int, dst: int) -> list[Way]:
         found.append((plane, (0, shares, 1), [plane * n + src], None))
         relay = random.randrange(n)
         if relay not in (src, dst):
-            found.append((plane, (0, shares, 1), [plane * n + src, (planes + plane) * n + relay], None))
+            onto = random.randrange(planes) if made.parameters["forwarding"] == "any" else plane
+            found.append((plane, (0, shares, 1), [plane * n + src, (planes + onto) * n + relay], None))
     return found
 
 

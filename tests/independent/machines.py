@@ -366,8 +366,8 @@ class Ocs(Machine):
 
     wavelengths = SHARES
 
-    def __init__(self, nodes, planes="1"):
-        self.nodes, self.ports = number(nodes), number(planes)
+    def __init__(self, nodes, planes="1", forwarding="plane"):
+        self.nodes, self.ports, self.between = number(nodes), number(planes), forwarding == "any"
 
     def links(self, circuit):
         """Ends of each link: hop plane N + i is that out of the sender i, (k + plane) N + i that out of a relay i."""
@@ -375,9 +375,10 @@ class Ocs(Machine):
         return list(zip(begins, [*begins[1:], circuit.dst], strict=True))
 
     def misfit(self, circuit):
-        """Links of its plane from the sender on."""
+        """Links of its plane from the sender on, or of any plane behind the first."""
         for place, hop in enumerate(circuit.path):
-            if hop // self.nodes != circuit.port + (self.ports if place else 0):
+            relays, plane = divmod(hop // self.nodes, self.ports)
+            if relays != bool(place) or (plane != circuit.port and not (place and self.between)):
                 return "a link of another plane"
         links = self.links(circuit) if circuit.path else [(-1, -1)]
         astray = links[0][0] != circuit.src or any(begin == end for begin, end in links)
@@ -385,15 +386,17 @@ class Ocs(Machine):
 
     def uses(self, circuit):
         """Its shares of both ports of every link."""
-        for begin, end in self.links(circuit):
-            yield Use(("transmitter", begin, circuit.port), SHARES, len(circuit.lines))
-            yield Use(("receiver", end, circuit.port), SHARES, len(circuit.lines))
+        for hop, (begin, end) in zip(circuit.path, self.links(circuit), strict=True):
+            plane = hop // self.nodes % self.ports
+            yield Use(("transmitter", begin, plane), SHARES, len(circuit.lines))
+            yield Use(("receiver", end, plane), SHARES, len(circuit.lines))
 
     def settings(self, circuit):
         """One link a port."""
-        for begin, end in self.links(circuit):
-            yield ("input", begin, circuit.port), end
-            yield ("output", end, circuit.port), begin
+        for hop, (begin, end) in zip(circuit.path, self.links(circuit), strict=True):
+            plane = hop // self.nodes % self.ports
+            yield ("input", begin, plane), end
+            yield ("output", end, plane), begin
 
 
 class TopoOpt(Machine):
@@ -437,7 +440,7 @@ MACHINES = {
     "sip_ring": (SipRing, "nodes wavelengths directions"),
     "oddl": (Oddl, "shape wavelengths"),
     "lightpath": (Lightpath, "shape lasers waveguides switch_unit numbering"),
-    "ocs": (Ocs, "nodes planes"),
+    "ocs": (Ocs, "nodes planes forwarding"),
     "topoopt": (TopoOpt, "nodes degree strides preset"),
 }
 DAMAGE = {"failed", "dead_tiles", "dead_lasers", "dead_waveguides"}

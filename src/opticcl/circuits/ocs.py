@@ -6,12 +6,14 @@ Any schedule   an edge colouring of the pairs of a step; colour c in round c // 
 digit_shifts, balanced_digits
                the links that the schedule holds: a shift on every plane; a pair at distance D is joined by h links of shift S,
                h S = D modulo N, on the planes where h is smallest
+held_graph     the links of the graph, on planes by edge colouring: one path a pair, or along trees all links to the next node
 
 Circuits that share links take shares of them in proportion to their bytes, so that all of them end at the same time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
@@ -26,6 +28,7 @@ from opticcl.ir.limits import limit
 from opticcl.routing.assign import edge_colouring
 from opticcl.schedule.balanced_digits import held_sets, shortest_shares
 from opticcl.schedule.digit_shifts import held_shifts
+from opticcl.schedule.held_graph import graph_of
 
 __all__ = ["MOST_HOPS", "ocs"]
 
@@ -46,6 +49,8 @@ def ocs(fabric: Fabric, schedule: Schedule) -> Rounds:
     """
     machine = fabric.machine_as(Ocs)
     decline_too_many(fabric, schedule, BYTES_A_TRANSFER)
+    if schedule.name == "held_graph":
+        return _OnGraph(fabric, schedule)
     held = _held(schedule, machine.planes)
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -130,17 +135,105 @@ def _over_held(
     return (concatenate_circuits([carrying, *idle]) if idle else carrying,)
 
 
-def _idle(machine: Ocs, src: IntArray, dst: IntArray, plane: int) -> Circuits:
-    """Links of a plane that stand and carry nothing in a step.
+def _idle(machine: Ocs, src: IntArray, dst: IntArray, plane: IntArray | int) -> Circuits:
+    """Links that stand and carry nothing in a step.
 
     Args:
         machine: with its planes.
         src, dst: ends of the links.
-        plane: number.
+        plane: number of each, or of all.
     """
     return Circuits.of(
         np.full(len(src), -1), src, dst, plane, 0, 1, (plane * machine.nodes + src.astype(np.int64))[:, None]
     )
+
+
+class _OnGraph:
+    """Circuits of `held_graph`, with the links of the graph that carry nothing in a step.
+
+    Args:
+        fabric: a machine with its planes, or a job on it; the graph is that of ranks within a group.
+        schedule: of `held_graph`.
+    """
+
+    def __init__(self, fabric: Fabric, schedule: Schedule) -> None:
+        self._fabric, self._machine, given = fabric, fabric.machine_as(Ocs), schedule.parameters
+        self._num_ranks = schedule.collective.num_ranks
+        self._graph = graph_of(given["graph"], given["strides"], self._num_ranks, self._machine.planes)
+        self._plane = _planes_of(self._graph.links)
+        self._relays = schedule.collective.name == "all_to_all" or given["along"] in ("paths", "whole")
+
+    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        """The circuits of a step, in one round.
+
+        Args:
+            step: its number.
+            transfers: of it.
+        Raises: TooLargeError: they pass too many links.
+        """
+        n, k = self._num_ranks, self._machine.planes
+        ranks = self._fabric.ranks_at(transfers.src).astype(np.int64)
+        src, dst, group = ranks % n, self._fabric.ranks_at(transfers.dst) % n, ranks // n * n
+        row, links = self._links(src, dst)
+        passed = links >= 0
+        length = passed.sum(axis=1)
+        total = int(length.sum())
+        if total > MOST_HOPS:
+            raise TooLargeError(
+                f"ocs: the circuits of a step pass {total:,} links, at most {MOST_HOPS:,} are supported"
+            )
+        node, at = np.empty(links.shape, np.int64), src[row]
+        for place in range(links.shape[1]):
+            node[:, place] = at
+            at = np.where(passed[:, place], self._graph.links[at, links[:, place]], at)
+        planes = self._plane[node, links]
+        begin = self._fabric.machine_nodes((node + group[row, None])[passed]).astype(np.int64)
+        hop = planes[passed].astype(np.int64) * self._machine.nodes + begin
+        offsets = np.concatenate([[0], np.cumsum(length)])
+        size = transfers.size_chunks()[row] / np.bincount(row)[row]
+        load = np.bincount(hop, np.repeat(size, length), minlength=k * self._machine.nodes)
+        shares = np.maximum(1, np.floor(SHARES * (size / load.max()))).astype(np.int64)
+        forwards = np.arange(total) != np.repeat(offsets[:-1], length)
+        path = (hop + k * self._machine.nodes * forwards, offsets)
+        carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], planes[:, 0], 0, shares, path)
+        return (concatenate_circuits([carrying, *self._idle(load)]),)
+
+    def _links(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+        """Row of each circuit, and its links in order, by their numbers, -1 behind the last, int (circuits, longest)."""
+        if self._relays:
+            return np.arange(len(src)), self._graph.paths.links[src, dst]
+        row, link = np.nonzero(self._graph.links[src] == dst[:, None])
+        return row, link[:, None]
+
+    def _idle(self, load: IntArray) -> Iterator[Circuits]:
+        """Links of the graph that carry nothing, by planes.
+
+        Args: load: of each plane and node of the machine.
+        """
+        every = np.arange(self._fabric.num_nodes)
+        begin = self._fabric.machine_nodes(every).astype(np.int64)
+        for link in range(self._machine.planes):
+            to = self._graph.links[every % self._num_ranks, link]
+            plane = self._plane[every % self._num_ranks, link]
+            idle = (to >= 0) & (load[plane * self._machine.nodes + begin] == 0)
+            end = self._fabric.machine_nodes(every // self._num_ranks * self._num_ranks + to)
+            if idle.any():
+                yield _idle(self._machine, begin[idle], end[idle], plane[idle])
+
+
+def _planes_of(links: IntArray) -> IntArray:
+    """Plane of each link, so that no two that leave a node or reach one have the same, int64 (nodes, degree).
+
+    Args: links: node that each leads to, -1 where there is none, int64 (nodes, degree).
+    """
+    nodes, degree = links.shape
+    each = np.broadcast_to(np.arange(degree), links.shape)
+    if all(len(np.unique(ends[ends >= 0])) == (ends >= 0).sum() for ends in links.T):
+        return each
+    begin, link = np.nonzero(links >= 0)
+    found = each.copy()
+    found[begin, link] = edge_colouring(begin, links[begin, link], nodes, degree)
+    return found
 
 
 def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:

@@ -6,7 +6,8 @@ r"""Nodes on k optical circuit switches: a setting of a switch is a permutation,
              port 1 --> [ switch 1 ] --> port 1   node sigma_1(i)
              ...
 
-    a circuit over several links    src --> a --> b --> dst     all on one plane: the interfaces of a and b forward it
+    a circuit over several links    src --> a --> b --> dst     the interfaces of a and b forward it: on its plane, or, where
+                                                                forwarding=any, from the port of one plane to that of another
 
 A link joins the port of one node to that of another through the switch of their plane; each port has one link at a time, and
 another one takes the time of a reconfiguration. A circuit passes one link or several; the interface of each node between
@@ -17,6 +18,7 @@ forwards.
 
 Source: the model of Harvest (arXiv 2602.09188), SWOT (arXiv 2510.19322) and arXiv 2602.10468: a step takes
 alpha + (delta + beta m) h for h links with h circuits on each, a change R.
+Reading: arXiv 2602.10468 has nodes of degree 2 that forward from any link to any; `forwarding=plane` keeps to one plane.
 Reading: links that stay keep their light while other ports of their switch change.
 """
 
@@ -25,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +63,11 @@ class Ocs(Fabric):
         hop_delay: of a link and the interface behind it [s].
         endpoint_latency: of a dependent step: software, memory, transmitter [s].
         control: of the exchange with the controller before a change [s].
+        forwarding: plane: a node passes light of a plane on to the same plane; any: to any.
     Raises: FabricError: no nodes, planes or rate, or a negative time.
     Source: arXiv 2602.09188, 2510.19322, 2602.10468.
-    Reading: the published models have one switch, or k switches without relays; here every plane has relays.
+    Reading: the published models have one switch, k switches without relays, or a graph of degree 2 with relays between all
+        links; here every plane has relays, or all links.
     """
 
     nodes: int = SHEET["nodes"]
@@ -72,6 +77,7 @@ class Ocs(Fabric):
     hop_delay: Seconds = SHEET["hop_delay"]
     endpoint_latency: Seconds = SHEET["endpoint_latency"]
     control: Seconds = SHEET["control"]
+    forwarding: Literal["plane", "any"] = "plane"
 
     rate_parameter = "rate"
     source = "arXiv 2602.09188, 2510.19322, 2602.10468"
@@ -128,11 +134,16 @@ class Ocs(Fabric):
         end[last[circuits.num_hops() > 0]] = circuits.dst[circuits.num_hops() > 0]
         return begin, end
 
+    def _planes_of(self, circuits: Circuits) -> IntArray:
+        """Plane of each link that circuits pass, int64 (hops,)."""
+        planes: IntArray = circuits.hops.astype(np.int64) // self.nodes % self.planes
+        return planes
+
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Its shares of the transmitter and of the receiver of every link."""
         tx, rx = self.resources
         owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
-        port, amount = circuits.port[owner].astype(np.int64), circuits.wavelength_n[owner].astype(np.int64)
+        port, amount = self._planes_of(circuits), circuits.wavelength_n[owner].astype(np.int64)
         yield Usage(tx, begin * self.planes + port, owner, amount=amount)
         yield Usage(rx, end * self.planes + port, owner, amount=amount)
 
@@ -141,19 +152,22 @@ class Ocs(Fabric):
         hops, owner, n = circuits.hops.astype(np.int64), circuits.hop_owner(), self.nodes
         first = np.zeros(len(hops), bool)
         first[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = True
-        plane, node = np.divmod(hops, n)
-        due = circuits.port[owner] + np.where(first, 0, self.planes)
-        wrong = (plane != due) | (first & (node != circuits.src[owner]))
+        side, node = np.divmod(hops, n)
+        forwards, plane = np.divmod(side, self.planes)
+        wrong = (forwards != ~first) | (first & (node != circuits.src[owner]))
+        wrong |= (first | (self.forwarding == "plane")) & (plane != circuits.port[owner])
         begin, end = self.ends_of_links(circuits)
         wrong |= begin == end
         bad = np.bincount(owner[wrong], minlength=len(circuits)) > 0
         bad |= circuits.num_hops() == 0
         yield Fault(
-            "path_broken", np.flatnonzero(bad), "links of its plane from the sender on, over nodes that forward"
+            "path_broken",
+            np.flatnonzero(bad),
+            f"links of {'its' if self.forwarding == 'plane' else 'any'} plane from the sender on, over nodes that forward",
         )
         if bad.any():
             return
-        port = circuits.port[owner].astype(np.int64)
+        port = self._planes_of(circuits)
         twice = np.zeros(len(hops), bool)
         for one, other in ((begin, end), (end, begin)):
             key = port * n + one
@@ -173,14 +187,14 @@ class Ocs(Fabric):
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
         """An input: the node that its light goes to; an output: the node whose light it gets."""
         owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
-        port = circuits.port[owner].astype(np.int64)
+        port = self._planes_of(circuits)
         yield SettingUse("input", begin * self.planes + port, end, owner)
         yield SettingUse("output", end * self.planes + port, begin, owner)
 
     def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray]:
         """Input and output of each link."""
         owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
-        port = circuits.port[owner].astype(np.int64)
+        port = self._planes_of(circuits)
         return begin * self.planes + port, end * self.planes + port, owner
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from math import comb, inf, isfinite
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -33,11 +33,11 @@ from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
+from opticcl.plans.held_links import ShiftLaw
 from opticcl.plans.held_sets import factorisations, set_families
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
-from opticcl.units import Seconds
 
-__all__ = ["HeldShifts", "ShiftLaw", "bound_s", "factorisations", "fastest_held", "links_needed"]
+__all__ = ["HeldShifts", "fastest_held", "links_needed"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -49,41 +49,6 @@ STEP_COLUMNS = ("moved", "arrived", "covered", "messages")
 
 TIMED_BLOCK = 16
 """Factorisations that are tried before time is compared with a limit [count]."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShiftLaw:
-    """What a step and a change take.
-
-    Args:
-        alpha_s: of a step [s].
-        delta_s: of each link that a circuit passes [s].
-        s_per_byte: of a link [s/byte].
-        change_s: of a change of links [s].
-        sums_s_per_byte: of adding what arrived, from one sender [s/byte].
-        first_free: whether the first links stand from the start, whichever they are.
-        stands: shifts whose links stand from the start, one a plane; (): none.
-        gap_s: of each message of a step behind the first [s].
-        fused: whether what arrives from several senders is added at once: it takes a third of the time for each arrival,
-            and two thirds more.
-    Raises: ParameterError: a negative time, or one that is no number.
-    """
-
-    alpha_s: Seconds
-    delta_s: Seconds
-    s_per_byte: float
-    change_s: Seconds
-    sums_s_per_byte: float = 0.0
-    first_free: bool = False
-    stands: tuple[int, ...] = ()
-    gap_s: Seconds = 0.0
-    fused: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("alpha_s", "delta_s", "s_per_byte", "change_s", "sums_s_per_byte", "gap_s"):
-            value = getattr(self, name)
-            if not value >= 0 or (name != "change_s" and not isfinite(value)):
-                raise ParameterError(f"plan: {name}={value:g} is not a duration; try 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,54 +444,3 @@ def _first_fastest(  # type: ignore[no-untyped-def]
             best, best_s = number, seconds
             held[: end - start], begun[: end - start] = now[0][: end - start], now[1][: end - start]
     return best, best_s
-
-
-def bound_s(
-    collective: str, num_nodes: int, size_bytes: int, law: ShiftLaw, *, planes: int = 1
-) -> tuple[Seconds, str, int]:
-    """Least time of any schedule with barriers on links that all change at the same times, whatever shape they have.
-
-    With q changes a node reaches at most C(t + q, q) k^t nodes over t links in all: t is cut into hops on each of the q + 1
-    sets of links in order. So some block passes as many links as it takes to count N nodes, and the blocks of an all_to_all
-    pass at least the sum over the N - 1 nearest. Every set of links has a step of its own; where a change takes no time, they
-    may all be rounds of one, in line:
-
-        first + min over q of q R + (q + 1) alpha + delta t(q) + beta V(q)
-
-    Args:
-        collective: one that `digit_shifts` does.
-        num_nodes: nodes N [count].
-        size_bytes: message of every rank [bytes].
-        law: of steps and changes; `s_per_byte` is that of all planes together.
-        planes: switches k [count].
-    Returns: time [s], the term that dominates, and changes after the first [count].
-    Source: ours; with q = 0 the Moore bound of a digraph of degree k.
-    """
-    if num_nodes == 1:
-        return 0.0, "nothing to send", 0
-    first = 0.0 if law.first_free or law.stands else law.change_s
-    best: tuple[float, str, int] = (inf, "", 0)
-    others = num_nodes - 1
-    for q in range(others):
-        if law.change_s == inf and q:
-            break
-        farthest, total, counted, links = 0, 0, 0, 0
-        while counted < others:
-            links += 1
-            here = min(others - counted, comb(links + q, q) * planes**links)
-            farthest, total, counted = links, total + links * here, counted + here
-        volume = (
-            total / num_nodes if collective == "all_to_all" else others / num_nodes * (1 + (collective == "all_reduce"))
-        )
-        parts = {
-            "changes of links": first + (q * law.change_s if q else 0.0),
-            "steps": (q + 1 if law.change_s else 1) * law.alpha_s,
-            "links to the farthest node": farthest * law.delta_s,
-            "bytes through a port": volume * size_bytes * law.s_per_byte,
-        }
-        seconds = sum(parts.values())
-        if seconds < best[0]:
-            best = seconds, max(parts, key=lambda part: parts[part]), q
-        if farthest == 1:  # more changes bring nothing
-            break
-    return best

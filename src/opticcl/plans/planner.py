@@ -28,11 +28,11 @@ from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import limit
 from opticcl.plans.direct_parts import in_short
-from opticcl.plans.held_shifts import bound_s
+from opticcl.plans.held_links import larger_bound
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import TIE, Searches
-from opticcl.plans.shift_laws import held_shifts, shift_law
+from opticcl.plans.shift_laws import held_shifts
 from opticcl.registry import whole_number
 from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
@@ -433,12 +433,7 @@ def plan_collective(
     if assumed.configuration is not None:
         notes.append(_on_start(found, assumed.configuration))
     timeline = profile(found.circuits, assumed).timeline(size_bytes)
-    bound, bound_by = timeline.lower_bound_s, timeline.bound_by
-    switches = where if isinstance(where, Ocs) and wanted.name in COLLECTIVES else None
-    if switches is not None:
-        law = shift_law(switches, assumed)
-        own, name, _ = bound_s(wanted.name, where.num_nodes, size_bytes, law, planes=switches.planes)
-        bound, bound_by = max((bound, bound_by), (own, name))
+    has_delays = isinstance(where, Ocs) and wanted.name in COLLECTIVES
     regrets: list[Regret] = []
     changes = "reconfiguration" in where.parameters and where.reconfiguration_s > 0
     if not changes:
@@ -457,18 +452,16 @@ def plan_collective(
                 kept_s = timeline.total_s + (factor - 1) * changes_s
                 regrets.append(Regret(factor, max(kept_s, best[0]), best[0], best[1]))
     sizes = times.break_even_sizes(size_bytes if long else None) if break_evens and wanted.name != "barrier" else ()
-    delays = (
-        times.break_even_changes(size_bytes, around=long) if break_evens and switches is not None and changes else ()
-    )
+    delays = times.break_even_changes(size_bytes, around=long) if break_evens and has_delays and changes else ()
     if long and break_evens:
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
-    return asked.answer(
-        found, timeline, (bound, bound_by), notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays
-    )
+    known = timeline.lower_bound_s, timeline.bound_by
+    bound = larger_bound(known, wanted.name, where, size_bytes, assumed, apart=False)
+    return asked.answer(found, timeline, bound, notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays)
 
 
 def _on_start(plan: Plan, initial: DeviceSettings) -> str:

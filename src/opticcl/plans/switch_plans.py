@@ -14,11 +14,11 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import CircuitPlan, Fabric, Timeline
 from opticcl.ir.limits import limit
+from opticcl.plans.held_links import larger_bound, shift_law
 from opticcl.plans.held_sets import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
-from opticcl.plans.planner import Planned, PlanTask, Regret, Segment
-from opticcl.plans.shift_laws import shift_law
+from opticcl.plans.planner import Planned, PlanTask, Regret, Segment, plan_collective
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
@@ -76,11 +76,22 @@ def plan_overlapped(
             best = _fastest(asked, other)
             regrets.append(Regret(factor, kept_s, min(kept_s, best.timeline.total_s), best.algorithm))
     notes = [f"steps of {found.algorithm}, divided among {where.planes} switches; timed by the device engine"]
-    bound = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
+    known = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
+    bound = larger_bound((known.seconds, known.name), asked.wanted.name, where, size_bytes, assumed, apart=True)
+    left_s = max(0.0, asked.deadline_s - perf_counter())
+    together = plan_collective(
+        where, asked.wanted, size_bytes, assumptions=assumed, break_evens=False, time_limit_s=left_s
+    )
+    timeline = min(together.timeline, _device(together.plan.circuits, size_bytes, assumed), key=lambda one: one.total_s)
+    if timeline.total_s <= found.timeline.total_s:
+        note = f"switches that change together are faster than {found.algorithm} divided among them"
+        notes = [note, *together.notes]
+        segments, regrets = together.segments, together.regrets
+        return asked.answer(together.plan, timeline, bound, notes, not asked.late, segments, regrets=regrets)
     return asked.answer(
         Plan(found.plan, size_bytes),
         found.timeline,
-        (bound.seconds, bound.name),
+        bound,
         notes,
         not asked.late,
         _segments(found),
