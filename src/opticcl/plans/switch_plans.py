@@ -86,8 +86,8 @@ def plan_overlapped(
     if timeline.total_s <= found.timeline.total_s:
         note = f"switches that change together are faster than {found.algorithm} divided among them"
         notes = [note, *together.notes]
-        segments, regrets = together.segments, together.regrets
-        return asked.answer(together.plan, timeline, bound, notes, not asked.late, segments, regrets=regrets)
+        ended = not asked.late
+        return asked.answer(together.plan, timeline, bound, notes, ended, together.segments, regrets=together.regrets)
     return asked.answer(
         Plan(found.plan, size_bytes),
         found.timeline,
