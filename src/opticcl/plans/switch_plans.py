@@ -19,6 +19,7 @@ from opticcl.plans.held_sets import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, PlanTask, Regret, Segment, plan_collective
+from opticcl.plans.search import TIE
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
@@ -83,7 +84,7 @@ def plan_overlapped(
         where, asked.wanted, size_bytes, assumptions=assumed, break_evens=False, time_limit_s=left_s
     )
     timeline = min(together.timeline, _device(together.plan.circuits, size_bytes, assumed), key=lambda one: one.total_s)
-    if timeline.total_s <= found.timeline.total_s:
+    if timeline.total_s < found.timeline.total_s * (1 - TIE):
         note = f"switches that change together are faster than {found.algorithm} divided among them"
         notes = [note, *together.notes]
         ended = not asked.late
