@@ -445,7 +445,7 @@ def refused() -> Iterator[Command]:
         "simulate -f ramp -n 16 --job 0-40", "verify -f ramp -n 16 --budget bright", "verify missing.json", "verify",
         "verify -f ramp -n 16 --sample 0", "verify -f torus -n 16 --emulate", "budget -f torus -n 16",
         "budget -f oddl --set nothing=3dB", "cost -f ramp -n 16 --prices cheap", "train -m resnet51 -n 16",
-        "train -m resnet50", "train -w missing.toml -n 16", "compare -n 16 --equal weight=3", "compare -n 16 -w missing.et",
+        "train -m resnet50", "trace missing.json", "train -w missing.toml -n 16", "compare -n 16 --equal weight=3", "compare -n 16 -w missing.et",
         "sweep -f ramp -n 16 --factor 1", "sweep -f ramp -n 16 --from 1MB --to 1KB", "faults -f ramp -n 16",
         "faults -f ramp -n 16 --fail lamp:3", "faults -f torus -n 16 --fail link:3", "traffic -f torus -n 16",
         "traffic -f ramp -n 16 --scheduler fair", "jobs -f oddl:shape=4x4 --place 17",
