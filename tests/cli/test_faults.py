@@ -66,7 +66,7 @@ def test_rows_say_where_their_plans_are_from(opticcl, tmp_path, monkeypatch):
     assert named["plan_from"] == "full search"
     assert {"as built", "for damage"} <= {row["plan_from"] for row in swept}
     assert found["finished"]
-    heading = text.splitlines()[0]
+    heading = text.splitlines()[1]
     assert heading.split()[:4] == ["part", "parts", "answer", "plan"]
     assert "--fail PART searches all algorithms" in text.replace(" \nalgorithms", " algorithms")
     monkeypatch.setenv("COLUMNS", "70")
@@ -92,7 +92,7 @@ def test_an_interrupted_sweep_keeps_its_rows(opticcl, monkeypatch, tmp_path, sto
     outs = [word for path in files for word in ("-o", str(path))]
     done = opticcl("faults", *SMALL, "--sweep", *outs)
     assert done.returncode == (130 if stop is KeyboardInterrupt else 2)
-    assert done.stdout.splitlines()[2].startswith("node:0")
+    assert done.stdout.splitlines()[3].startswith("node:0")
     assert len(files[0].read_text().splitlines()) == 1 + 3
     record = json.loads(files[1].read_text())
     assert (record["finished"], len(record["rows"])) == (False, 3)

@@ -190,11 +190,11 @@ def test_a_wrong_plan_is_judged_before_it_is_timed(opticcl, tmp_path, verb, opti
 
 def test_a_comparison_goes_on_beside_a_plugin_that_fails(answer, tmp_path):
     """A wrong plan has no rank; an exception is the reason for which a fabric is left out, with the line and the member."""
-    asked = ("compare", "-f", "star", "-f", "ideal", "-n", "16", "-s", "1MB", "-a", "mesh")
+    asked = ("compare", "-f", "star", "-f", "fat_tree", "-n", "16", "-s", "1MB", "-a", "mesh")
     rounds = plugin(tmp_path, BUSY, ("wavelengths: int = 16", "wavelengths: int = 2"))
     found, code = answer("--plugin", rounds, *asked)
     assert (code, {row["fabric"]: (row["rank"], row["verified"]) for row in found["rows"]}) == (
-        1, {"ideal": (1, True), "star": (None, False)},
+        1, {"fat_tree": (1, True), "star": (None, False)},
     )  # fmt: skip
 
 

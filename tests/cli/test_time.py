@@ -18,7 +18,7 @@ def test_a_programme_is_written_and_judged(opticcl, answer, tmp_path, suffix):
     verdict, code = answer("verify", *TERARACK, "--time", path)
     assert (code, verdict["ok"], verdict["changes"]) == (0, True, 14)
     assert verdict["total_s"] == pytest.approx(simulated["total_s"], rel=1e-9)
-    assert opticcl("verify", *TERARACK, "--time", path).stdout.splitlines()[1].startswith("times verified: 56 circuits")
+    assert opticcl("verify", *TERARACK, "--time", path).stdout.splitlines()[2].startswith("times verified: 56 circuits")
 
 
 def test_an_unlawful_programme_is_exit_code_1(opticcl, answer, tmp_path):

@@ -29,13 +29,13 @@ def test_the_first_line_says_what_is_in_it(two_steps, opticcl, answer):
     found, code = answer("trace", two_steps)
     assert code == 0
     said = "2 ranks, 1 of them recorded, 2 steps, 2 calls (all_reduce 2), 8 MB; about 2 of "
-    assert found["answer"].startswith(said)
+    assert found["headline"].startswith(said)
     shown = opticcl("trace", two_steps).stdout
-    assert " ".join(shown.split()).startswith(found["answer"])
+    assert " ".join(shown.split()).startswith(found["headline"])
     assert [heading in shown for heading in ("\nCalls\n", "\nGroups\n", "\nSteps\n", "\nRanks\n")] == [True] * 4
     trained, _ = answer("train", "-w", two_steps, "-f", "ideal")
-    part = trained["answer"].partition(" is exposed")[0]
-    assert part.lower() in found["answer"]
+    part = trained["headline"].partition(" is exposed")[0]
+    assert part.lower() in found["headline"]
     assert found["notes"] == trained["job"]["notes"]
 
 
@@ -61,7 +61,7 @@ def test_every_table_adds_up_to_the_file(tmp_path, answer):
     groups = {tuple(row["members"]): (row["calls"], row["bytes"]) for row in found["groups"]}
     assert groups == {(0, 1, 2, 3): (1, 8000), (0, 1): (1, 400), (2, 3): (1, 400), (): (1, 50)}
     assert sorted((row["calls"], row["bytes"]) for row in found["left_out"]) == [(1, 4), (1, 50)]
-    assert found["answer"].endswith("communication only, 4.5 ms in all.")
+    assert found["headline"].endswith("communication only, 4.5 ms in all.")
 
 
 def test_ranks_have_their_own_times(tmp_path, answer):
@@ -72,7 +72,7 @@ def test_ranks_have_their_own_times(tmp_path, answer):
     found, _ = answer("trace", tmp_path)
     parts = [[row[name] for name in ("compute_s", "exposed_s", "idle_s", "iteration_s")] for row in found["ranks"]]
     assert np.array(parts) == pytest.approx(np.array([[4e-3, 2e-3, 1e-3, 7e-3], [5.48e-3, 0.5e-3, 0.0, 5.98e-3]]))
-    assert found["answer"].startswith("2 ranks, 1 step, 1 call (all_reduce 1), 4 MB; ")
+    assert found["headline"].startswith("2 ranks, 1 step, 1 call (all_reduce 1), 4 MB; ")
 
 
 def test_files_of_every_kind_are_written(two_steps, tmp_path, opticcl, answer):
@@ -85,7 +85,7 @@ def test_files_of_every_kind_are_written(two_steps, tmp_path, opticcl, answer):
         assert "rank 0, messages 1" in out.read_text()
     found, _ = answer("trace", two_steps)
     assert json.loads(outs[2].read_text()) == found
-    assert found["answer"] in outs[1].read_text()
+    assert found["headline"] in outs[1].read_text()
     refused = opticcl("trace", outs[3], "-o", outs[3])
     assert (refused.returncode, "it is the input file" in refused.stderr) == (2, True)
 
@@ -104,7 +104,7 @@ def test_the_number_of_ranks_may_be_unknown(tmp_path, answer):
     """What can be known without it is shown; with --nodes the rest."""
     (tmp_path / "a.toml").write_text('name = "job"\n[[calls]]\ncollective = "all_reduce"\nsize = "1 MB"\ncount = 3\n')
     found, _ = answer("trace", tmp_path / "a.toml")
-    assert found["answer"].startswith("an unknown number of ranks (--nodes gives it), 3 calls (all_reduce 3), 3 MB; ")
+    assert found["headline"].startswith("an unknown number of ranks (--nodes gives it), 3 calls (all_reduce 3), 3 MB; ")
     assert (found["num_ranks"], found["kinds"][0]["ranks"]) == (None, None)
     found, _ = answer("trace", tmp_path / "a.toml", "-n", "64")
     assert found["notes"] == ["64 ranks (from --nodes)"]
@@ -148,7 +148,7 @@ def test_a_table_of_calls_is_divided_into_steps(two_steps, tmp_path, opticcl, an
     ]  # fmt: skip
     assert replay(steps[0]).total_s == pytest.approx(2e-3)
     found, code = answer("train", "-w", calls, "-f", "ideal")
-    assert (code, found["job"]["calls"], found["answer"].startswith("Communication only")) == (0, 1, True)
+    assert (code, found["job"]["calls"], found["headline"].startswith("Communication only")) == (0, 1, True)
 
 
 def test_a_table_needs_few_columns(tmp_path):

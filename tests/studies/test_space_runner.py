@@ -152,7 +152,7 @@ def test_values_are_those_of_the_other_verbs(file, tmp_path, answer):
     """Time, bound and gap of compare; dollars, watts and light too."""
     run_space(read_design(file), tmp_path / "out")
     row = next(r for r in read_rows(tmp_path / "out") if (r["fabric"], r["num_nodes"]) == ("torus", 6))
-    found, _ = answer("compare", "-f", "torus", "-n", "6", "-s", "1KB")
+    found, _ = answer("compare", "-f", "torus", "-n", "6", "-s", "1KB", "--as-built")
     compared = found["rows"][0]
     for column in ("total_s", "lower_bound_s", "bound_by", "gap", "usd_per_node", "w_per_node", "light_margin_db"):
         assert row[column] == compared[column], column
@@ -166,7 +166,7 @@ def test_iterations_of_training_are_those_of_train(tmp_path, answer):
     file.write_text(f'[axes]\nfabric = "torus"\nnodes = 6\nworkload = {json.dumps(workloads)}\n')
     assert run_space(read_design(file), tmp_path / "out").states == {"done": 2}
     for row, option in zip(read_rows(tmp_path / "out"), ("--model", "--workload"), strict=True):
-        found, _ = answer("train", option, row["workload"], "-n", "6", "-f", "torus")
+        found, _ = answer("train", option, row["workload"], "-n", "6", "-f", "torus", "--as-built")
         trained = found["rows"][0]
         assert row["total_s"] == trained["iteration_s"] > 0
         assert (row["compute_s"], row["exposed_s"]) == (trained["compute_s"], trained["exposed_s"])

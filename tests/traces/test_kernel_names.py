@@ -107,7 +107,7 @@ def test_sizes_by_the_command_line(tmp_path, answer):
     """The calls of the list are part of the iteration."""
     (tmp_path / "a.json").write_text(trace(DEEP))
     (tmp_path / "sizes.toml").write_text(ROW)
-    command = ["train", "-w", tmp_path / "a.json", "-f", "ideal", "--node-rate", "100Gb/s"]
+    command = ["train", "-w", tmp_path / "a.json", "-f", "ideal", "--equal", "rate=100Gb/s"]
     alone, _ = answer(*command)
     found, _ = answer(*command, "--kernel-sizes", tmp_path / "sizes.toml")
     assert (alone["job"]["calls"], found["job"]["calls"]) == (1, 2)

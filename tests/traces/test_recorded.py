@@ -114,7 +114,7 @@ def test_every_timed_trace_has_a_recorded_column(name, ranks, has_starts, answer
     assert (recorded["exposed_s"] is not None) == has_starts
     assert recorded["replay"]["iteration_s"] > 0
     assert recorded["on"]["node_rate_bits_per_s"] == 100e9
-    shown = opticcl("train", *options).stdout
+    shown = opticcl("train", *options, "--notes").stdout
     assert "recorded" in shown
     assert ("on ideal as the recorded network" in shown) == has_starts
 

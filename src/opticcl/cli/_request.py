@@ -335,7 +335,7 @@ class PlanRequest(VerbRequest):
         """
         from opticcl.plans.equal import on_ground
 
-        built, excluded = make_fabrics(self.fabrics, nodes or nodes_of_fixed(self.fabrics))
+        built, excluded = make_fabrics(self.fabrics, nodes_of_fixed(self.fabrics) if nodes is None else nodes)
         ground, kept, left_out = on_ground(built, self.equal, self.as_built)
         return ground, kept, [*excluded, *left_out]
 

@@ -113,7 +113,7 @@ def parse_equal(text: str) -> Equal:
     """What is equal, from "rate=800Gb/s", "cost=9000" or "power=100".
 
     >>> parse_equal("rate=800Gb/s")
-    Equal(kind='rate', value=800000000000.0)
+    Equal(kind='rate', value=800000000000.0, of='')
 
     Args: text: of the user.
     Raises: ParameterError, UnitError: neither form, or a value that is not positive.
@@ -176,6 +176,6 @@ def on_ground(
     own = EQUAL_RATE if fixed is None else Equal("rate", fixed.node_rate_bits_per_s, fixed.name)
     ground = own if equal is None else parse_equal(equal)
     kept, excluded = equal_fabrics(built, ground)
-    if not kept:
+    if excluded and not kept:
         raise FabricError(excluded[0].reason)
     return ground, kept, excluded

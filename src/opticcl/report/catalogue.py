@@ -165,7 +165,6 @@ class Catalogue(Result):
         for table in (
             _overview("fabrics", self.fabrics),
             _overview("algorithms", self.algorithms),
-            _matrix(_accepting()),
             _models(self.models),
         ):
             yield table
@@ -253,17 +252,6 @@ def _formats_table(entries: Sequence[dict[str, Any]]) -> FittedTable:
 def _about_model(built: Model) -> Iterator[str]:
     yield f"{built.parameters:,} weights, {built.macs:,} multiply-adds for a sample: {built.sample}"
     yield f"source: {built.source}"
-
-
-def _matrix(matrix: dict[str, dict[str, list[str]]]) -> FittedTable:
-    counts = {c: [str(len(by_collective[c]) or "-") for by_collective in matrix.values()] for c in COLLECTIVES}
-    return FittedTable(
-        [
-            Column("fabric", [*matrix], justify="left"),
-            *(Column(c.replace("_", " "), cells, wrap=True) for c, cells in counts.items()),
-        ],
-        heading=f"number of algorithms for each collective, at {MATRIX_NODES} nodes (opticcl list --json names them)",
-    )
 
 
 def _parameter_table(entry: dict[str, Any]) -> FittedTable:

@@ -106,7 +106,7 @@ class TraceReport(Result):
         """The answer, calls, groups, steps and ranks, and what is left out, as plain values."""
         contents, work, median = self.contents, self.contents.workload, self.contents.median
         return {
-            "answer": self.answer,
+            "headline": self.answer,
             "name": work.name,
             "source": work.source,
             "num_ranks": work.num_ranks or None,

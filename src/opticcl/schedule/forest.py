@@ -85,7 +85,10 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     n = fabric.num_nodes
     if n < 2 or not has_network(fabric) or collective.name not in UP + DOWN:
         return []
-    trees = _trees_for_all(fabric, collective)
+    try:
+        trees = _trees_for_all(fabric, collective)
+    except UnsupportedError:  # as `accepts` says
+        return []
     if not trees and n > MOST_NODES_TRIED:
         return [NotTried("", f"{n:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
     if collective.name in ROOTED:

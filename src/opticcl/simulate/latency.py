@@ -97,7 +97,10 @@ class PathLatency:
     def _of_paths(self, circuits: Circuits) -> FloatArray:
         """Latency that the hops of each path add, float64 (circuits,) [s]."""
         assert self._table is not None  # hops add something
-        return np.asarray(sums_of_paths(circuits.hops, circuits.hop_offsets, self._table))
+        hops = circuits.hops
+        if len(hops) and not 0 <= hops.min() <= hops.max() < len(self._table):
+            raise IndexError(f"hop {hops.max()}: links are numbered 0 to {len(self._table) - 1}")
+        return np.asarray(sums_of_paths(hops, circuits.hop_offsets, self._table))
 
     def gaps_s(self, transfers: Transfers, circuits: Circuits) -> FloatArray:
         """Time that the messages of its sender in a round add to each circuit, float64 (circuits,) [s].
