@@ -99,6 +99,21 @@ def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:
     return 1 + int(np.count_nonzero(width == width.max()))
 
 
+def direct_ranks(fabric: Fabric) -> IntArray:
+    """Ranks that the route of rank 0 leads to past no other rank, int64 (at most ranks - 1,).
+
+    Args: fabric: with a network: a machine or a job on one.
+    Raises: UnsupportedError: no route leads to a rank.
+    """
+    machine, n = fabric.machine, fabric.num_nodes
+    assert isinstance(machine, PacketFabric)
+    nodes = fabric.machine_nodes(np.arange(n))
+    head = machine.network.graph(nodes).head
+    hops, offsets = fabric.route(np.broadcast_to(nodes[:1], n - 1), nodes[1:])
+    passed = np.add.reduceat(head[hops] < n, offsets[:-1])
+    return 1 + np.flatnonzero(passed == 1)  # the last link of each leads to a rank
+
+
 class _Classes:
     """Routes from each rank to that which a translation takes it to.
 
@@ -131,7 +146,7 @@ class _Classes:
         """
         n = len(self.nodes)
         cost, length = np.full(n, np.inf), np.zeros(n, np.int64)
-        for one in range(1, n):
+        for one in direct_ranks(self.fabric).tolist():
             hops, offsets = self._routes(one)
             length[one] = np.diff(offsets).max()
             through = self.graph.head[hops] < n

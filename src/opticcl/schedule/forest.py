@@ -27,7 +27,14 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics.spanning_trees import TranslatedTree, TreePacking, has_network, one_tree_for_all, spanning_trees
+from opticcl.fabrics.spanning_trees import (
+    TranslatedTree,
+    TreePacking,
+    direct_ranks,
+    has_network,
+    one_tree_for_all,
+    spanning_trees,
+)
 from opticcl.ir import Fabric, IntArray, Op, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
@@ -40,6 +47,7 @@ MOST_NODES = limit("forest.MOST_NODES")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
 MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
+MOST_ROUTED = limit("forest.MOST_ROUTED")
 MOST_PIECES = limit("forest.MOST_PIECES")
 MOST_TREES = 64
 SEVERAL = 16
@@ -86,6 +94,8 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     if n < 2 or not has_network(fabric) or collective.name not in UP + DOWN:
         return []
     try:
+        if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric))) > MOST_ROUTED:
+            return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
         trees = _trees_for_all(fabric, collective)
     except UnsupportedError:  # as `accepts` says
         return []
