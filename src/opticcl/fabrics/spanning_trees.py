@@ -99,6 +99,7 @@ def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:
     return 1 + int(np.count_nonzero(width == width.max()))
 
 
+@lru_cache(maxsize=64)
 def direct_ranks(fabric: Fabric) -> IntArray:
     """Ranks that the route of rank 0 leads to past no other rank, int64 (at most ranks - 1,).
 
