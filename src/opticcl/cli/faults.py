@@ -38,7 +38,7 @@ class FaultsRequest(FabricRequest):
     """What `opticcl faults` is asked: values of its options."""
 
     OPTIONS = """fabric nodes * seed collective algorithm optics ignore_light root size assumptions assume
-        out json"""
+        out notes json"""
 
     fail: tuple[str, ...] = option(
         "--fail", default=(), help="Parts that fail together, such as switch:3+comb_laser:5. Repeat for further rows."
@@ -235,7 +235,7 @@ def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure]) -
         if request.json:
             print_json(report.record())
         elif isinstance(stopped, KeyboardInterrupt):
-            print(*report.lines(), sep="\n")
+            print(*report.lines(), *report.notes, sep="\n")
         if isinstance(stopped, MemoryError):
             raise
         rows = f"{len(report.rows):,} of {len(failures):,} rows were made"

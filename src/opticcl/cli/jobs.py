@@ -27,7 +27,7 @@ class JobsRequest(PlanRequest):
 
     READ = "state"
     OPTIONS = """fabric nodes place free state arrivals policy share communication seed collective algorithm optics ignore_light
-        size assumptions assume out json"""
+        size assumptions assume out notes json"""
 
     fabric: str | None = shared_option(
         PlanRequest,

@@ -27,7 +27,7 @@ class PlannerRequest(FabricRequest):
 
     READ = "start"
     OPTIONS = """fabric nodes equal collective optics ignore_light size root job
-        assumptions assume start * json"""
+        assumptions assume start * notes json"""
 
     time_limit: str | None = option(
         "--time-limit", metavar="TIME", default=None, help="Return the best plan so far after this time, such as 10s."

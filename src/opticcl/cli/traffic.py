@@ -28,7 +28,7 @@ class TrafficRequest(FabricRequest):
     """What `opticcl traffic` is asked: values of its options."""
 
     READ = "beside"
-    OPTIONS = "fabric nodes load flows gaps skew placement between_racks scheduler slots seed * json"
+    OPTIONS = "fabric nodes load flows gaps skew placement between_racks scheduler slots seed * notes json"
 
     load: tuple[float, ...] = option(
         "--load",

@@ -100,17 +100,20 @@ def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:
 
 
 @lru_cache(maxsize=64)
-def direct_ranks(fabric: Fabric) -> IntArray:
+def direct_ranks(fabric: Fabric, inwards: bool) -> IntArray:
     """Ranks that the route of rank 0 leads to past no other rank, int64 (at most ranks - 1,).
 
-    Args: fabric: with a network: a machine or a job on one.
+    Args:
+        fabric: with a network: a machine or a job on one.
+        inwards: whether routes lead the other way.
     Raises: UnsupportedError: no route leads to a rank.
     """
     machine, n = fabric.machine, fabric.num_nodes
     assert isinstance(machine, PacketFabric)
     nodes = fabric.machine_nodes(np.arange(n))
     head = machine.network.graph(nodes).head
-    hops, offsets = fabric.route(np.broadcast_to(nodes[:1], n - 1), nodes[1:])
+    ends = np.broadcast_to(nodes[:1], n - 1), nodes[1:]
+    hops, offsets = fabric.route(*(ends[::-1] if inwards else ends))
     passed = np.add.reduceat(head[hops] < n, offsets[:-1])
     return 1 + np.flatnonzero(passed == 1)  # the last link of each leads to a rank
 
@@ -147,7 +150,7 @@ class _Classes:
         """
         n = len(self.nodes)
         cost, length = np.full(n, np.inf), np.zeros(n, np.int64)
-        for one in direct_ranks(self.fabric).tolist():
+        for one in direct_ranks(self.fabric, self.inwards).tolist():
             hops, offsets = self._routes(one)
             length[one] = np.diff(offsets).max()
             through = self.graph.head[hops] < n

@@ -92,8 +92,8 @@ def compare_plans(
         None if built is None else Variation("as_built", assumed, machines=tuple(zip(fabrics, built, strict=True)))
     )
     variations = tuple(filter(None, (other, as_built, *between, *varied)))
-    contest = _Contest(wanted, sizes, canonical(algorithm), assumed, variations, rule, engine)
-    contest.has_references = any(not one.machine.is_reference for one in fabrics)
+    beside_others = any(not one.machine.is_reference for one in fabrics)
+    contest = _Contest(wanted, sizes, canonical(algorithm), assumed, variations, rule, engine, beside_others)
 
     def of_fabric(i: int, progress: ProgressCallback) -> _Found:
         try:
@@ -166,6 +166,7 @@ class _Contest:
         variations: other assumptions that each plan is charged under too.
         rule: the light that a plan must have to be chosen.
         engine: that times the plans.
+        beside_others: whether a reference stands beside fabrics that are none.
     """
 
     def __init__(
@@ -177,10 +178,10 @@ class _Contest:
         variations: Sequence[Variation],
         rule: LightRule,
         engine: str,
+        beside_others: bool,
     ) -> None:
         self.wanted, self.sizes, self.algorithm, self.assumed = wanted, sizes, algorithm, assumed
-        self.variations, self.rule, self.engine = variations, rule, engine
-        self.has_references = False
+        self.variations, self.rule, self.engine, self.beside_others = variations, rule, engine, beside_others
         self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
 
     @property
@@ -299,10 +300,12 @@ class _Contest:
             again = search.under(variation.assumed) if where is fabric else self._search(where, variation.assumed)
             for wish, one in fastest.values():
                 other = again.fastest(self.sizes, algorithm=wish, without=without)
-                if other is not None:
-                    under[wish][variation.name] = other.profile
-                elif not variation.machines:
-                    under[wish][variation.name] = profile(one.profile.plan, variation.assumed)
+                if variation.machines:
+                    if other is not None and again.suits(other) and again.verdict(other).ok:
+                        under[wish][variation.name] = other.profile
+                else:
+                    times = other.profile if other else profile(one.profile.plan, variation.assumed)
+                    under[wish][variation.name] = times
         return [_Timed(one.profile, under[wish], search.light(one)) for wish, one in fastest.values()], failed
 
     def _named(self, fabric: Fabric, progress: ProgressCallback) -> tuple[list[_Timed], list[Declined]]:
@@ -319,25 +322,33 @@ class _Contest:
             progress(f"compile {fabric.name} with {name}")
             try:
                 one = Candidate(fabric, generate(name, self.wanted, fabric), self.assumed, self._cache, also)
-                under = {other.name: self._profile_under(one, other) for other in self.variations}
+                profiles = {other.name: self._profile_under(one, other) for other in self.variations}
+                under = {variation: times for variation, times in profiles.items() if times is not None}
                 kept.append(_Timed(one.profile_under(self.assumed), under))
             except (AlgorithmError, UnsupportedError) as error:
                 declined.append(Declined(fabric.name, name, str(error), isinstance(error, AlgorithmError)))
         return kept, declined
 
-    def _profile_under(self, one: Candidate, variation: Variation) -> Profile:
+    def _profile_under(self, one: Candidate, variation: Variation) -> Profile | None:
         """Time of a plan of a named algorithm under a variation.
 
         Args:
             one: the plan.
             variation: other assumptions, or another machine, which has the algorithm's plan for it.
-        Raises: AlgorithmError, UnsupportedError: that machine cannot carry it.
+        Returns: None where the plan for that machine would have no rank.
+        Raises: AlgorithmError: the algorithm raised an exception there.
         """
         where = variation.on(one.fabric)
-        if variation.machines and where is not one.fabric:
-            name = write_call(one.schedule.name, one.schedule.parameters)
-            one = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache)
-        return one.profile_under(variation.assumed, where)
+        if not variation.machines or where is one.fabric:
+            return one.profile_under(variation.assumed, where)
+        name = write_call(one.schedule.name, one.schedule.parameters)
+        try:
+            times = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache).profile_under(
+                variation.assumed
+            )
+        except UnsupportedError:
+            return None
+        return times if self._judge(times.plan).ok and self.rule.allows(self.rule.of(times.plan)) else None
 
     def _entry(self, found: _Timed, progress: ProgressCallback) -> Entry:
         """A plan, verified and then timed.
@@ -360,7 +371,7 @@ class _Contest:
             name: Charge(self._plan(one).algorithm, sum(timeline.total_s for timeline in timelines_of(one)))
             for name, one in found.under.items()
         }
-        is_reference = self.has_references and plan.fabric.machine.is_reference
+        is_reference = self.beside_others and plan.fabric.machine.is_reference
         ranked = verdict.ok and self.rule.allows(light) and not is_reference
         built = next((one.on(plan.fabric) for one in self.variations if one.machines), plan.fabric)
         entry = Entry(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 from opticcl.assumptions import SETS, Assumptions
 from opticcl.ir import Fabric, Timeline, Verdict
-from opticcl.ir.verdict import VERDICTS, VERIFIED
+from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
 from opticcl.plans.division import Division
 from opticcl.plans.equal import Equal
 from opticcl.plans.hardware import bill_record
@@ -21,10 +22,26 @@ from opticcl.simulate import Profile, moved_share
 from opticcl.simulate.bottleneck import Bottleneck
 from opticcl.units import counted, format_bytes, format_rate, format_seconds, in_columns
 
-__all__ = ["REFERENCE", "Comparison", "Declined", "Entry"]
+__all__ = ["Comparison", "Declined", "Entry", "reason_unranked"]
 
-REFERENCE = "a reference: it cannot be built"
-"""Why a fabric beside others has no rank."""
+
+def reason_unranked(verdict: Judgement, light: Light, is_reference: bool) -> str:
+    """Why plans have no rank.
+
+    >>> reason_unranked("right", Light(-3.0, "typical", "plan"), False)
+    'light does not close: -3.0 dB (typical)'
+
+    Args:
+        verdict: on them.
+        light: with the least margin.
+        is_reference: whether their fabric cannot be built.
+    """
+    if verdict != "right":
+        return "the plan is wrong" if verdict == "wrong" else "not judged"
+    if is_reference:
+        return "a reference: it cannot be built"
+    return f"light does not close: {light.margin_db:+.1f} dB ({light.optics})"
+
 
 BESIDE = (*SETS, "as_built")
 """Variations whose times stand in the rows; those of single keys do not."""
@@ -78,21 +95,18 @@ class Entry:
     @property
     def no_rank(self) -> str:
         """Why it has no rank; "" if it has one."""
-        if self.ranked:
-            return ""
-        if not self.verdict.ok:
-            return "the plan is wrong" if self.verdict.verdict == "wrong" else "not judged"
-        if self.is_reference:
-            return REFERENCE
-        return f"light does not close: {self.light.margin_db:+.1f} dB ({self.light.optics})"
+        return "" if self.ranked else reason_unranked(self.verdict.verdict, self.light, self.is_reference)
 
     @property
     def command(self) -> str:
-        """The command that compiles the plan."""
+        """The command that compiles the plan, beside the plugins of this call; "" for groups, which no command compiles."""
+        if self.fabric.num_members > 1:
+            return ""
         collective = self.plan.schedule.collective.name
         size = f" -s {self.plan.size_bytes}" if self.plan.size_bytes else ""
         root = f" --root {self.root}" if self.root else ""
-        return f"opticcl compile -f {specification(self.fabric)} -c {collective} -a {self.plan.algorithm}{size}{root}"
+        where = quote(specification(self.fabric))
+        return f"opticcl compile -f {where} -c {collective} -a {quote(self.plan.algorithm)}{size}{root}"
 
     @property
     def lower_bound_s(self) -> float:
@@ -141,7 +155,7 @@ class Entry:
             **{f"{name}_s": charge.total_s for name, charge in self.under.items() if name in BESIDE},
             **{f"{name}_algorithm": charge.algorithm for name, charge in self.under.items() if name in BESIDE},
             "specification": specification(fabric),
-            "command": self.command,
+            "command": self.command or None,
             "total_bytes": self.plan.size_bytes,
             **self.totals(),
             "algorithm_bytes_per_s": self.algorithm_bytes_per_s,

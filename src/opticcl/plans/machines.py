@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from opticcl.errors import FabricError, OpticclError, ParameterError, UnknownNameError
+from opticcl.errors import BoundError, FabricError, OpticclError, ParameterError, UnknownNameError
 from opticcl.fabrics import as_fabric
 from opticcl.fabrics.ocs import Ocs
 from opticcl.fabrics.topoopt import TopoOpt
@@ -83,6 +83,8 @@ def reason_left_out(fabric: Fabric, error: Exception) -> str:
     """
     system = type(fabric.machine)
     if isinstance(error, (UnknownNameError, ParameterError, MemoryError)):
+        raise error
+    if isinstance(error, BoundError) and is_of_library(system):
         raise error
     if isinstance(error, OpticclError):
         return "; ".join(line.strip() for line in str(error).splitlines()[:2])

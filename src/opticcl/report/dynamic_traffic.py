@@ -207,7 +207,7 @@ class TrafficReport(Result):
             lines += [f"  {violation}" for violation in wrong]
         if self.beside is not None:
             lines += self.beside.lines()
-        return [*lines, *self._remarks(), *self.notes]
+        return [*lines, *self._remarks()]
 
     def _remarks(self) -> list[str]:
         remarks = []

@@ -51,7 +51,7 @@ class ReplayReport(Result):
                 "overlapping": trace.overlapping,
                 "open_at_the_end": trace.open,
             },
-            "notes": self.lines(),
+            "notes": [*self.lines(), *self.notes],
             "assumptions": {
                 "detect_s": times.detect,
                 "replan_s": "measured" if times.replan is None else times.replan,
@@ -87,7 +87,7 @@ class ReplayReport(Result):
         follows = next((run.by for run in self.runs if run.policy == "best" and run.by != "best"), None)
         if follows is not None:
             found.append(f"best is {follows} here: the choice change by change ended below it")
-        return [*found, *self.notes]
+        return found
 
     def table(self) -> FittedTable:
         """One row a policy."""

@@ -117,7 +117,7 @@ class FaultsReport(Result):
         if healthy.streamed:
             lines.append("pieces go on as they arrive: all times are those of the device engine")
         recovery = ", ".join(f"{name} {value:g}" for name, value in healthy.parameters.items())
-        return [*lines, f"recovery assumes: {recovery}", *self.notes]
+        return [*lines, f"recovery assumes: {recovery}"]
 
     @property
     def label(self) -> str:

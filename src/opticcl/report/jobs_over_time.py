@@ -95,7 +95,6 @@ class JobsOverTimeReport(Result):
             f"{counted(len(wrong), 'violation')}, {disturbed:,} circuits of other jobs disturbed",
             *(f"  {violation}" for violation in wrong),
             *self._refusals(),
-            *self.notes,
         ]
 
     def _refusals(self) -> list[str]:

@@ -94,7 +94,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     if n < 2 or not has_network(fabric) or collective.name not in UP + DOWN:
         return []
     try:
-        if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric))) > MOST_ROUTED:
+        if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric, False))) > MOST_ROUTED:
             return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
         trees = _trees_for_all(fabric, collective)
     except UnsupportedError:  # as `accepts` says

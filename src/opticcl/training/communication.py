@@ -304,6 +304,11 @@ class CommunicationTimes(MessageTimes):
         except (UnsupportedError, FabricError):
             return None
 
+    def all_suit(self) -> bool:
+        """Whether the plans that carried messages since the last `used` are right, and their light closes or is ignored."""
+        used = [(carried.choice, carried.candidate) for carried in self._carried.values()]
+        return all(choice.suits(one) and choice.verdict(one).ok for choice, one in used)
+
     def declined(self) -> tuple[str, ...]:
         """Why the requested algorithm was not used for some collectives."""
         choices = {id(one.choice): one.choice for one in self._carried.values()}.values()

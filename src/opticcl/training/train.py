@@ -14,7 +14,7 @@ from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.ir.task_graph import TaskGraph, median_step
 from opticcl.ir.verdict import VERDICTS, VERIFIED, Judgement
-from opticcl.plans.comparison import REFERENCE
+from opticcl.plans.comparison import reason_unranked
 from opticcl.plans.equal import Equal
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import ExcludedFabric, reason_left_out, search_weight
@@ -109,13 +109,7 @@ class TrainingRow:
     @property
     def no_rank(self) -> str:
         """Why it has no rank; "" if it has one."""
-        if self.ranked:
-            return ""
-        if not self.verified:
-            return "a plan is wrong" if self.verdict == "wrong" else "not judged"
-        if self.is_reference:
-            return REFERENCE
-        return f"light does not close: {self.light.margin_db:+.1f} dB ({self.light.optics})"
+        return "" if self.ranked else reason_unranked(self.verdict, self.light, self.is_reference)
 
     @property
     def rate_factor(self) -> float:
@@ -432,7 +426,7 @@ def train(
         try:
             times = CommunicationTimes(machine, planner, groups=groups)
             again = simulate_iteration(row.iteration.job, times, runtime, stragglers, compute_scale=compute_scale)
-            seconds = again.total_s
+            seconds = again.total_s if times.all_suit() else None
         except (UnsupportedError, FabricError):
             seconds = None
         return replace(row, built=machine, built_s=seconds, is_reference=is_reference)
