@@ -162,15 +162,15 @@ def listed(names: Sequence[str], most: int) -> str:
 
 def caveats(comparison: Comparison) -> Iterator[str]:
     """What a reader must know beside the times, a line each, what decides most first."""
+    yield from (f"no rank: {one}" for one in dict.fromkeys(_unranked(comparison)))
     yield from ranking_caveats(comparison)
     yield from assumption_lines(comparison)
 
 
 def ranking_caveats(comparison: Comparison) -> Iterator[str]:
-    """What the order of the fabrics leaves out or rests on, a line each."""
+    """What the order of the fabrics leaves out or rests on, a line each, but for plans without a rank."""
     lines = (
         rates_line([entry.fabric for entry in comparison.entries]),
-        *(f"no rank: {one}" for one in dict.fromkeys(_unranked(comparison))),
         not_tried_line(comparison.not_tried),
         *map(str, comparison.decided),
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opticcl.plans.hardware import bill_per_node
 from opticcl.plans.sentences import entry_names, swaps_words
 from opticcl.report.kit.columns import Column, FittedTable
+from opticcl.report.kit.words import ratio, slower
 from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "unranked_line",
     "usd_word",
     "verdicts_line",
+    "versus_best",
 ]
 
 
@@ -56,6 +58,16 @@ def light_word(light: Light) -> str:
     if light.margin_db is None:
         return "-"
     return f"{'closes' if light.closes else 'NO'} {light.margin_db:+.1f} dB"
+
+
+def versus_best(comparison: Comparison) -> list[str]:
+    """Time of each entry over that of the fastest with a rank; ties by that word."""
+    ties = comparison.ties
+    tied = {id(entry) for entry in ties} if len(ties) > 1 else set()
+    return [
+        "tie" if id(entry) in tied else "best" if entry.ranked and factor == 1 else ratio(factor)
+        for entry, factor in zip(comparison.entries, slower(comparison), strict=True)
+    ]
 
 
 def margin_word(light: Light) -> str:

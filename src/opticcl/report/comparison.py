@@ -11,9 +11,9 @@ from opticcl.errors import ParameterError
 from opticcl.ir import Timeline
 from opticcl.plans.equal import design_rate_words
 from opticcl.plans.names import fabric_names, messages, short_algorithms
-from opticcl.report.beside import beside_cells, light_word, margin_word, usd_word
+from opticcl.report.beside import beside_cells, light_word, margin_word, usd_word, versus_best
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
-from opticcl.report.kit.words import PART_NAMES, busiest, gap, ratio, run_of, shares, slower
+from opticcl.report.kit.words import PART_NAMES, busiest, gap, run_of, shares
 from opticcl.units import counted, format_rate, format_seconds
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def comparison_columns(comparison: Comparison) -> list[Column]:
         Column("nodes", [f"{e.fabric.num_nodes:,}" for e in entries]),
         Column("node rate", [format_rate(e.fabric.node_rate_bits_per_s) for e in entries]),
         *columns_of(entries, Shown("total_s", "time")),
-        Column("vs best", _versus_best(comparison)),
+        Column("vs best", versus_best(comparison)),
         *_as_built_column(comparison),
         Column(
             "light", [light_word(e.light) for e in entries], 3, "left", short=[margin_word(e.light) for e in entries]
@@ -109,16 +109,6 @@ def comparison_columns(comparison: Comparison) -> list[Column]:
         Column("USD per node", [usd_word(e) for e in entries]),
         Column("verified", [verdict_cell(e.verdict.verdict) for e in entries], justify="left"),
         Column("command", [Text(e.command) for e in entries], justify="left"),
-    ]
-
-
-def _versus_best(comparison: Comparison) -> list[str]:
-    """Time of each entry over that of the fastest with a rank; ties by that word."""
-    ties = comparison.ties
-    tied = {id(entry) for entry in ties} if len(ties) > 1 else set()
-    return [
-        "tie" if id(entry) in tied else "best" if entry.ranked and factor == 1 else ratio(factor)
-        for entry, factor in zip(comparison.entries, slower(comparison), strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.plans.names import labels, messages
-from opticcl.report.beside import beside_cells
+from opticcl.report.beside import beside_cells, versus_best
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
 from opticcl.report.kit.drawing import (
@@ -24,7 +24,7 @@ from opticcl.report.kit.drawing import (
 )
 from opticcl.report.kit.line_ends import End, label_ends, text_width
 from opticcl.report.kit.svg import to_svg
-from opticcl.report.kit.words import ratio, shares, slower
+from opticcl.report.kit.words import shares
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ def breakdown_figure(comparison: Comparison) -> Figure:
     beside = beside_cells(comparison, comparison.as_built) or [""] * len(names)
     written = [
         format_seconds(entry.total_s)
-        + (f"  ({ratio(times_slower)})" if times_slower > 1 else "")
+        + (f"  ({words})" if words != "best" else "")
         + (f"  [as built {other}]" if other else "")
-        for entry, times_slower, other in zip(entries, slower(comparison), beside, strict=True)
+        for entry, words, other in zip(entries, versus_best(comparison), beside, strict=True)
     ]
     parts = np.array([list(shares(entry.totals()).values()) for entry in entries])
     colours, by_fabric = list(PART_COLOURS.values()), fabric_colours(entry.fabric.name for entry in entries)
