@@ -107,10 +107,10 @@ wafer to wafer 1 m.
 EQUAL = """## Equal nodes
 
 `--equal rate=800Gb/s`, `cost=9000` (USD a node) or `power=100` (W a node) scales the transmitters of every fabric until the
-geometric mean of the range of its bill (`opticcl cost`) meets the budget. Verbs that rank fabrics do so at `rate=800Gb/s`
-unless they are given another value or `--as-built`: ours, the rate of a NIC of today. From twice the rate that a system is
-built for on, its row says by which factor. `ideal` stands beside the others without a rank, since it cannot be built; times
-within 5 % of the best are ties.
+geometric mean of the range of its bill (`opticcl machine cost`) meets the budget. Verbs that rank fabrics do so at
+`rate=800Gb/s` unless they are given another value or `--as-built`: ours, the rate of a NIC of today. From twice the rate that a
+system is built for on, its row says by which factor. `ideal` stands beside the others without a rank, since it cannot be built;
+times within 5 % of the best are ties.
 """
 
 

@@ -125,6 +125,6 @@ def test_files_refuse_them(opticcl, tmp_path, size):
     (tmp_path / "study.toml").write_text(
         f'[axes]\nfabric = ["ideal"]\nnodes = [4]\ncollective = ["all_reduce"]\nsize = [{size}]\n'
     )
-    done = opticcl("study", tmp_path / "study.toml", "--folder", tmp_path / "out")
+    done = opticcl("study", "run", tmp_path / "study.toml", "--folder", tmp_path / "out")
     assert done.returncode == 2, done.stdout
     assert done.stderr.count("\n") == 1

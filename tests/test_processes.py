@@ -150,9 +150,9 @@ def test_one_job_is_this_process():
 
 VERBS = {
     "compare": ("compare", "-f", "ideal", "-f", "ramp", "-n", "4", "-s", "1MB", "-s", "2KB"),
-    "sweep": ("sweep", "-f", "ideal", "-f", "ramp", "-f", "sip_ring", "-n", "8", "--to", "1MB"),
+    "sweep": ("compare", "-f", "ideal", "-f", "ramp", "-f", "sip_ring", "-n", "8", "--sizes", "1KB:1MB:4"),
     "train": ("train", "--model", "lenet", "-f", "ideal", "-f", "torus", "-f", "oddl", "-n", "8"),
-    "papers": ("papers", "lumorph", "--claim", "L1*"),
+    "papers": ("study", "papers", "lumorph", "--claim", "L1*"),
 }
 
 

@@ -42,14 +42,14 @@ def _torchrun(processes: int, *words: str) -> str:
 
 
 def mpi(size: str) -> Run:
-    """`opticcl run --compare` on as many processes as there are cores, at least two."""
+    """`opticcl execute --transport mpi --compare` on as many processes as there are cores, at least two."""
     _needs("mpi", "mpi4py")
     processes = max(2, min(8, os.cpu_count() or 2))
     mpiexec = Path(sys.executable).parent / "mpiexec"
 
     def run() -> dict[str, float]:
         said = _done([
-            str(mpiexec), "-n", str(processes), sys.executable, "-m", "opticcl", "run", "-f",
+            str(mpiexec), "-n", str(processes), sys.executable, "-m", "opticcl", "execute", "--transport", "mpi", "-f",
             f"ideal:nodes={processes}", "-c", "all_reduce", "-s", size, "--repeat", "11", "--compare",
         ])  # fmt: skip
         found = re.search(r"OptiCCL takes ([\d.e+-]+) times as long", said)

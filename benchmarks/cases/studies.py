@@ -56,7 +56,7 @@ def finished() -> Run:
     """The study is run before."""
     folder = _folder()
     where = Path(folder.name)
-    words = ["-m", "opticcl", "study", str(where / "cheap.toml"), "--folder", str(where / "out")]
+    words = ["-m", "opticcl", "study", "run", str(where / "cheap.toml"), "--folder", str(where / "out")]
     subprocess.run([sys.executable, *words], capture_output=True, check=True)
 
     def run() -> None:

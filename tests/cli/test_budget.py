@@ -5,7 +5,7 @@ import pytest
 
 def test_light_that_closes(opticcl):
     """A row an element, the running power, the margin, and what it limits."""
-    done = opticcl("budget", "-f", "oddl:shape=8x8x8")
+    done = opticcl("machine", "budget", "-f", "oddl:shape=8x8x8")
     assert done.returncode == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["wss8", "1", "6.80", "dB", "-2.40", "dBm", "paper"] in lines
@@ -15,19 +15,19 @@ def test_light_that_closes(opticcl):
 
 def test_light_that_does_not_close_is_a_no(opticcl, answer):
     """Exit code 1, and the same in JSON."""
-    found, code = answer("budget", "-f", "oddl")
+    found, code = answer("machine", "budget", "-f", "oddl")
     assert code == 1
     assert found["closes"] is False
     assert found["margin_db"] == pytest.approx(-10.1)
     assert [e["element"] for e in found["elements"]] == ["fibre", "wss32"]
     assert found["limits"]["margin_8_ports_db"] == pytest.approx(8.1)
-    assert "does NOT close" in opticcl("budget", "-f", "oddl").stdout
+    assert "does NOT close" in opticcl("machine", "budget", "-f", "oddl").stdout
 
 
 @pytest.mark.parametrize("fabric", ["ramp", "sipac", "terarack", "lightpath", "topoopt", "sip_ring", "terarack_torus"])
 def test_where_the_paper_prints_too_little_typical_is_taken_and_told(opticcl, answer, fabric):
     """Without `--optics` every optical fabric has a budget, the same as with `--optics typical`; the reason stands above."""
-    asked = ("budget", "-f", fabric, "-n", "16")
+    asked = ("machine", "budget", "-f", fabric, "-n", "16")
     done = opticcl(*asked)
     assert done.returncode in (0, 1), done.stderr
     said = " ".join(done.stdout.split())
@@ -38,23 +38,28 @@ def test_where_the_paper_prints_too_little_typical_is_taken_and_told(opticcl, an
 
 def test_the_paper_comes_first_where_it_is_complete(answer):
     """Also where the user adds what it lacks."""
-    assert answer("budget", "-f", "oddl:shape=8")[0]["preset"] == "literal"
-    asked = ("budget", "-f", "oddl:shape=16")
+    assert answer("machine", "budget", "-f", "oddl:shape=8")[0]["preset"] == "literal"
+    asked = ("machine", "budget", "-f", "oddl:shape=16")
     assert answer(*asked)[0]["preset"] == "typical"
     assert answer(*asked, "--set", "wss16.loss=14dB")[0]["preset"] == "literal"
 
 
 def test_values_can_be_set(opticcl):
     """A better switch closes; assumed values are marked."""
-    assert opticcl("budget", "-f", "oddl", "--set", "wss32.loss=14dB", "--set", "fibre.length=50m").returncode == 0
-    done = opticcl("budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--path", "typical")
+    assert (
+        opticcl("machine", "budget", "-f", "oddl", "--set", "wss32.loss=14dB", "--set", "fibre.length=50m").returncode
+        == 0
+    )
+    done = opticcl("machine", "budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--path", "typical")
     assert "interface*" in done.stdout
     assert "* assumed, the paper does not print it" in done.stdout
 
 
 def test_the_worst_path_of_an_algorithm(answer):
     """Measured on its circuits."""
-    found, code = answer("budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--algorithm", "ring")
+    found, code = answer(
+        "machine", "budget", "-f", "terarack", "-n", "16", "--optics", "typical", "--algorithm", "ring"
+    )
     assert code == 0
     assert "ring" in found["path"]
     assert [e["count"] for e in found["elements"]] == [1, 1]
@@ -63,11 +68,11 @@ def test_the_worst_path_of_an_algorithm(answer):
 def test_the_picture_is_written_whole_or_not_at_all(opticcl, tmp_path):
     """A waterfall as .svg or .png."""
     for name, begins in (("w.svg", b"<svg"), ("w.png", b"\x89PNG")):
-        done = opticcl("budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / name)
+        done = opticcl("machine", "budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / name)
         assert done.returncode == 0
         assert (tmp_path / name).read_bytes().startswith(begins)
     assert "soa gate" in (tmp_path / "w.svg").read_text()
-    done = opticcl("budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / "w.pdf")
+    done = opticcl("machine", "budget", "-f", "ramp", "--optics", "fitted", "-o", tmp_path / "w.pdf")
     assert done.returncode == 2
     assert sorted(f.name for f in tmp_path.iterdir()) == ["w.png", "w.svg"]
 

@@ -118,8 +118,8 @@ def test_one_node_costs_nothing(answer):
 
 
 def test_papers_answers_rows(answer):
-    """The contract of `opticcl papers --json`, and every verdict on file is true."""
-    rows, code = answer("papers", "wrht")
+    """The contract of `opticcl study papers --json`, and every verdict on file is true."""
+    rows, code = answer("study", "papers", "wrht")
     assert code == 0
     assert rows
     assert {"id", "paper", "where", "published", "ours", "relative_error", "verdict", "reason"} <= set(rows[0])

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from click import UsageError
 from tests.cli.verbs import VERBS, options_of, parse
 
 from opticcl import assumptions, cli
-from opticcl.cli._command import ALIASES, FORMER, PANELS
+from opticcl.cli import words_of_today
 from opticcl.cli._output import FileKind, Outputs
 from opticcl.cli._parameters import NUMBER, WHOLE
 from opticcl.cli._request import DEFAULT_SET
@@ -31,15 +32,19 @@ NAMED = {
 """Options of files beside --out: outputs of another kind, and inputs."""
 
 
-def test_help_shows_four_panels(opticcl):
-    """Every verb stands in one of them, in one line at 80 columns."""
+def test_help_shows_sixteen_verbs_in_panels(opticcl):
+    """Every verb but one that a kernel makes needless stands in one of them; verbs of a group in the help of the group."""
     text = opticcl("--help").stdout
-    assert list(PANELS) == ["A collective", "A job", "A machine", "Research"]
-    places = [text.index(f"{heading}:") for heading in PANELS]
+    panels = ["A collective", "A job", "A machine", "A design space", "Your own"]
+    places = [text.index(f"\n{heading}:") for heading in panels]
     assert places == sorted(places)
-    assert sorted(name for names in PANELS.values() for name in names) == sorted(VERBS)
-    assert all(f"\n  {name} " in text for name in VERBS)
+    shown = re.findall("\n  ([a-z]+)  ", text[places[0] :])
+    assert len(shown) == len(set(shown)) == 16
+    assert set(shown) == {verb.split()[0] for verb in VERBS} - {"warm"}
     assert max(map(len, text.splitlines())) <= 80
+    for group in ("machine", "study"):
+        members = {verb.split()[1] for verb in VERBS if verb.startswith(f"{group} ")}
+        assert members == set(re.findall("\n  ([a-z_]+)  ", opticcl(group, "--help").stdout))
 
 
 def test_version(opticcl):
@@ -65,7 +70,7 @@ def test_options_have_one_name_in_all_verbs(verb):
             if len(name) == 2:
                 assert SHORT[name] in option.opts
             else:
-                assert name not in {*ALIASES, *FORMER}
+                assert words_of_today([*verb.split(), name, "x"]) == (*verb.split(), name, "x")
         if "FILE" in (option.metavar or "") and option.name != "out":
             assert NAMED & {*option.opts}
         if option.name == "out":
@@ -84,7 +89,7 @@ def test_every_option_has_a_help_text(verb):
 @pytest.mark.parametrize("verb", VERBS)
 def test_values_are_described_not_typed(opticcl, verb):
     """Help texts show <size> or <fabric>, no type of Python."""
-    for line in opticcl(verb, "--help").stdout.splitlines():
+    for line in opticcl(*verb.split(), "--help").stdout.splitlines():
         assert not re.match(r" +-.*<(str|list.*)>", line), line
 
 
@@ -100,7 +105,7 @@ def test_an_option_with_one_value_is_refused_twice(verb):
             parse(verb, name, "1", name, "2")
         assert str(caught.value) == f"{verb}: {name} is given 2 times and takes one value; give it once"
         tried += 1
-    assert tried or verb in ("list", "papers", "study", "warm")
+    assert tried or verb in ("list", "warm")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -131,7 +136,7 @@ def test_words_without_an_option_are_nodes_and_fabrics(answer):
     """In verbs that take no arguments; several fabrics may stand in one text, parameters of one stay with it."""
     asked = parse("compare", "-s", "64", "64", "ramp", "-f", "ideal").params
     assert (asked["nodes"], asked["fabrics"], asked["sizes"]) == (64, ("ramp", "ideal"), ("64",))
-    assert parse("budget", "ramp").params["fabric"] == "ramp"
+    assert parse("machine budget", "ramp").params["fabric"] == "ramp"
     both = cli.parsed(["compare", "-f", "lightpath:shape=2x2,waveguides=4,torus:shape=2x2", "-f", "ideal"])
     assert both.fabrics == ("lightpath:shape=2x2,waveguides=4", "torus:shape=2x2", "ideal")
     found, _ = answer("compare", "4", "-f", "ideal,torus", "-s", "1KB")
@@ -145,18 +150,132 @@ def test_other_spellings_of_out(opticcl, tmp_path):
     page = tmp_path / "page.html"
     assert opticcl("compare", "-f", "ideal:nodes=4", "-s", "1KB", "--html", page).returncode == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
-    for arguments in (
-        ("budget", "--output=x.svg"),
-        ("simulate", "--picture", "x.svg"),
-        ("execute", "--output", "x.npy"),
-    ):
-        done = opticcl(*arguments)
-        assert (done.returncode, "write --out FILE" in done.stderr) == (2, True)
-    for verb, option in (("simulate", "--assumptions"), ("compare", "--assumptions"), ("budget", "--optics")):
-        done = opticcl(verb, "-f", "ramp", "--preset", "typical")
-        assert (done.returncode, f"--preset is {option} now; write {option} NAME" in done.stderr) == (2, True)
     with pytest.raises(UsageError, match="No such option"):
         parse("list", "--html", "x.html")
+
+
+@pytest.mark.parametrize(
+    ("former", "today"),
+    [
+        ("budget --output=x.svg -f ramp", "machine budget --out x.svg -f ramp"),
+        ("budget --preset typical", "machine budget --optics typical"),
+        ("machine budget --preset typical", "machine budget --optics typical"),
+        ("control -f oddl --loss 0.2", "machine control -f oddl --loss 0.2"),
+        ("convert plan.xml -f ideal -o a.csv", "compile plan.xml -f ideal -o a.csv"),
+        ("cost -n 64", "machine cost -n 64"),
+        ("netlist -f oddl", "machine netlist -f oddl"),
+        ("papers ramp --claim A*", "study papers ramp --claim 'A*'"),
+        ("run plan.parquet -s 1kB --compare", "execute --transport mpi plan.parquet -s 1kB --compare"),
+        ("sweep -f ramp --from 8B --factor 2 -n 64", "compare -f ramp -n 64 --sizes 8B:1GB:2"),
+        ("study space.toml --jobs 2", "study run space.toml --jobs 2"),
+        ("traffic -f ramp --load 0.5", "machine traffic -f ramp --load 0.5"),
+        ("compare -n 8 --node-rate 2Tb/s", "compare -n 8 --equal rate=2Tb/s"),
+        ("simulate --picture x.svg", "simulate --out x.svg"),
+        ("simulate --preset wrht", "simulate --assumptions wrht"),
+        ("simulate -f ramp --cell 9kB --queue=input", "simulate -f ramp --engine packet:cell_bytes=9kB,queue=input"),
+        ("simulate --engine flow --mode asynchronous", "simulate --engine flow:mode=asynchronous"),
+    ],
+)
+def test_commands_of_earlier_versions_are_refused_with_that_of_today(opticcl, former, today):
+    """In one line, which names what is former; the command of today is one that nothing maps to another."""
+    done = opticcl(*former.split())
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.endswith(f"is of an earlier version; write opticcl {today}\n")
+    assert done.stderr.split()[1] in former.replace("=", " ").split()
+    words = tuple(shlex.split(today))
+    assert words_of_today(words) == words
+
+
+def test_a_file_has_defaults_of_options(opticcl, tmp_path, monkeypatch):
+    """In this folder; what is used is named, what is given goes first, and a plan file is asked as it is."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "opticcl.toml"
+    file.write_text(
+        'nodes = 4\nsize = "1KB"\nfabric = "ideal"\nignore-light = true\n[machine.cost]\nprices = "ramp_hpc"\n'
+    )
+    done = opticcl("compare", "-s", "1MB", "--json")
+    assert done.stderr == "opticcl.toml: --fabric ideal, --nodes 4, --ignore-light True\n"
+    found = json.loads(done.stdout)
+    assert [(row["fabric"], row["num_nodes"]) for row in found["rows"]] == [("ideal", 4)]
+    assert "prices ramp_hpc" in opticcl("machine", "cost", "-f", "ramp", "-n", "8").stderr
+    assert opticcl("compile", "-o", "plan.json").returncode == 0
+    done = opticcl("verify", "plan.json")
+    assert (done.returncode, "--fabric" in done.stderr) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nods = 4", "opticcl.toml: no verb has the option nods; did you mean 'nodes'?"),
+        ("[compare]\nnods = 4", "opticcl.toml: compare has no option nods; did you mean 'nodes'?"),
+        ("json = 4", "opticcl.toml: json=4 is neither true nor false"),
+        ("nodes = [[4]]", "is no text or number, or a list of some"),
+        ("nodes = 4.5", "--nodes: '4.5' is not a whole number"),
+        ("nodes =", "opticcl.toml: is not valid TOML"),
+        ("compare = 3", "opticcl.toml: compare is a verb; write its options below [compare]"),
+    ],
+)
+def test_a_wrong_file_of_defaults_is_refused(opticcl, tmp_path, monkeypatch, text, said):
+    """In one line that names the file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "opticcl.toml").write_text(text)
+    done = opticcl("compare", "-f", "ideal", "-s", "1KB")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("opticcl comp", {"compare", "compile"}),
+        ("opticcl machine c", {"control", "cost"}),
+        ("opticcl study t", {"tornado", "transfers"}),
+        ("opticcl compare --equ", {"--equal"}),
+        ("opticcl compare -f terarack", {"terarack", "terarack_torus"}),
+        ("opticcl simulate -c all_r", {"all_reduce"}),
+        ("opticcl simulate -a lumo", {"lumorph"}),
+    ],
+)
+def test_shells_complete_verbs_options_and_names(opticcl, monkeypatch, words, offered):
+    """By what the script of --completion asks for."""
+    assert "_OPTICCL_COMPLETE=zsh_complete" in opticcl("--completion", "zsh").stdout
+    monkeypatch.setenv("_OPTICCL_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    done = opticcl()
+    assert done.returncode == 0
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
+
+
+@pytest.mark.parametrize("form", ["csv", "md", "json"])
+def test_rows_are_printed_in_other_forms(opticcl, answer, form):
+    """CSV has the rows of the record, Markdown the tables below the sentence, json what --json prints."""
+    asked = ("compare", "-f", "bcube", "-f", "torus", "-n", "4", "-s", "1KB")
+    found, _ = answer(*asked)
+    text = opticcl(*asked, "--format", form).stdout
+    if form == "json":
+        assert json.loads(text) == found
+    elif form == "csv":
+        assert polars.read_csv(text.encode())["total_s"].to_list() == [row["total_s"] for row in found["rows"]]
+    else:
+        assert text.startswith(found["headline"])
+        head, line, *rows = [line for line in text.splitlines() if line.startswith("|")]
+        assert head.startswith("| fabric | algorithm | time |")
+        assert set(line) <= set("|-: ")
+        assert len(rows) == len(found["rows"])
+
+
+def test_times_at_many_sizes_in_the_columns_of_nccl_tests(opticcl, answer):
+    """A row a size: bytes, elements, time in us, bandwidths; its reader finds them where nccl-tests print them."""
+    asked = ("compare", "-f", "ideal:nodes=4", "-c", "all_gather", "--sizes", "1KB:4KB:2")
+    found, _ = answer(*asked)
+    lines = opticcl(*asked, "--format", "nccl").stdout.splitlines()
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    assert [int(row[0]) for row in rows] == [1000, 2000, 4000]
+    assert [int(row[1]) for row in rows] == [250, 500, 1000]
+    for row, one in zip(rows, found["rows"], strict=True):
+        assert float(row[5]) == pytest.approx(one["total_s"] * 1e6, abs=0.006)
+        assert float(row[7]) == pytest.approx(one["bus_bytes_per_s"] / 1e9, abs=0.006)
 
 
 def test_one_call_writes_several_files(opticcl, answer, tmp_path):
@@ -182,16 +301,6 @@ def test_a_verb_that_writes_lists_its_suffixes(verb):
     (out,) = [option for option in options_of(verb) if option.name == "out"]
     assert "its suffix selects what is written: " in out.help
     assert ".json" in out.help or "opticcl list formats" in out.help
-
-
-def test_a_study_without_a_name_writes_the_list(opticcl, tmp_path):
-    """As a record; a picture of it is refused."""
-    target = tmp_path / "studies.json"
-    assert opticcl("study", "-o", target).returncode == 0
-    assert "transfers" in json.loads(target.read_text())
-    done = opticcl("study", "-o", tmp_path / "studies.svg")
-    assert (done.returncode, "must end in .json" in done.stderr) == (2, True)
-    assert not (tmp_path / "studies.svg").exists()
 
 
 @pytest.mark.parametrize(
@@ -259,7 +368,7 @@ def test_tables_are_as_wide_as_columns_says(opticcl, monkeypatch, width):
 def test_the_answer_stands_in_the_narrowest_terminal(opticcl, monkeypatch):
     """A column less wide than a word is none."""
     monkeypatch.setenv("COLUMNS", "1")
-    lines = opticcl("cost", "-n", "8", "-f", "oddl").stdout.splitlines()
+    lines = opticcl("machine", "cost", "-n", "8", "-f", "oddl").stdout.splitlines()
     assert lines[0].split()[0] == "oddl"
     assert any(line.split()[:1] == ["part"] for line in lines)
     assert any(line.startswith("wss") for line in lines)
@@ -271,12 +380,12 @@ def test_no_verb_prints_the_help(opticcl):
     assert (done.returncode, done.stderr.strip()) == (2, opticcl("--help").stdout.strip())
 
 
-def test_the_answer_of_a_sweep_is_never_dropped(opticcl, monkeypatch):
+def test_the_answer_at_many_sizes_is_never_dropped(opticcl, monkeypatch):
     """Fabrics that do not fit continue below."""
     monkeypatch.setenv("COLUMNS", "60")
     names = ("ideal", "torus", "oddl", "lightpath", "fat_tree", "bcube", "topoopt")
     asked = [word for name in names for word in ("-f", name)]
-    text = opticcl("sweep", "-n", "4", *asked, "--from", "1KB", "--to", "4KB").stdout
+    text = opticcl("compare", "-n", "4", *asked, "--sizes", "1KB:4KB").stdout
     heads = [line for line in text.splitlines() if line.lstrip().startswith("size")]
     assert len(heads) > 1
     assert {word for line in heads for word in line.split()} >= set(names)

@@ -1,4 +1,4 @@
-"""`opticcl control` and `opticcl jobs` as a user types them."""
+"""`opticcl machine control` and `opticcl jobs` as a user types them."""
 
 import json
 
@@ -9,7 +9,17 @@ def test_control_tells_both_times_and_draws(opticcl, tmp_path):
     """Played and printed control times side by side; a picture; every state of four nodes."""
     picture = tmp_path / "step.svg"
     done = opticcl(
-        "control", "-f", "oddl:shape=4", "-a", "halving_doubling", "--explore", "-o", picture, "--exchange", 1
+        "machine",
+        "control",
+        "-f",
+        "oddl:shape=4",
+        "-a",
+        "halving_doubling",
+        "--explore",
+        "-o",
+        picture,
+        "--exchange",
+        1,
     )
     assert done.returncode == 0
     assert "explored: 4,736 states" in done.stdout
@@ -19,7 +29,7 @@ def test_control_tells_both_times_and_draws(opticcl, tmp_path):
 
 def test_control_shows_how_the_switches_are_set(opticcl, answer):
     """Table 1 in the paper's form: of eight nodes each has a wavelength to each of its three partners, from no other sender."""
-    options = ("control", "-f", "oddl:shape=8", "-a", "halving_doubling", "--table")
+    options = ("machine", "control", "-f", "oddl:shape=8", "-a", "halving_doubling", "--table")
     lines = [line.split() for line in opticcl(*options).stdout.splitlines()]
     first = lines.index(["sender", *map(str, range(8))]) + 2
     assert [len(lines[first + sender]) - 1 for sender in range(8)] == [3] * 8
@@ -38,7 +48,7 @@ def test_control_shows_how_the_switches_are_set(opticcl, answer):
 def test_control_runs_processes(answer):
     """Eight of them with a fifth of the messages lost."""
     options = ("--processes", "--loss", "0.2", "--seed", "1", "--size", "1KB", "-a", "halving_doubling")
-    found, code = answer("control", "-f", "oddl:shape=8", *options)
+    found, code = answer("machine", "control", "-f", "oddl:shape=8", *options)
     assert code == 0
     assert found["processes"]["exact"] is True
     assert found["processes"]["lost"] > 0
@@ -47,10 +57,10 @@ def test_control_runs_processes(answer):
 
 def test_control_of_fabrics_without_units(opticcl, answer):
     """What is known of them is told; pictures and processes are refused."""
-    found, code = answer("control", "-f", "lightpath:shape=2x4,synchronisation=1us", "-a", "ring")
+    found, code = answer("machine", "control", "-f", "lightpath:shape=2x4,synchronisation=1us", "-a", "ring")
     assert (code, found["control_s"]) == (0, pytest.approx(1e-6))  # its circuits stand after the first round
     for units_only in (("--explore",), ("--table",), ("--loss", "0.1"), ("--from-rest",), ("--memory", "1TB/s")):
-        wrong = opticcl("control", "-f", "lightpath:shape=2x4", *units_only)
+        wrong = opticcl("machine", "control", "-f", "lightpath:shape=2x4", *units_only)
         assert wrong.returncode == 2
         assert "lightpath has no control units" in wrong.stderr
 

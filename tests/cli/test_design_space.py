@@ -1,4 +1,4 @@
-"""opticcl study FILE.toml, as a user types it: a run, queries, answers and their pictures."""
+"""opticcl study run FILE.toml, as a user types it: a run, queries, answers and their pictures."""
 
 import json
 import shutil
@@ -50,14 +50,14 @@ def inside(folder, tmp_path, monkeypatch):
 
 def test_a_finished_study_writes_its_answers(opticcl, answer, inside):
     """Nothing is computed again; records and pictures are in the folder."""
-    done = opticcl("study", "two.toml")
+    done = opticcl("study", "run", "two.toml")
     assert done.returncode == 0, done.stderr
     assert "Two fabrics: 12 points: 12 done; 0 of them now" in done.stdout
     for name in ("map", "pareto", "tornado", "breakeven"):
         assert f"answer: two.study/{name}.json" in done.stdout
         assert json.loads((inside / "two.study" / f"{name}.json").read_text())["answer"] == name
         assert (inside / "two.study" / f"{name}.svg").read_text().startswith("<svg")
-    found, code = answer("study", "two.toml")
+    found, code = answer("study", "run", "two.toml")
     assert (code, found["points"], found["states"]) == (0, 12, {"done": 12})
 
 
@@ -96,29 +96,32 @@ def test_a_query(opticcl, answer, inside):
 def test_a_dry_run_writes_nothing(opticcl, answer, inside):
     """It counts and estimates."""
     shutil.rmtree("two.study")
-    done = opticcl("study", "two.toml", "--dry-run", "--jobs", "2")
+    done = opticcl("study", "run", "two.toml", "--dry-run", "--jobs", "2")
     assert "Two fabrics: 12 points (2 fabric x 2 nodes x 2 size, 1 assumptions halved and doubled)" in done.stdout
     assert not Path("two.study").exists()
-    found, _ = answer("study", "two.toml", "--dry-run")
+    found, _ = answer("study", "run", "two.toml", "--dry-run")
     assert (found["points"], found["finished"]) == (12, 0)
 
 
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("absent.toml",), "cannot read absent.toml: No such file"),
-        (("two.toml", "other"), "study: 'other' after 'two.toml'"),
-        (("map",), "study map: write opticcl study map FILE.toml"),
-        (("query", "two.toml"), "write opticcl study query FILE.toml 'SELECT ... FROM results'"),
+        (("run", "absent.toml"), "cannot read absent.toml: No such file"),
+        (("run", "two.toml", "other"), "Got unexpected extra argument (other) (opticcl study run --help"),
+        (("map",), "Missing argument 'FILE.toml'. (opticcl study map --help lists arguments and options)"),
+        (("query", "two.toml"), "Missing argument 'SQL'. (opticcl study query --help"),
         (("query", "two.toml", "SELECT x FROM results"), 'query: unable to find column "x"; columns: '),
-        (("map", "two.toml", "--over", "size"), "--over is of another answer; this one takes --x, --y, --where"),
-        (("query", "two.toml", "SELECT 1", "--x", "size"), "--x is of an answer; write it into the query"),
+        (("map", "two.toml", "--over", "size"), "study map: there is no option --over"),
+        (
+            ("query", "two.toml", "SELECT 1", "--x", "size"),
+            "study query: there is no option --x; it is an option of study lines, study map",
+        ),
         (("pareto", "two.toml", "--where", "nodes=5"), "where: nodes=5 is not on the axis; try 4"),
         (("pareto", "two.toml", "--where", "nodes"), "--where: 'nodes' is not name=value; write --where nodes=64"),
         (("pareto", "two.toml", "--where", "node=4"), "'node' is no axis of the study; did you mean 'nodes'?"),
         (("map", "two.toml", "--folder", "absent"), "there is no absent/results.parquet yet; run opticcl study"),
-        (("overlap", "--dry-run"), "study: --dry-run is of a design space; give FILE.toml"),
-        (("two.toml", "--folder", "two.toml"), "cannot write two.toml: File exists"),
+        (("overlap", "--dry-run"), "study: there is no verb 'overlap'; known: beyond, breakeven,"),
+        (("run", "two.toml", "--folder", "two.toml"), "cannot write two.toml: File exists"),
     ],
 )
 def test_wrong_input_is_one_line(opticcl, inside, words, hint):

@@ -23,9 +23,9 @@ SMALL = ("-f", "ideal", "-n", "4", "-s", "1kB")
 
 
 COMMANDS = [
-    (("list",), 0), (("cost", "-n", "16"), 0), (("compare", *SMALL, "--json"), 0), (("compare", *SMALL), 0),
+    (("list",), 0), (("machine", "cost", "-n", "16"), 0), (("compare", *SMALL, "--json"), 0), (("compare", *SMALL), 0),
     (("simulate", *PLAN), 0), (("verify", *PLAN), 0), (("verify", "nothere.csv"), 2), (("compile", "--wrong"), 2),
-    (("--help",), 0), (("budget", "-f", "ramp"), 1),
+    (("--help",), 0), (("machine", "budget", "-f", "ramp"), 1),
 ]  # fmt: skip
 CLOSED = [">&-", "2>&-", "<&-", ">&- 2>&-", ">&- 2>&- <&-", "2>/dev/full", "> /dev/full"]
 
@@ -75,7 +75,7 @@ def test_closed_streams(words, due, closed, tmp_path):
         ("compare", *SMALL, "-o", "c.csv", "-o", "{}/c.json"),
         ("execute", "-f", "ideal:nodes=4", "-s", "64kB", "-o", "{}/a.npy"),
         ("synthesize", "-f", "lightpath:shape=2x2", "-o", "{}/s.parquet"),
-        ("netlist", "-f", "ramp:groups=2,racks=2,wavelengths=4", "-o", "{}/n.svg"),
+        ("machine", "netlist", "-f", "ramp:groups=2,racks=2,wavelengths=4", "-o", "{}/n.svg"),
     ],
     ids=lambda words: " ".join(words),
 )

@@ -47,7 +47,7 @@ def test_a_graph_is_simulated_on_any_fabric(opticcl, answer, small):
         (["simulate", "-f", "ideal:nodes=2", "-a", "ring"], "--algorithm is part of"),
         (["verify", "--sample", "1"], "--sample"),
         (["verify", "--budget", "literal"], "--budget"),
-        (["verify", "-f", "ideal:nodes=2"], "give either a plan file or --fabric"),
+        (["verify", "-f", "ideal:nodes=2"], "--fabric is part of"),
         (["execute"], "a plan file ends in .parquet, .csv, .json"),
     ],
 )
@@ -85,7 +85,7 @@ def test_formats_are_listed(opticcl, answer):
 def test_a_graph_is_converted_to_a_plan_file(opticcl, answer, small, tmp_path):
     """With the fabric that the options describe; the plan file is verified and has the time that the graph has."""
     done = opticcl(
-        "convert", small, "-f", "sipac", "-n", "2", "-s", "2MB", "-o", tmp_path / "a.csv", "-o", tmp_path / "a.flows"
+        "compile", small, "-f", "sipac", "-n", "2", "-s", "2MB", "-o", tmp_path / "a.csv", "-o", tmp_path / "a.flows"
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "plan file: " in done.stdout
@@ -99,7 +99,7 @@ def test_a_graph_is_converted_to_a_plan_file(opticcl, answer, small, tmp_path):
 def test_a_plan_file_is_converted_to_a_graph(opticcl, answer, tmp_path):
     """It has a fabric of its own."""
     opticcl("compile", "-f", "ideal:nodes=4", "-a", "ring", "-s", "1MB", "-o", tmp_path / "a.parquet")
-    assert opticcl("convert", tmp_path / "a.parquet", "-o", tmp_path / "a.xml").returncode == 0
+    assert opticcl("compile", tmp_path / "a.parquet", "-o", tmp_path / "a.xml").returncode == 0
     found, code = answer("verify", tmp_path / "a.xml")
     assert (code, found["checked"]["transfers"]) == (0, 24)
 
@@ -107,7 +107,6 @@ def test_a_plan_file_is_converted_to_a_graph(opticcl, answer, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["small.xml"], "no file to write is given"),
         (["small.xml", "-o", "b.csv"], "has no fabric; give --fabric"),
         (["small.xml", "-f", "ideal:nodes=2", "-o", "small.xml"], "the input file"),
         (["small.xml", "-f", "ideal:nodes=2", "-o", "b.docx"], "must end in"),
@@ -119,7 +118,7 @@ def test_conversions_that_make_no_sense_are_refused(opticcl, small, tmp_path, mo
     """One line, exit code 2, nothing written."""
     monkeypatch.chdir(tmp_path)
     opticcl("compile", "-f", "ideal:nodes=2", "-a", "ring", "-s", "1MB", "-o", "plan.csv")
-    done = opticcl("convert", *arguments)
+    done = opticcl("compile", *arguments)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert words in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"small.xml", "plan.csv"}

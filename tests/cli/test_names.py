@@ -29,7 +29,7 @@ def test_plans(opticcl, folder, suffix):
         ("verify", path),
         ("simulate", path),
         ("execute", path, "-s", "1kB"),
-        ("convert", path, "-o", folder / os.fsdecode(b"again\xff.json")),
+        ("compile", path, "-o", folder / os.fsdecode(b"again\xff.json")),
     ):
         done = opticcl(*words)
         assert done.returncode == 0, done.stderr
@@ -68,8 +68,8 @@ def test_what_is_read(opticcl, folder):
     for words in (
         ("execute", "-f", "ideal:nodes=4", "--input", folder / os.fsdecode(b"a\xff.npy")),
         ("compare", "-f", "ideal", "-n", "4", "-w", sizes),
-        ("study", study, "--folder", folder / os.fsdecode(b"out\xff"), "--jobs", "1"),
-        ("study", study, "--folder", folder / os.fsdecode(b"out\xff"), "--dry-run"),
+        ("study", "run", study, "--folder", folder / os.fsdecode(b"out\xff"), "--jobs", "1"),
+        ("study", "run", study, "--folder", folder / os.fsdecode(b"out\xff"), "--dry-run"),
     ):
         done = opticcl(*words)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`opticcl netlist`: tables, records and pictures, and machines without light."""
+"""`opticcl machine netlist`: tables, records and pictures, and machines without light."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LARGE = "ramp:groups=4,racks=4,wavelengths=8"
 def test_the_table_fits(opticcl, monkeypatch, specification, columns):
     """No line is wider than the terminal; group, kind, count and source are always shown, the rest is named."""
     monkeypatch.setenv("COLUMNS", str(columns))
-    done = opticcl("netlist", "-f", specification)
+    done = opticcl("machine", "netlist", "-f", specification)
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= columns
     netlist = fabric(specification).netlist()
@@ -29,7 +29,7 @@ def test_the_table_fits(opticcl, monkeypatch, specification, columns):
 
 def test_the_record_has_every_group(answer):
     """Counts, states and losses as the netlist has them; the same in a file."""
-    found, code = answer("netlist", "-f", "sipac:radix=3,levels=2,wavelengths=6")
+    found, code = answer("machine", "netlist", "-f", "sipac:radix=3,levels=2,wavelengths=6")
     assert (code, found["fabric"], found["nodes"], found["wavelengths"]) == (0, "sipac", 9, 6)
     groups = {group["name"]: group for group in found["groups"]}
     assert sum(group["count"] for group in found["groups"]) == found["elements"]
@@ -42,7 +42,7 @@ def test_the_record_has_every_group(answer):
 
 def test_a_machine_of_any_size_has_counts(answer):
     """RAMP in full, of which no light is followed."""
-    found, code = answer("netlist", "-f", "ramp", "-n", "65536")
+    found, code = answer("machine", "netlist", "-f", "ramp", "-n", "65536")
     assert code == 0
     assert {group["name"]: group["count"] for group in found["groups"]}["tx_gate"] == 65_536 * 32 * 32
 
@@ -51,7 +51,7 @@ def test_a_machine_of_any_size_has_counts(answer):
 def test_pictures_and_files(opticcl, tmp_path, specification, each):
     """Up to 200 elements one by one, else the groups; every group has its name and count in the picture."""
     picture, record = tmp_path / "n.svg", tmp_path / "n.json"
-    done = opticcl("netlist", "-f", specification, "-o", picture, "-o", record)
+    done = opticcl("machine", "netlist", "-f", specification, "-o", picture, "-o", record)
     assert done.returncode == 0
     assert f"picture: {picture}" in done.stdout
     netlist = fabric(specification).netlist()
@@ -76,7 +76,7 @@ def test_pictures_and_files(opticcl, tmp_path, specification, each):
 )
 def test_machines_without_one(opticcl, specification, text):
     """Exit code 2 and one line."""
-    done = opticcl("netlist", "-f", specification)
+    done = opticcl("machine", "netlist", "-f", specification)
     assert (done.returncode, done.stdout) == (2, "")
     assert text in done.stderr
     assert done.stderr.count("\n") == 1
@@ -84,7 +84,7 @@ def test_machines_without_one(opticcl, specification, text):
 
 def test_modules_of_five_stages_are_counted(opticcl, answer):
     """A group a stage; light is refused before any work."""
-    found, code = answer("netlist", "-f", "oddl:shape=2048")
+    found, code = answer("machine", "netlist", "-f", "oddl:shape=2048")
     modules = [
         (group["count"], group["inputs"], group["outputs"]) for group in found["groups"] if group["kind"] == "wss"
     ]

@@ -1,4 +1,4 @@
-"""opticcl papers: which claims it lists, and how."""
+"""opticcl study papers: which claims it lists, and how."""
 
 import dataclasses
 
@@ -22,16 +22,16 @@ def printed(rows, width=120):
 @pytest.mark.parametrize("spelling", ["not reproduced", "not-reproduced", "Not_Reproduced"])
 def test_a_verdict_picks_its_claims(answer, spelling):
     """However it is spelt, and with it another one; the order stays that of the file."""
-    rows, code = answer("papers", "lumorph", "--verdict", spelling, "--verdict", "20%")
+    rows, code = answer("study", "papers", "lumorph", "--verdict", spelling, "--verdict", "20%")
     assert code == 0
     assert {row["verdict"] for row in rows} == {"not reproduced", "20 %"}
-    alone, _ = answer("papers", "lumorph", "--verdict", "20 %")
+    alone, _ = answer("study", "papers", "lumorph", "--verdict", "20 %")
     assert alone == [row for row in rows if row["verdict"] == "20 %"]
 
 
 def test_an_unknown_verdict_is_refused_in_a_line(opticcl):
     """With those that there are."""
-    done = opticcl("papers", "--verdict", "exakt")
+    done = opticcl("study", "papers", "--verdict", "exakt")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert all(name in done.stderr for name in ("--verdict", "'exakt'", *ALL_VERDICTS))
@@ -39,25 +39,26 @@ def test_an_unknown_verdict_is_refused_in_a_line(opticcl):
 
 def test_claims_are_picked_by_id(answer):
     """By an id or a shell pattern, together with a verdict; the order stays that of the file."""
-    rows, code = answer("papers", "wrht", "--claim", "W1*", "--claim", "W5", "--verdict", "inconsistent")
+    rows, code = answer("study", "papers", "wrht", "--claim", "W1*", "--claim", "W5", "--verdict", "inconsistent")
     assert code == 0
     assert [row["id"] for row in rows] == ["W5", "W14", "W15", "W16", "W18.db"]
-    assert [row["id"] for row in answer("papers", "--claim", "RAMP-E2-s3")[0]] == ["RAMP-E2-s3"]
+    assert [row["id"] for row in answer("study", "papers", "--claim", "RAMP-E2-s3")[0]] == ["RAMP-E2-s3"]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "hint"), [("RAMP-E2-s33", "did you mean 'RAMP-E2-s3'?"), ("*-*-*-*-*-x", "`opticcl papers` lists them")]
+    ("pattern", "hint"),
+    [("RAMP-E2-s33", "did you mean 'RAMP-E2-s3'?"), ("*-*-*-*-*-x", "`opticcl study papers` lists them")],
 )
 def test_an_unknown_claim_is_refused_in_a_line(opticcl, pattern, hint):
     """With the nearest one, if there is one."""
-    done = opticcl("papers", "ramp", "--claim", "RAMP-E2-s3", "--claim", pattern)
+    done = opticcl("study", "papers", "ramp", "--claim", "RAMP-E2-s3", "--claim", pattern)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"opticcl: --claim: no claim {pattern!r}; {hint}\n"
 
 
 def test_counts_stand_first_and_last(opticcl):
     """From the nearest verdict to the farthest."""
-    done = opticcl("papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")
+    done = opticcl("study", "papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")
     first, *_, last = done.stdout.strip().splitlines()
     assert first == last
     assert first.index("within 20 %") < first.index("not reproduced")
@@ -110,20 +111,20 @@ def test_what_is_exact_is_counted_apart():
 
 def test_rows_behind_a_fit_are_listed(opticcl, answer):
     """One row of each fit in the list of a paper, with their number; all with --fit, and in the record."""
-    listed = opticcl("papers", "lumorph").stdout
-    behind, code = answer("papers", "lumorph", "--fit", "message_size")
+    listed = opticcl("study", "papers", "lumorph").stdout
+    behind, code = answer("study", "papers", "lumorph", "--fit", "message_size")
     assert code == 0
     assert [row["id"] for row in behind] == ["L6", "L7"]
     assert {row["verdict"] for row in behind} == {"fitted"}
     assert "\nL7 " in listed
     assert "\nL6 " not in listed
     assert "rows that follow: 1 (--fit message_size)" in " ".join(listed.split())
-    assert "L6" in {row["id"] for row in answer("papers", "lumorph")[0]}
+    assert "L6" in {row["id"] for row in answer("study", "papers", "lumorph")[0]}
 
 
 def test_an_unknown_fit_is_refused_in_a_line(opticcl):
     """With the nearest one of the papers that are listed."""
-    done = opticcl("papers", "ramp", "--fit", "hpc_switch")
+    done = opticcl("study", "papers", "ramp", "--fit", "hpc_switch")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "opticcl: --fit: no fit 'hpc_switch' of ramp; did you mean 'hpc_switches'?\n"
 

@@ -209,12 +209,12 @@ def test_a_comparison_goes_on_beside_a_plugin_that_fails(answer, tmp_path):
         ("return rounds", "return lambda step, t: []", r"rule star: \w+, step 0: returned list, not a tuple of Circuits"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("verb", ["compare", "sweep", "train"])
+@pytest.mark.parametrize("verb", ["compare", "compare --sizes 1KB:4KB", "train"])
 def test_an_exception_of_a_plugin_leaves_its_fabric_out(opticcl, tmp_path, right, wrong, place, verb):
     """In whatever verb compares fabrics; the others have their rows."""
-    asked = {"compare": ("-s", "1MB"), "sweep": ("--from", "1KB", "--to", "4KB"), "train": ("-m", "lenet")}
+    asked = {"compare": ("-s", "1MB"), "train": ("-m", "lenet")}
     path = plugin(tmp_path, (right, wrong))
-    done = opticcl("--plugin", path, verb, "-f", "star", "-f", "ideal", "-n", "8", *asked[verb])
+    done = opticcl("--plugin", path, *verb.split(), "-f", "star", "-f", "ideal", "-n", "8", *asked.get(verb, ()))
     assert done.returncode == 0, done.stderr
     assert "ideal" in done.stdout
     assert re.search(r"left out: .*" + place, " ".join(done.stdout.split())), done.stdout
@@ -230,8 +230,8 @@ def test_a_rule_reads_the_parameters_of_the_machine_in_a_job_too(answer, tmp_pat
 @pytest.mark.parametrize(
     ("words", "member"),
     [
-        (("budget",), "`light_path`"),
-        (("netlist",), "`netlist`"),
+        (("machine", "budget"), "`light_path`"),
+        (("machine", "netlist"), "`netlist`"),
         (("verify", "--emulate"), "`netlist`"),
         (("faults", "--sweep"), "`inventory`"),
     ],

@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from opticcl.cli._generated import flag_of
 from opticcl.simulate import ENGINES
 
 PAIRS = ["--fabric", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=4", "--collective", "all_to_all", "--size", "1MB"]
@@ -12,12 +11,11 @@ PAIRS = ["--fabric", "leaf_spine:nodes=16,nodes_per_leaf=4,spines=4", "--collect
 
 def test_every_option_reaches_the_engine(answer):
     """What was assumed is printed; the same seed gives the same time."""
-    options = [
-        "--engine", "packet", "--cell", "1KiB", "--queue", "input", "--forwarding", "cut_through", "--buffer", "8KiB",
-        "--transport", "windowed", "--window", 8, "--retransmit", "20us", "--order", "shuffled", "--seed", 5,
-        "--mode", "asynchronous", "--max-events", 10**6,
-    ]  # fmt: skip
-    found, code = answer("simulate", *PAIRS, *options)
+    engine = (
+        "packet:cell_bytes=1KiB,queue=input,forwarding=cut_through,buffer_bytes=8KiB,transport=windowed,window=8,"
+        "retransmit_s=20us,order=shuffled,seed=5,mode=asynchronous,max_events=1000000"
+    )
+    found, code = answer("simulate", *PAIRS, "--engine", engine)
     assert code == 0
     told = {
         "mode": "asynchronous", "cell_bytes": 1024, "queue": "input", "forwarding": "cut_through", "buffer_bytes": 8192,
@@ -85,18 +83,24 @@ def test_auto_says_why_there_is_nothing_to_choose(opticcl, engine, fabric, colle
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_help_lists_the_options_of_all_engines(opticcl):
-    """Names, choices, texts and defaults come from the option classes."""
-    text = " ".join(opticcl("simulate", "--help").stdout.split())
-    assert (
-        "--cell <size> packet: size of a cell; the last cell of a transfer carries the remainder [default: 4.096 kB]"
-        in text
-    )
-    assert "--mode [barrier|asynchronous] flow, packet: when a transfer starts." in text
-    assert "[default: device 20,000,000, flow 20,000,000, packet 100,000,000]" in text
-    for engine in ENGINES.names():
-        for name in ENGINES.get(engine).option_names():
-            assert f"{flag_of(name)} " in text
+@pytest.mark.parametrize("engine", ENGINES.names())
+def test_the_options_of_an_engine_are_listed_by_its_name(answer, engine):
+    """Names and defaults come from the class of its options."""
+    (entry,) = answer("list", engine)[0]["engines"]
+    assert [one["name"] for one in entry["parameters"]] == list(ENGINES.get(engine).option_names())
+    for one in entry["parameters"]:
+        assert one["about"]
+
+
+def test_the_help_has_topics(opticcl):
+    """In the order of a question: what, when, what is written."""
+    for verb, topics in {
+        "simulate": ["The plan", "Time", "Output"],
+        "train": ["The job", "Fabrics", "Time", "Faults", "Output"],
+    }.items():
+        text = opticcl(verb, "--help").stdout
+        places = [text.index(f"\n{topic}:\n") for topic in topics]
+        assert places == sorted(places)
 
 
 def test_the_help_of_train_lists_the_options_of_its_runtime(opticcl):

@@ -36,7 +36,7 @@ def test_files_of_links_traces_and_pictures(opticcl, tmp_path):
     options = [
         word for option, file in zip(("--links", "--trace", "--out"), files, strict=True) for word in (option, file)
     ]
-    done = opticcl("simulate", *TREE, "-a", "ring", "--engine", "packet", "--mode", "asynchronous", *options)
+    done = opticcl("simulate", *TREE, "-a", "ring", "--engine", "packet:mode=asynchronous", *options)
     assert done.returncode == 0, done.stderr
     assert "critical path, 30 transfers" in done.stdout
     assert "bus bandwidth" in done.stdout
@@ -123,8 +123,8 @@ def test_a_wrong_plan_file_has_no_time(opticcl, tmp_path):
         (["--trace", "trace.json"], ["--trace", "closed_form", "--engine flow"]),
         (["--out", "load.pdf"], ["--out", ".svg"]),
         (["--out", "absent/load.svg"], ["no folder", "absent"]),
-        (["--engine", "flow", "--cell", "4KB"], ["--cell", "packet"]),
-        (["--mode", "asynchronous"], ["--mode", "flow and packet"]),
+        (["--engine", "flow:cell_bytes=4KB"], ["cell_bytes", "packet"]),
+        (["--engine", "closed_form:mode=asynchronous"], ["mode", "flow and packet"]),
     ],
 )
 def test_what_cannot_be_written_is_refused_in_a_line(opticcl, monkeypatch, options, words, tmp_path):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+
 from opticcl.studies import STUDIES
 
 
-def test_without_a_name_it_lists_all(opticcl) -> None:
-    """One line a study, also in the help."""
-    listed = opticcl("study")
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == list(STUDIES.names())
-    helped = "".join(opticcl("study", "--help").stdout.split())
-    assert all(name in helped for name in STUDIES.names())
+def test_the_help_of_a_study_has_its_question_and_its_parameters(opticcl) -> None:
+    """As the function that is registered documents them, with their defaults."""
+    for name in STUDIES.names():
+        helped = " ".join(opticcl("study", name, "--help").stdout.split())
+        question = inspect.getdoc(STUDIES.get(name)).split("\n\n")[0]
+        assert " ".join(question.split()) in helped
+        for one in list(inspect.signature(STUDIES.get(name)).parameters.values())[1:]:
+            assert f"{one.name}=" in helped
 
 
 def test_json_is_one_value(answer) -> None:

@@ -1,11 +1,11 @@
-"""The verb `sweep` as a user types it."""
+"""`compare --sizes` as a user types it."""
 
-TWO = ("sweep", "-f", "ideal", "-f", "torus", "-n", "9", "--from", "1KB", "--to", "1MB", "--factor", "10")
+TWO = ("compare", "-f", "ideal", "-f", "torus", "-n", "9", "--sizes", "1KB:1MB:10")
 
 
 def test_one_fabric_has_its_rates(opticcl):
     """As nccl-tests print them."""
-    done = opticcl("sweep", "-f", "sipac:radix=2,levels=2", "--from", "8B", "--to", "8KB")
+    done = opticcl("compare", "-f", "sipac:radix=2,levels=2", "--sizes", "8B:8KB:4")
     assert done.returncode == 0
     for head in ("size", "algorithm", "time", "algbw", "busbw"):
         assert head in done.stdout
@@ -31,16 +31,20 @@ def test_several_fabrics_have_a_column_each(opticcl, answer):
 
 def test_what_declines_is_left_out(opticcl):
     """The others have their rows; alone it is refused."""
-    done = opticcl("sweep", "-f", "terarack_torus:shape=2x3", "-f", "ideal:nodes=6", "-c", "send_recv", "--to", "4KB")
+    done = opticcl(
+        "compare", "-f", "terarack_torus:shape=2x3", "-f", "ideal:nodes=6", "-c", "send_recv", "--sizes", "1KB:4KB"
+    )
     assert done.returncode == 0
     assert "left out: terarack_torus" in done.stdout
-    done = opticcl("sweep", "-f", "ideal:nodes=6", "-a", "wrht")
+    done = opticcl("compare", "-f", "ideal:nodes=6", "-a", "wrht", "--sizes", "1KB:1GB")
     assert done.returncode == 2
     assert "wrht cannot do all_reduce on ideal" in done.stderr
 
 
 def test_a_wrong_plan_is_exit_code_1(opticcl):
     """And named below the table."""
-    done = opticcl("sweep", "-f", "ramp:groups=3,racks=3,wavelengths=6", "-a", "ramp:variant=published", "--to", "1KB")
+    done = opticcl(
+        "compare", "-f", "ramp:groups=3,racks=3,wavelengths=6", "-a", "ramp:variant=published", "--sizes", "1KB:1KB"
+    )
     assert done.returncode == 1
     assert "WRONG: ramp:variant=published" in done.stdout

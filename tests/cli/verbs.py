@@ -4,15 +4,17 @@ import click
 
 from opticcl.cli import command_group
 
-GROUP = command_group()
-VERBS = sorted(GROUP.commands)
+COMMANDS = dict(command_group().walk())
+"""Words after `opticcl` -> the verb, those of groups too: "machine cost"."""
+
+VERBS = sorted(COMMANDS)
 
 
 def options_of(verb):
     """Options of a verb, without --help."""
-    return [one for one in GROUP.commands[verb].params if isinstance(one, click.Option)]
+    return [one for one in COMMANDS[verb].params if isinstance(one, click.Option)]
 
 
 def parse(verb, *words):
     """Parse the words after a verb without running it; returns the context with the values."""
-    return GROUP.commands[verb].make_context(verb, list(words))
+    return COMMANDS[verb].make_context(verb, list(words))

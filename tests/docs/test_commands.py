@@ -13,8 +13,8 @@ from tests.execute.launch import mpiexec, needs_mpi
 LANGUAGES = {"sh", "python", "toml", "text"}
 
 MANY_SCHEDULERS = (
-    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.5 --load 0.8 --load 0.9 --load 0.95 --skew 1 --skew 6 "
-    "--scheduler native --scheduler native:iterations=2 --scheduler rack --scheduler cyclic --scheduler cyclic:hops=2 "
+    "opticcl machine traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.5 --load 0.8 --load 0.9 --load 0.95 --skew 1 "
+    "--skew 6 --scheduler native --scheduler native:iterations=2 --scheduler rack --scheduler cyclic --scheduler cyclic:hops=2 "
     "--slots 6000 -o traffic.svg"
 )
 
@@ -27,19 +27,23 @@ DEEP = {
     "opticcl compare --nodes 16 --size 1KB --sensitivity": (
         "every value halved and doubled, 2 s; tests/plans/test_ranks.py has fewer fabrics"
     ),
-    "opticcl study examples/who-wins.toml --dry-run": "counts and estimates 1,245 points, 2 s; a small study remains",
+    "opticcl study run examples/who-wins.toml --dry-run": "counts and estimates 1,245 points, 2 s; a small study remains",
     "opticcl compare --nodes 64 --size 1MB --algorithm all --equal rate=2.4Tb/s -o out.html": "250 plans, 20 s",
     "opticcl compare --nodes 64 --size 100MB --out answer.html --out answer.json": (
         "draws 16 fabrics, 5 s; tests/report writes smaller pages"
     ),
-    "opticcl papers": "all claims, 10 s; tests/papers judges each",
-    "opticcl control -f oddl:shape=4 --explore": "all orders of messages, 6 s; tests/operations explores smaller machines",
-    "opticcl cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
+    "opticcl study papers": "all claims, 10 s; tests/papers judges each",
+    "opticcl machine control -f oddl:shape=4 --explore": (
+        "all orders of messages, 6 s; tests/operations explores smaller machines"
+    ),
+    "opticcl machine cost -n 1024 -c all_reduce -s 1GB": "all fabrics at 1,024 nodes, 5 s",
     "opticcl train --model vgg19 --nodes 1024 --equal rate=100Gb/s --samples 1281167 --epochs 20": "the same, 8 s",
     'opticcl train --model "transformer:layers=24,hidden=2048,heads=16" --nodes 512 --tensor 8 --groups machine': (
         "all fabrics at 512 nodes, 5 s"
     ),
-    "opticcl control -f oddl:shape=8 --processes --loss 0.2 --seed 1": "eight processes, 3 s; tests/operations has the same",
+    "opticcl machine control -f oddl:shape=8 --processes --loss 0.2 --seed 1": (
+        "eight processes, 3 s; tests/operations has the same"
+    ),
     "opticcl verify -f ramp:groups=32,racks=32,wavelengths=64 -c all_to_all -s 1GB -a skewed_exchange:steps=1": (
         "4.3e9 circuits, 3 s; tests/verify/test_images.py has smaller machines"
     ),
@@ -65,26 +69,29 @@ DEEP = {
     "opticcl train --model resnet50 -n 16 -f oddl:shape=4x4 --faults examples/faults.json --spares 1": (
         "1 s; tests/cli/test_train_faults.py has the same"
     ),
-    "opticcl sweep -n 64": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
+    "opticcl compare -n 64 --sizes 1KB:1GB:4": "all fabrics at 12 sizes, 1 s; tests/cli/test_sweep.py has fewer fabrics",
     "opticcl compare -f lightpath:shape=8x8,waveguides=1 -c all_to_all -s 10MB --json": "1 s; smaller ones remain",
-    "opticcl study studies/lumorph-figure-5-left.toml --dry-run": "1 s; another study file is counted",
+    "opticcl study run studies/lumorph-figure-5-left.toml --dry-run": "1 s; another study file is counted",
     "opticcl study breakeven examples/who-wins-small.toml --folder small.study --where nodes=16": (
         "runs a study, 1 s; two other answers of the page remain"
     ),
-    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.4 --slots 600 --beside plan.parquet --reserve planes=2": (
-        "1 s; tests/cli/test_traffic.py has fewer slots"
+    "opticcl machine traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.4 --slots 600 --beside plan.parquet "
+    "--reserve planes=2": ("1 s; tests/cli/test_traffic.py has fewer slots"),
+    "opticcl machine control -f oddl:shape=32x32 -a halving_doubling": (
+        "1,024 nodes, 1 s; tests/operations has smaller machines"
     ),
-    "opticcl control -f oddl:shape=32x32 -a halving_doubling": "1,024 nodes, 1 s; tests/operations has smaller machines",
     "opticcl plan -f ocs --import examples/swot.toml": "1 s; tests/plans/test_published.py reads the same form",
     "opticcl train --workload examples/graph.fbuf": "1 s; tests/traces/test_graphs.py reads the same form",
     "opticcl train --workload examples/profile.json --compute-scale 2": "1 s; the same without the factor remains",
     "opticcl compare --nodes 64 --as-built": "1 s; --equal cost=9000 on 16 nodes remains",
-    "opticcl traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.9 --slots 600 --verify": "1 s; another load remains",
-    "opticcl study examples/who-wins-small.toml": "runs a study, 3 s; two answers of the page run it too",
+    "opticcl machine traffic -f ramp:groups=4,racks=4,wavelengths=16 --load 0.9 --slots 600 --verify": (
+        "1 s; another load remains"
+    ),
+    "opticcl study run examples/who-wins-small.toml": "runs a study, 3 s; two answers of the page run it too",
     "opticcl compare --nodes 64 --collective all_to_all --size 1MB --engine flow": (
         "all fabrics, 3 s; docs/simulate.md compares two by the same engine"
     ),
-    "opticcl study studies/lumorph-figure-8b.toml": "2 s; its lines are drawn, which runs it",
+    "opticcl study run studies/lumorph-figure-8b.toml": "2 s; its lines are drawn, which runs it",
     "opticcl faults -f oddl:shape=4x4 --replay examples/faults.json --ranks 14 --spares 2 --assume restart=30min "
     "-o replay.svg": ("2 s; tests/cli/test_faults.py replays the same record"),
     "opticcl train --workload examples/layers.txt --nodes 16 --clock 1GHz": (
@@ -96,8 +103,10 @@ DEEP = {
     "opticcl jobs -f oddl:shape=8x8 --arrivals poisson:load=0.7,count=20 --policy best --json": (
         "1 s; tests/cli/test_jobs_over_time.py has the same"
     ),
-    "mpiexec -n 2 opticcl run -f lightpath:shape=1x2 -s 1kB -s 1MB --compare": "3 s; tests/execute/test_mpi.py has the same",
-    "mpiexec -n 2 opticcl run -f lightpath:shape=1x2 -s 100kB --pace 50000 -o gantt.svg": (
+    "mpiexec -n 2 opticcl execute --transport mpi -f lightpath:shape=1x2 -s 1kB -s 1MB --compare": (
+        "3 s; tests/execute/test_mpi.py has the same"
+    ),
+    "mpiexec -n 2 opticcl execute --transport mpi -f lightpath:shape=1x2 -s 100kB --pace 50000 -o gantt.svg": (
         "3 s; tests/execute/test_paced.py has the same"
     ),
     "opticcl train --model vgg19 --nodes 64": "all fabrics, 2 s; tests/cli/test_train.py ranks the same model on fewer nodes",
@@ -113,8 +122,8 @@ DEEP = {
 """Commands that `make test-deep` runs, with the reason."""
 
 ELSEWHERE = {
-    "opticcl study examples/who-wins.toml --scheduler tcp://10.0.0.1:8786": "run by tests/studies/test_space_cluster.py",
-    "opticcl study examples/who-wins.toml --slurm 8 --slurm-set cores=16 --slurm-set memory=64GB": (
+    "opticcl study run examples/who-wins.toml --scheduler tcp://10.0.0.1:8786": "run by tests/studies/test_space_cluster.py",
+    "opticcl study run examples/who-wins.toml --slurm 8 --slurm-set cores=16 --slurm-set memory=64GB": (
         "run by tests/studies/test_space_cluster.py, with scripts in place of SLURM"
     ),
     "make bench ONLY=routes": "measures for minutes; tests/test_benchmarks.py tests the runner",
@@ -130,10 +139,10 @@ ELSEWHERE = {
 """Commands that no test can run, with the reason."""
 
 ANSWERS_NO = {
-    "opticcl budget -f oddl --set wss32.loss=17dB --set fibre.length=50m",
-    "opticcl budget -f terarack -n 64 --optics typical -a wrht",
-    "opticcl traffic -f ramp:groups=8,racks=8,wavelengths=64 --flows commercial_cloud --load 0.9",
-    "opticcl traffic -f ramp:groups=8,racks=8,wavelengths=64 --skew 6 --placement group --load 0.9",
+    "opticcl machine budget -f oddl --set wss32.loss=17dB --set fibre.length=50m",
+    "opticcl machine budget -f terarack -n 64 --optics typical -a wrht",
+    "opticcl machine traffic -f ramp:groups=8,racks=8,wavelengths=64 --flows commercial_cloud --load 0.9",
+    "opticcl machine traffic -f ramp:groups=8,racks=8,wavelengths=64 --skew 6 --placement group --load 0.9",
     MANY_SCHEDULERS,
     "opticcl verify -f ramp:groups=2,racks=2,wavelengths=4 -c all_reduce -a ramp:variant=published",
     "opticcl verify -f ramp:groups=4,racks=3,wavelengths=4 -c all_reduce -a ramp:variant=published",

@@ -24,7 +24,7 @@ def test_the_picture_is_that_of_the_study(tmp_path, opticcl, monkeypatch):
     """Of examples/who-wins-256.toml, to the byte."""
     monkeypatch.chdir(tmp_path)
     file = str(EXAMPLES / "who-wins-256.toml")
-    assert opticcl("study", file, "--folder", "out").returncode == 0
+    assert opticcl("study", "run", file, "--folder", "out").returncode == 0
     assert opticcl("study", "map", file, "--folder", "out", "-o", "who-wins.svg").returncode == 0
     assert (tmp_path / "who-wins.svg").read_text("utf-8") == (ROOT / "docs" / "who-wins.svg").read_text("utf-8")
 

@@ -93,7 +93,7 @@ def test_two_hosts_of_mpi(tmp_path):
             [
                 *("ip", "netns", "exec", names[0], MPIEXEC, "-n", "2", "-ppn", "1", "-hosts", "10.83.0.1,10.83.0.2"),
                 *("-launcher", "ssh", "-launcher-exec", enter, "-iface", "light0", sys.executable, "-m", "opticcl"),
-                *("run", "-f", "lightpath:shape=1x2", "-s", "1MB", "--json"),
+                *("execute", "--transport", "mpi", "-f", "lightpath:shape=1x2", "-s", "1MB", "--json"),
             ],
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""MPI: the Communicator against the MPI library, `opticcl run`, and what is refused; two processes."""
+"""MPI: the Communicator against the MPI library, `opticcl execute --transport mpi`, and what is refused; two processes."""
 
 import json
 import re
@@ -42,7 +42,9 @@ def plan(tmp_path_factory):
 
 def test_run_a_plan(plan):
     """Exactly what NumPy computes; one JSON value on standard output."""
-    done = mpiexec(2, "-m", "opticcl", "run", plan, "-s", "10kB", "--dtype", "int32", "--json")
+    done = mpiexec(
+        2, "-m", "opticcl", "execute", "--transport", "mpi", plan, "-s", "10kB", "--dtype", "int32", "--json"
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["ok"]
@@ -64,7 +66,21 @@ def test_run_a_plan(plan):
 def test_columns_of_nccl_tests(collective):
     """Rows as the parsers of nccl-tests read them: 13 columns, bus bandwidth by its factor."""
     done = mpiexec(
-        2, "-m", "opticcl", "run", "-f", "ideal:nodes=2", "-c", collective, "-s", "1kB", "-s", "1MB", "--compare"
+        2,
+        "-m",
+        "opticcl",
+        "execute",
+        "--transport",
+        "mpi",
+        "-f",
+        "ideal:nodes=2",
+        "-c",
+        collective,
+        "-s",
+        "1kB",
+        "-s",
+        "1MB",
+        "--compare",
     )
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line and not line.startswith("#")]
@@ -95,7 +111,16 @@ def test_columns_of_nccl_tests(collective):
 )
 def test_refused_by_rank_0_only(plan, processes, options, words):
     """One line on standard error, exit code 2, and every process ends."""
-    done = mpiexec(processes, "-m", "opticcl", "run", *[plan if o == "PLAN" else o for o in options], timeout=60)
+    done = mpiexec(
+        processes,
+        "-m",
+        "opticcl",
+        "execute",
+        "--transport",
+        "mpi",
+        *[plan if o == "PLAN" else o for o in options],
+        timeout=60,
+    )
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("opticcl:")]
     assert len(lines) == 1
@@ -109,7 +134,7 @@ def test_a_rejected_plan(tmp_path):
     content = json.loads(path.read_text())
     content["columns"]["chunk_lo"] = [0] * len(content["columns"]["chunk_lo"])
     path.write_text(json.dumps(content))
-    done = mpiexec(2, "-m", "opticcl", "run", path, timeout=60)
+    done = mpiexec(2, "-m", "opticcl", "execute", "--transport", "mpi", path, timeout=60)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert re.match(r"opticcl: the plan is rejected: contribution_missing: .*; opticcl verify shows all", line)
@@ -205,7 +230,18 @@ def test_a_missing_extra_is_named_once(tmp_path):
     """Without mpi4py: the command that installs it, from rank 0 only."""
     (tmp_path / "mpi4py.py").write_text("raise ImportError('not here')\n")
     found = environment()["PYTHONPATH"]
-    done = mpiexec(2, "-m", "opticcl", "run", "-f", "ideal:nodes=2", PYTHONPATH=f"{tmp_path}:{found}", timeout=60)
+    done = mpiexec(
+        2,
+        "-m",
+        "opticcl",
+        "execute",
+        "--transport",
+        "mpi",
+        "-f",
+        "ideal:nodes=2",
+        PYTHONPATH=f"{tmp_path}:{found}",
+        timeout=60,
+    )
     assert done.returncode == 2
     assert done.stderr.count("pip install 'opticcl[mpi]'") == 1
 
@@ -222,7 +258,7 @@ def test_python_of_the_tests_has_mpi():
 @pytest.mark.parametrize("stopped", [0, 1])
 def test_a_rank_that_stops_before_mpi_has_started_is_ended(tmp_path, stopped):
     """Within the time limit and the seconds in which processes of a job may begin; the others do not wait for ever."""
-    words = f"{sys.executable} -m opticcl run -f ideal:nodes=2 -s 1kB --time-limit 1s"
+    words = f"{sys.executable} -m opticcl execute --transport mpi -f ideal:nodes=2 -s 1kB --time-limit 1s"
     script = tmp_path / "rank.sh"
     script.write_text(f'if [ "$PMI_RANK" = {stopped} ]; then kill -STOP $$; fi\nexec {words}\n')
     done = subprocess.run(

@@ -110,8 +110,8 @@ def test_measured_within_ten_percent(fabric, mode, tmp_path):
     factor = 0.5 / min(at for step in rows(plan, 1e5) for at in step.release_s.values())
     plan.save(tmp_path / "plan.parquet")
     done = mpiexec(
-        2, "-m", "opticcl", "run", tmp_path / "plan.parquet", "-s", "100kB", "--pace", f"{factor:.0f}", "--mode", mode,
-        "-o", tmp_path / "gantt.png", "--json",
+        2, "-m", "opticcl", "execute", tmp_path / "plan.parquet", "--transport", "mpi", "-s", "100kB",
+        "--pace", f"{factor:.0f}", "--mode", mode, "-o", tmp_path / "gantt.png", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["runs"]
@@ -132,7 +132,7 @@ def test_measured_within_ten_percent(fabric, mode, tmp_path):
 )
 def test_refused(options, words):
     """One line of rank 0, exit code 2."""
-    done = mpiexec(2, "-m", "opticcl", "run", *options)
+    done = mpiexec(2, "-m", "opticcl", "execute", "--transport", "mpi", *options)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("opticcl:") == 1

@@ -32,7 +32,7 @@ def browser():
 
 QUESTIONS = {
     "compare": {"nodes": 8, "size": ["1MB", "2 KB"], "fabric": ["sipac", "torus"], "assume": ["endpoint=2us"]},
-    "sweep": {"nodes": "8", "fabric": ["ideal", "sipac"], "from": "1KB", "to": "1MB", "factor": 8},
+    "sweep": {"nodes": "8", "fabric": ["ideal", "sipac"], "sizes": "1KB:1MB:8"},
     "simulate": {"fabric": "terarack:nodes=8", "size": "1MB", "algorithm": "wrht"},
     "budget": {"fabric": "oddl:shape=4x4"},
     "cost": {"fabric": ["ramp"], "nodes": 64},
@@ -73,7 +73,7 @@ def test_answers_of_a_study_are_those_of_the_command(opticcl, monkeypatch, tmp_p
     assert {"ideal:latency=1us", "torus"} <= set(about["fabric_colours"])
     _, before = asked(browser, "study", study="f0")
     assert (before["answer"]["points"], before["answer"]["finished"]) == (8, 0)
-    assert opticcl("study", path, "--jobs", 1).returncode == 0
+    assert opticcl("study", "run", path, "--jobs", 1).returncode == 0
     monkeypatch.setattr("opticcl.explorer.questions.STUDY_S", 1e-6)  # asked again at once
     _, after = asked(browser, "study", study="f0")
     assert after["answer"]["finished"] == 8

@@ -61,7 +61,7 @@ def address(tmp_path_factory):
     plan.write_text(json.dumps(content))
     (folder / "three.toml").write_text(STUDY)
     (folder / "live.toml").write_text(STUDY.partition("[vary]")[0])
-    opticcl_process("study", "three.toml", "--jobs", "1", cwd=folder).check_returncode()
+    opticcl_process("study", "run", "three.toml", "--jobs", "1", cwd=folder).check_returncode()
     words = [*COMMAND, "explore", plan, "three.toml", "live.toml", "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=folder)
     printed = ""
@@ -307,8 +307,8 @@ def test_a_study_is_followed_while_it_runs(visit, address):
     """Points that another process finishes, and the answers once there are some."""
     page = visit("study?study=f2")
     playwright.expect(page.locator("main")).to_contain_text("0 of 12 points are finished.")
-    assert "opticcl study live.toml" in page.locator("main").inner_text()
-    opticcl_process("study", "live.toml", "--jobs", "1", cwd=address.folder).check_returncode()
+    assert "opticcl study run live.toml" in page.locator("main").inner_text()
+    opticcl_process("study", "run", "live.toml", "--jobs", "1", cwd=address.folder).check_returncode()
     playwright.expect(page.locator("main")).to_contain_text("12 of 12 points are finished.", timeout=30_000)
     playwright.expect(page.get_by_role("img", name="Fastest fabric over two axes")).to_be_visible()
     finished(page)

@@ -1,4 +1,4 @@
-"""The light of a plan is one answer: every verb gives the margin that `opticcl budget` computes for it."""
+"""The light of a plan is one answer: every verb gives the margin that `opticcl machine budget` computes for it."""
 
 import pytest
 
@@ -53,12 +53,12 @@ def test_every_verb_gives_the_margin_of_the_plan(answer, tmp_path, name, nodes, 
         pytest.skip(f"{name} has no machine of {nodes} nodes")
     compared, _ = answer("compare", "-f", name, "-n", str(nodes), "-s", size)
     (row,) = compared["rows"]
-    due, _ = answer("budget", "-f", row["specification"], "-a", row["algorithm"])
+    due, _ = answer("machine", "budget", "-f", row["specification"], "-a", row["algorithm"])
     margin = pytest.approx(due["margin_db"], abs=1e-9)
     assert (row["light_margin_db"], row["light_optics"], row["light_of"]) == (margin, due["preset"], "plan")
     assert row["light_closes"] is due["closes"]
     assert (row["rank"] is None) is not due["closes"]
-    swept, _ = answer("sweep", "-f", name, "-n", str(nodes), "--from", size, "--to", size)
+    swept, _ = answer("compare", "-f", name, "-n", str(nodes), "--sizes", f"{size}:{size}")
     assert swept["rows"][0]["light_margin_db"] == margin
     assert swept["rows"][0]["algorithm"] == row["algorithm"]
     study = f'measure = ["time", "margin"]\n[axes]\nfabric = ["{name}"]\nnodes = [{nodes}]\nsize = ["{size}"]\n'

@@ -52,10 +52,10 @@ def compared(opticcl, where, collective, size):
 
 
 def swept(opticcl, where, collective, asked):
-    """By one `sweep` over the sizes: answers by size in bytes."""
+    """By one `compare --sizes`: answers by size in bytes."""
     least, most = asked[0], asked[-1]
-    sizes = ("--from", least, "--to", most, "--factor", max(2, SIZES[most] // SIZES[least]))
-    done = opticcl("sweep", *where, "-c", collective, *sizes, "--as-built", "--jobs", 1, "--json")
+    sizes = f"{least}:{most}:{max(2, SIZES[most] // SIZES[least])}"
+    done = opticcl("compare", *where, "-c", collective, "--sizes", sizes, "--as-built", "--jobs", 1, "--json")
     rows = json.loads(done.stdout)["rows"] if done.returncode != 2 else []
     return {row["size_bytes"]: (row["algorithm"], row["total_s"]) for row in rows}
 
@@ -78,7 +78,7 @@ def studied(opticcl, where, nodes, collective, asked):
     space = f"{collective}.toml"
     with open(space, "w") as file:
         file.write(f'title = "one"\n[axes]\n{lines}\n')
-    done = opticcl("study", space, "--jobs", 1, "--json")
+    done = opticcl("study", "run", space, "--jobs", 1, "--json")
     assert done.returncode != 2, done.stderr
     query = "SELECT size_bytes, state, algorithm, total_s FROM results"
     done = opticcl("study", "query", space, query, "--json")
@@ -100,7 +100,7 @@ def check(opticcl, name, nodes, questions):
             size_bytes = SIZES[size]
             answers = {
                 "study": of_study.get(size_bytes, DECLINED),
-                "sweep": of_sweep.get(size_bytes, DECLINED),
+                "compare --sizes": of_sweep.get(size_bytes, DECLINED),
                 "compare": compared(opticcl, where, collective, size),
                 "train": trained(opticcl, where, collective, size),
             }

@@ -31,7 +31,7 @@ def every_time(where, wanted, sizes, assumed, only=None):
 
 
 def every_plan(where, wanted, sizes, assumed, only=None):
-    """Time of every algorithm that the fabric can carry [s], and whether its light closes as `opticcl budget` computes it."""
+    """Time of every algorithm that the fabric can carry [s], and whether its light closes as `machine budget` computes it."""
     for algorithm in all_variants(wanted, where):
         try:
             plan = lower(where, generate(algorithm, wanted, where))

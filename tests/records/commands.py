@@ -410,7 +410,6 @@ def researched() -> Iterator[Command]:
     for name, claim in (("ramp", "RAMP-A-*"), ("sipac", "S1*"), ("wrht", "W2*"), ("oddl", "O1*"), ("lumorph", "L8*")):
         yield one(f"papers/{name}", f"papers {name} --claim {claim}")
     yield one("papers/unreached", "papers wrht --verdict inconsistent")
-    yield one("study/list", "study")
     yield one("study/beyond", "study beyond:system=lightpath,nodes=16,collective=all_to_all")
     yield one("study/space", "study space.toml --jobs 1", inputs="space.toml")
     yield one("study/map", "study map space.toml", "study space.toml --jobs 1", inputs="space.toml")

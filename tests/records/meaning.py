@@ -1,11 +1,14 @@
 """Commands of records, in words of today.
 
-A record keeps the command that it was made with. Where a verb, an option or a default changes, a rule here says how the same
-question is asked now, and the record stays: after `faults` plans anew by default, `Rule(("faults",), ("faults", "--as-built"),
-unless=("--as-built",))`. Where an algorithm changes its name, `ALGORITHMS` has the new one.
+A record keeps the command that it was made with. The table of `opticcl.cli` says how verbs and options of earlier versions are
+written now; where a default changes, a rule here says how the same question is put, and the record stays: after `faults` plans
+anew by default, `Rule(("faults",), ("faults", "--as-built"), unless=("--as-built",))`. Where an algorithm changes its
+name, `ALGORITHMS` has the new one.
 """
 
 from dataclasses import dataclass
+
+from opticcl.cli import words_of_today
 
 
 @dataclass(frozen=True)
@@ -24,14 +27,9 @@ class Rule:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(("--node-rate", "2.4Tb/s"), ("--equal", "rate=2.4Tb/s")),
-    Rule(("--node-rate", "100Gb/s"), ("--equal", "rate=100Gb/s")),
-    *(
-        Rule((verb,), (verb, "--as-built"), unless=("--as-built", "--equal", "--help"))
-        for verb in ("compare", "train", "sweep")
-    ),
+    *(Rule((verb,), (verb, "--as-built"), unless=("--as-built", "--equal", "--help")) for verb in ("compare", "train")),
 )
-"""Applied one after the other, each where its words are found first."""
+"""Applied one after the other, each where its words are found first, to the words that `words_of_today` returns."""
 
 ALGORITHMS: dict[str, str] = {}
 """Name of an algorithm in records -> how it is written now."""
@@ -44,6 +42,7 @@ def command_of(words: tuple[str, ...], rules: tuple[Rule, ...] | None = None) ->
         words: of the record, without the program.
         rules: in place of `RULES`.
     """
+    words = words_of_today(words)
     for rule in RULES if rules is None else rules:
         at = next((i for i in range(len(words)) if words[i : i + len(rule.old)] == rule.old), None)
         if at is not None and not set(rule.unless) & set(words):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from opticcl.cli.study import _answer
 from opticcl.errors import ParameterError
 from opticcl.studies.space.design import read_design
+from opticcl.studies.space.question import answer_of
 from opticcl.studies.space.runner import read_rows, run_space
 
 FILES = sorted((Path(__file__).parents[2] / "studies").glob("*.toml"))
@@ -34,7 +34,7 @@ def small(space):
 def lines(space, folder, **options):
     """Rows of the lines of a study that runs here."""
     run_space(space, folder)
-    return _answer(space, read_rows(folder), "lines", {**space.answers["lines"], **options}).rows
+    return answer_of(space, read_rows(folder), "lines", {**space.answers["lines"], **options}).rows
 
 
 def found(rows, y, **wanted):
@@ -59,7 +59,7 @@ def test_every_file_is_a_study_with_lines():
     assert len(FILES) == 6
     for file in FILES:
         assert {"lines"} <= set(read_design(file).answers)
-        assert f"#     opticcl study studies/{file.name}\n" in file.read_text("utf-8")
+        assert f"#     opticcl study run studies/{file.name}\n" in file.read_text("utf-8")
 
 
 def test_circuits_that_share_an_edge(study):
@@ -108,7 +108,7 @@ def test_lines_that_a_study_does_not_have(options, reason):
     """Refused with what it has."""
     space = read_design(FILES[2])
     with pytest.raises(ParameterError, match=reason):
-        _answer(space, [], "lines", {**space.answers["lines"], **options})
+        answer_of(space, [], "lines", {**space.answers["lines"], **options})
 
 
 def test_times_are_linear_in_the_delay_and_the_rate(study):
@@ -168,7 +168,7 @@ def test_break_even_delays_of_figure_8a(tmp_path):
     ring = "ideal:latency=0.7us ring"
     for radix, due_s in ((2, 21.6e-6), (4, 43.7e-6)):
         options = space.answers["breakeven"] | {"between": (f"lightpath lumorph:radix={radix}", ring)}
-        (one,) = _answer(space, read_rows(tmp_path / "8a"), "breakeven", options).crossovers
+        (one,) = answer_of(space, read_rows(tmp_path / "8a"), "breakeven", options).crossovers
         assert one.at == pytest.approx(due_s, rel=1e-2)
     at = {"reconfiguration_s": 3.7e-6}
     ratio = found(rows, "total_s", fabric=ring, **at) / found(rows, "total_s", fabric="lightpath lumorph:radix=2", **at)

@@ -64,7 +64,7 @@ def on_a_cluster(file, folder, kills, *plugins):
 
 def in_processes(file, folder):
     """Run the study in processes of this computer."""
-    words = [sys.executable, "-m", "opticcl", "study", str(file), "--folder", str(folder), "--jobs", "2"]
+    words = [sys.executable, "-m", "opticcl", "study", "run", str(file), "--folder", str(folder), "--jobs", "2"]
     subprocess.run(words, env=environment(), check=True, capture_output=True)
 
 
@@ -122,7 +122,7 @@ def test_who_wins_on_a_cluster_and_in_processes(tmp_path):
     found = on_a_cluster(file, tmp_path / "cluster", 2)
     assert (found["killed"], found["states"]) == (2, {"done": 1245})
     in_processes(file, tmp_path / "pool")
-    words = [sys.executable, "-m", "opticcl", "study", str(file), "--folder", str(tmp_path / "cluster")]
+    words = [sys.executable, "-m", "opticcl", "study", "run", str(file), "--folder", str(tmp_path / "cluster")]
     subprocess.run(words, env=environment(), check=True, capture_output=True)  # writes the answers, computes nothing
     assert {"map.json", "pareto.json", "tornado.json"} <= {path.name for path in (tmp_path / "pool").iterdir()}
     assert same(tmp_path / "cluster", tmp_path / "pool")
@@ -146,7 +146,18 @@ def test_jobs_of_slurm(tmp_path):
         (tmp_path / name).chmod(0o755)
     file = tmp_path / "mine.toml"
     file.write_text(SMALL)
-    words = [sys.executable, "-m", "opticcl", "study", str(file), "--folder", str(tmp_path / "slurm"), "--slurm", "2"]
+    words = [
+        sys.executable,
+        "-m",
+        "opticcl",
+        "study",
+        "run",
+        str(file),
+        "--folder",
+        str(tmp_path / "slurm"),
+        "--slurm",
+        "2",
+    ]
     options = ["cores=1", "memory=1GB", "interface=lo", "walltime=00:10:00"]
     run = subprocess.run(
         [*words, *(word for option in options for word in ("--slurm-set", option))],
@@ -185,7 +196,7 @@ def test_wrong_options_are_one_line(tmp_path, opticcl, case):
     file = tmp_path / "mine.toml"
     file.write_text(SMALL)
     words, message = WRONG[case]
-    found = opticcl("study", str(file), "--folder", str(tmp_path / "out"), *words)
+    found = opticcl("study", "run", str(file), "--folder", str(tmp_path / "out"), *words)
     assert found.returncode == 2
     assert message in found.stderr
     assert not (tmp_path / "out").exists()
@@ -193,9 +204,9 @@ def test_wrong_options_are_one_line(tmp_path, opticcl, case):
 
 def test_options_of_a_cluster_are_of_a_file(opticcl):
     """Not of a named study."""
-    found = opticcl("study", "overlap", "--scheduler", "tcp://127.0.0.1:1")
+    found = opticcl("study", "map", "overlap", "--scheduler", "tcp://127.0.0.1:1")
     assert found.returncode == 2
-    assert "--scheduler is of a run of a design space" in found.stderr
+    assert "there is no option --scheduler" in found.stderr
 
 
 @pytest.mark.deep
@@ -203,7 +214,7 @@ def test_no_scheduler_is_one_line(tmp_path):
     """In a process of its own: dask starts threads, and processes with threads are not forked."""
     file = tmp_path / "mine.toml"
     file.write_text(SMALL)
-    words = ["study", str(file), "--folder", str(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:1"]
+    words = ["study", "run", str(file), "--folder", str(tmp_path / "out"), "--scheduler", "tcp://127.0.0.1:1"]
     found = subprocess.run(
         [sys.executable, "-m", "opticcl", *words], env=environment(), capture_output=True, text=True, check=False
     )

@@ -105,7 +105,7 @@ def test_a_study_killed_20_times(tmp_path):
     file = tmp_path / "real.toml"
     file.write_text(SMALL.replace("factor = 10", "factor = 1.05"))
     once, often = tmp_path / "once", tmp_path / "often"
-    words = [sys.executable, "-m", "opticcl", "study", str(file), "--jobs", "2", "--folder"]
+    words = [sys.executable, "-m", "opticcl", "study", "run", str(file), "--jobs", "2", "--folder"]
     subprocess.run([*words, str(once)], env=environment(), check=True, capture_output=True)
     draw = random.Random(0)
     known: dict = {}

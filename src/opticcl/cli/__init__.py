@@ -6,9 +6,7 @@ Exit code 0: good; 1: the answer is no; 2: there is no answer, since the input o
 from __future__ import annotations
 
 import gc
-import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,14 +15,22 @@ from itertools import islice
 from pathlib import Path
 
 import click
+from click.shell_completion import get_completion_class
 
 from opticcl.cli._command import Verb, Verbs
+from opticcl.cli._former import words_of_today
 from opticcl.cli._parameters import Option
 from opticcl.cli._request import VerbRequest
 from opticcl.errors import OpticclError
 from opticcl.interrupts import INTERRUPTED, is_interrupted
 
-__all__ = ["command_group", "main", "parsed", "run_command"]
+__all__ = ["command_group", "main", "parsed", "run_command", "words_of_today"]
+
+SHELLS = ("bash", "fish", "zsh")
+"""Shells that verbs, options and names are completed in."""
+
+COMPLETES = "_OPTICCL_COMPLETE"
+"""Environment variable with which the script of `--completion` calls the program."""
 
 GARBAGE = 10_000
 """Objects made and not yet freed before cycles of them are looked for; the usual 700 costs a quarter second [count]."""
@@ -32,25 +38,15 @@ GARBAGE = 10_000
 OF_MODULES = 1_000_000
 """Those before they are looked for the first time: modules, as they are read, make most of them, and no garbage [count]."""
 
-INSTEAD = {"--size": ("--from", "--to"), "-s": ("--from", "--to")}
-"""Option of other verbs -> those of the verbs that have them in its place."""
-
-_MODULES = {
-    module.name.removesuffix("_verb"): module.name
-    for module in pkgutil.iter_modules(__path__)
-    if not module.name.startswith("_")
-}
-"""Verb -> the module that has it."""
+_HERE = "opticcl.cli"
 
 
 @cache
-def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
-    """The command line, parsed once.
-
-    Args: verbs: that it knows; a process that runs one needs no other.
-    """
-    group = Verbs(
-        name="opticcl",
+def command_group() -> Verbs:
+    """The command line; a verb is imported when it is looked up."""
+    return Verbs(
+        _HERE,
+        "opticcl",
         callback=_before_a_verb,
         params=[
             Option(
@@ -59,6 +55,14 @@ def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
                 type=Path,
                 metavar="FILE.py",
                 help="Import this file, which registers fabrics and algorithms. Repeat for several, or set OPTICCL_PLUGINS.",
+            ),
+            click.Option(
+                ["--completion"],
+                type=click.Choice(SHELLS),
+                is_eager=True,
+                expose_value=False,
+                callback=_print_completion,
+                help="Print the script that completes verbs, options and names in this shell, and exit.",
             ),
             click.Option(
                 ["--version"],
@@ -72,29 +76,9 @@ def command_group(verbs: tuple[str, ...] = tuple(_MODULES)) -> Verbs:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
-        epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names.",
+        epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names. Defaults "
+        "of options may stand in opticcl.toml.",
     )
-    for verb in verbs:
-        module = importlib.import_module(f"{__name__}.{_MODULES[verb]}")
-        group.add_command(Verb(verb, module.run))
-    return group
-
-
-def _verbs_needed(words: Sequence[str]) -> tuple[str, ...]:
-    """The verb that a command line runs; none for `--version`; all verbs where that is not plain, as for `--help`.
-
-    >>> _verbs_needed(["--plugin", "star.py", "list", "ramp"]), _verbs_needed(["--version"])
-    (('list',), ())
-    """
-    if list(words) == ["--version"]:
-        return ()
-    left = iter(words)
-    for word in left:
-        if word == "--plugin":
-            next(left, None)
-        elif not word.startswith("--plugin="):
-            return (word,) if word in _MODULES else tuple(_MODULES)
-    return tuple(_MODULES)
 
 
 def _plugins_first(words: list[str]) -> list[str]:
@@ -122,13 +106,10 @@ def _unknown_option(error: click.NoSuchOption) -> str:
     """What to write in place of an option that a verb does not have, or the verbs that have it."""
     assert error.ctx is not None
     verb, option = str(error.ctx.command.name), error.option_name
-    own = {name for parameter in error.ctx.command.get_params(error.ctx) for name in parameter.opts}
     close = [one for one in error.possibilities or () if one != "--help"]
-    others = [name for name, one in command_group().commands.items() if any(option in p.opts for p in one.params)]
+    others = [name for name, one in command_group().walk() if any(option in p.opts for p in one.params)]
     hint = f"opticcl {verb} --help lists its options"
-    if there := [one for one in INSTEAD.get(option, ()) if one in own]:
-        hint = f"see {' and '.join(there)}"
-    elif close:
+    if close:
         hint = f"did you mean {close[0]}?"
     elif others:
         hint = f"it is an option of {', '.join(others)}"
@@ -141,6 +122,28 @@ def _print_version(context: click.Context, parameter: click.Parameter, wanted: b
 
         print(f"opticcl {program_version()}")
         context.exit()
+
+
+def _print_completion(context: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+    if shell is not None:
+        complete = get_completion_class(shell)
+        assert complete is not None
+        print(complete(command_group(), {}, "opticcl", COMPLETES).source())
+        context.exit()
+
+
+def _complete(group: Verbs, instruction: str) -> int:
+    """Print what a shell requests by the script of `--completion`.
+
+    Args:
+        group: the command line.
+        instruction: such as "bash_complete".
+    """
+    complete = get_completion_class(instruction.partition("_")[0])
+    if complete is None:
+        return 2
+    print(complete(group, {}, "opticcl", COMPLETES).complete())
+    return 0
 
 
 def _before_a_verb(plugin: tuple[Path, ...]) -> None:
@@ -193,7 +196,9 @@ def run_command() -> int:
 def _invoke(words: list[str]) -> int:
     """Run the verb of a command line; returns the exit code of its answer."""
     words = _plugins_first(words)
-    group = command_group(_verbs_needed(words))
+    group = command_group()
+    if shown := os.environ.get(COMPLETES):
+        return _complete(group, shown)
     try:
         with group.make_context("opticcl", words) as context:
             return group.invoke(context) or 0
@@ -206,10 +211,14 @@ def parsed(words: Sequence[str]) -> VerbRequest:
 
     Args: words: verb, options and arguments.
     """
-    verb = command_group((words[0],)).commands[words[0]]
-    assert isinstance(verb, Verb)
-    with verb.make_context(words[0], list(words[1:])) as context:
-        return verb.request(context)
+    group: click.Command | None = command_group()
+    left, name = list(words), "opticcl"
+    while isinstance(group, Verbs):
+        found, group, left = group.resolve_command(click.Context(group), left)
+        name = str(found)
+    assert isinstance(group, Verb)
+    with group.make_context(name, left) as context:
+        return group.request(context)
 
 
 def _refused(error: Exception) -> int:
@@ -227,7 +236,9 @@ def _refused(error: Exception) -> int:
     elif isinstance(error, click.NoSuchOption):
         _print_error(f"opticcl: {_unknown_option(error)}")
     elif isinstance(error, click.ClickException):
-        _print_error(f"opticcl: {error.format_message()} (opticcl --help lists the verbs and their options)")
+        verb = getattr(getattr(error, "ctx", None), "command", None)
+        of = "opticcl" if verb is None or isinstance(verb, Verbs) else f"opticcl {verb.name}"
+        _print_error(f"opticcl: {error.format_message()} ({of} --help lists arguments and options)")
     elif isinstance(error, OSError):
         _print_error(f"opticcl: {error.strerror or error}")
     elif isinstance(error, MemoryError):

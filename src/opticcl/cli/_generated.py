@@ -35,12 +35,14 @@ class OptionSource:
         owner: name that help texts begin with, such as that of an engine; "" for none.
         flags: option of a parameter where it is not `flag_of`.
         positional: leading parameters that are no options [count].
+        topic: heading of the options in the help.
     """
 
     options: Callable[..., Any]
     owner: str = ""
     flags: Mapping[str, str] = field(default_factory=dict)
     positional: int = 0
+    topic: str = "Options"
 
     @property
     def parameters(self) -> tuple[inspect.Parameter, ...]:

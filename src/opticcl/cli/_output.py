@@ -151,16 +151,24 @@ class Outputs:
         for kind in only or writers:
             self.write(kind, writers[kind])
 
-    def print_result(self, result: Result, *, json: bool, all_notes: bool = False) -> None:
+    def print_result(self, result: Result, *, form: str = "table", all_notes: bool = False) -> None:
         """Print an answer, its sentence first, and the lines on the files that were written.
 
         Args:
             result: the answer.
-            json: whether its record is printed, and nothing else.
+            form: table; or json (its record), csv (its rows) or md (Markdown), and nothing else.
             all_notes: whether every note is printed.
         """
-        if json:
+        if form == "json":
             print_json(result.record())
+            return
+        if form == "csv":
+            from opticcl.report.kit.records import csv_text
+
+            print(csv_text(result.table_rows()))
+            return
+        if form == "md":
+            print("\n\n".join(_markdown(part) for part in (result.headline, *result.blocks(), *result.notes) if part))
             return
         if result.headline:
             print_table(result.headline)
@@ -172,6 +180,13 @@ class Outputs:
         for note in shown_notes(result.notes, all_notes):
             print_table(note)
         self.print_lines()
+
+
+def _markdown(part: Any) -> str:
+    """A part of an answer in Markdown: a table, a text, or lines that stay as they are."""
+    if isinstance(part, Verbatim):
+        return f"```\n{part}\n```"
+    return str(part.markdown()) if hasattr(part, "markdown") else str(part)
 
 
 def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str], folder: str = "") -> None:

@@ -166,6 +166,25 @@ def _value_type(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
+def _names_of(metavar: str) -> Callable[[click.Context, click.Parameter, str], list[str]] | None:
+    """What a shell offers for a value: the registered names that begin with its first letters; None: nothing is known.
+
+    Args: metavar: of the option, such as "<fabric>".
+    """
+    kind = metavar.strip("<>")
+    if kind not in ("fabric", "algorithm", "collective", "model", "engine"):
+        return None
+
+    def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from opticcl.collective import COLLECTIVES
+        from opticcl.report.registries import REGISTRIES
+
+        known = COLLECTIVES if kind == "collective" else REGISTRIES[kind].names()
+        return [one for one in known if one.startswith(incomplete)]
+
+    return names
+
+
 def make_parameter(name: str, hint: Any, described: Described, **default: Any) -> click.Parameter:
     """A parameter of the framework.
 
@@ -191,6 +210,7 @@ def make_parameter(name: str, hint: Any, described: Described, **default: Any) -
     return Option(
         declared,
         repeatable=many,
+        shell_complete=_names_of(described.metavar),
         type=type,
         required=not default,
         metavar=described.metavar or placeholder,

@@ -54,6 +54,7 @@ __all__ = [
     "parameters_of",
     "parse_nodes",
     "shared_option",
+    "topics_of",
 ]
 
 MOST_NODES = 1 << 22
@@ -126,11 +127,12 @@ class VerbRequest:
         given: names of the fields that are on the command line.
         generated: values of the options of `sources` that are on the command line, by the names of their parameters.
         progress: called with (what, done, total).
-        out, seed, jobs, notes, columns, json: of the options of those names.
+        out, seed, jobs, notes, columns, format, json: of the options of those names.
     """
 
     OPTIONS: ClassVar[str] = "* json"
-    """Fields that are options and arguments, in the order of the help. `*`: those of the class itself that are not named."""
+    """Fields that are options and arguments, in the order of the help. `*`: those of the class itself that are not named.
+    A line may begin with a heading: "Time: engine assumptions"."""
 
     READ: ClassVar[str] = "file"
     """Field with the file, or the files, that the verb reads, which no output may replace."""
@@ -148,7 +150,25 @@ class VerbRequest:
     columns: str = option(
         "--columns", metavar="<column>,...", default="", help="Columns of the table by their headings, or all."
     )
+    format: str = option(
+        "--format", default="table", help="table; csv: its rows, in units of the SI; md: Markdown; json: as --json."
+    )
     json: bool = option("--json", default=False, help="Print one JSON value on standard output and nothing else.")
+
+    FORMATS: ClassVar[tuple[str, ...]] = ("table", "csv", "md", "json")
+    """Values of `--format`."""
+
+    @property
+    def form(self) -> str:
+        """How the answer is printed: one of `FORMATS`.
+
+        Raises: ParameterError: a form that the verb does not have, or two.
+        """
+        if self.format not in self.FORMATS:
+            raise ParameterError(f"--format: {self.format!r} is not one of {', '.join(self.FORMATS)}")
+        if self.json and self.format not in ("table", "json"):
+            raise ParameterError(f"{self.verb}: --json and --format {self.format} contradict each other; give one")
+        return "json" if self.json else self.format
 
     @classmethod
     def sources(cls) -> Sequence[OptionSource]:
@@ -463,12 +483,12 @@ class PlanRequest(VerbRequest):
         Args: any_size: whether a plan of a file is used for messages of other sizes too.
         Raises: ParameterError: neither or both are given, or an option that the file determines.
         """
-        if (self.file is None) == (self.fabric is None):
+        if self.file is None and self.fabric is None:
             raise ParameterError(f"{self.verb}: give either a plan file or --fabric")
         if self.file is not None:
             size = () if any_size else ("size",)
             self.refuse_of_file(
-                "nodes", "equal", "collective", "algorithm", *size, "root", "job", "optics", "ignore_light"
+                "fabric", "nodes", "equal", "collective", "algorithm", *size, "root", "job", "optics", "ignore_light"
             )
 
     def refuse_of_file(self, *names: str) -> None:
@@ -498,11 +518,24 @@ def parameters_of(request: type[VerbRequest]) -> list[click.Parameter]:
     """
     hints, described = get_type_hints(request), _described(request)
     defaults = {one.name: {} if one.default is MISSING else {"default": one.default} for one in fields(request)}
-    named = request.OPTIONS.split()
+    return [make_parameter(name, hints[name], described[name], **defaults[name]) for name in topics_of(request)]
+
+
+def topics_of(request: type[VerbRequest]) -> dict[str, str]:
+    """Fields of a request that are options and arguments, in the order of its help -> the headings above them.
+
+    Args: request: its class.
+    """
+    described = _described(request)
+    named: dict[str, str] = {}
+    topic = "Options"
+    for line in request.OPTIONS.splitlines():
+        heading, colon, names = line.rpartition(": ")
+        topic = heading.strip() if colon else topic
+        named |= dict.fromkeys(names.split(), topic)
     own = [name for name in inspect.get_annotations(request) if name in described and name not in named]
     assert not own or "*" in named, f"{own[0]} is in no help"
-    names = [name for part in named for name in (own if part == "*" else [part])]
-    return [make_parameter(name, hints[name], described[name], **defaults[name]) for name in names]
+    return {name: topic for part, topic in named.items() for name in (own if part == "*" else [part])}
 
 
 def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fabric:

@@ -11,19 +11,22 @@ from opticcl.cli._memory import keep_freed_memory
 from opticcl.cli._output import PAGE, PICTURE, RECORD, TABLE
 from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import ParameterError
-from opticcl.report.kit.result import ComposedResult, Result
+from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 if TYPE_CHECKING:
     from opticcl.ir import Fabric
     from opticcl.plans.division import Division
+    from opticcl.plans.sweep import Sweeps
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareRequest(PlanRequest):
     """What `opticcl compare` is asked: values of its options."""
 
-    OPTIONS = """fabrics nodes equal as_built collective algorithm optics ignore_light sizes workload clock dialect
-        kernel_sizes engine assumptions assume at_once sensitivity root out jobs columns notes json"""
+    FORMATS = (*PlanRequest.FORMATS, "nccl")
+
+    OPTIONS = """fabrics nodes equal as_built collective algorithm optics ignore_light sizes swept workload clock dialect
+        kernel_sizes engine assumptions assume at_once sensitivity root out jobs columns notes format json"""
 
     algorithm: str = shared_option(
         PlanRequest,
@@ -37,6 +40,19 @@ class CompareRequest(PlanRequest):
         "size",
         default=(),
         help="Size of the whole message, such as 100MB. Repeat for several messages in sequence.",
+    )
+    swept: str | None = option(
+        "--sizes",
+        metavar="<first>:<last>:<factor>",
+        default=None,
+        help="Time and bandwidth at each of many sizes instead, such as 1KB:1GB:4; the factor is 2 if it is left out.",
+    )
+    format: str = shared_option(
+        PlanRequest,
+        "format",
+        default="table",
+        help="table; csv: its rows, in units of the SI; md: Markdown; json: as --json; with --sizes also nccl: the columns of "
+        "nccl-tests.",
     )
     at_once: int = option(
         "--at-once",
@@ -60,6 +76,10 @@ def run(request: CompareRequest) -> Result:
     from opticcl.report.comparison_pictures import breakdown_figure, breakdown_label
     from opticcl.units import message_size
 
+    if request.swept is not None:
+        return _at_sizes(request, request.swept)
+    if request.format == "nccl":
+        raise ParameterError("compare: --format nccl has a row for each of many sizes; give --sizes 1KB:1GB:4 too")
     assumed = request.assumed()
     division = _division(request)
     name = division.chosen.collective if division else collective_name(request.collective)
@@ -112,6 +132,83 @@ def run(request: CompareRequest) -> Result:
         headline(found),
         [*ranking_caveats(found), *found.notes, *assumption_lines(found), *map(str, found.left_out)],
     )
+
+
+def _at_sizes(request: CompareRequest, swept: str) -> Result:
+    """Time and bandwidth of each fabric at many sizes.
+
+    Args:
+        request: of the call.
+        swept: value of `--sizes`.
+    """
+    from opticcl.collective import as_request
+    from opticcl.plans.search import Searches
+    from opticcl.plans.sweep import sweep_fabrics
+    from opticcl.report.sweep import sweep_answer, sweep_blocks
+
+    if flag := request.first_given("sizes", "workload", "at_once", "sensitivity", "columns"):
+        raise ParameterError(f"compare: --sizes is a sequence of messages of its own; leave {flag} out")
+    if request.algorithm in ("main", "all"):
+        raise ParameterError(
+            f"compare: --algorithm {request.algorithm} compares algorithms at one size; leave it or --sizes out"
+        )
+    if request.nodes is None and not request.fabrics:
+        raise ParameterError("compare: the number of nodes is missing; give --nodes N, or fabrics with their shapes")
+    sizes = _sizes(swept)
+    wanted = as_request(request.collective, request.root)
+    ground, contenders, excluded = request.contenders(request.nodes)
+    fabrics = [one.fabric for one in contenders]
+    processes = request.num_processes(fabrics)
+    searches = Searches(
+        request.algorithm,
+        request.assumed(),
+        engine=request.engine,
+        rule=request.rule(fabrics),
+        progress=request.progress,
+    )
+    found = sweep_fabrics([(one.text, one.fabric) for one in contenders], wanted, sizes, searches, excluded, processes)
+    if request.form == "nccl":
+        return ComposedResult(found.record, lambda: map(Verbatim, _in_nccl_columns(found, request.root)), found.ok)
+    answer = sweep_answer(found, ground)
+    return ComposedResult(found.record, lambda: sweep_blocks(found), found.ok, found.rows, headline=answer)
+
+
+def _in_nccl_columns(found: Sweeps, root: int) -> list[str]:
+    """A line a size in the columns of nccl-tests, for each fabric: times of plans, not measured; in place is out of place.
+
+    Args:
+        found: the times.
+        root: rank of a collective that has one.
+    """
+    from opticcl.execute.measure import Measurement
+    from opticcl.report.nccl_table import nccl_lines
+
+    lines = []
+    for name, one in zip(found.names, found.sweeps, strict=True):
+        ranks, wrong = one.fabric.num_nodes, [int(point.verdict != "right") for point in one.points]
+        rows = [
+            Measurement.of(one.collective, ranks, point.size_bytes, "uint8", root, point.total_s, wrong=bad)
+            for point, bad in zip(one.points, wrong, strict=True)
+        ]
+        lines += [f"# {one.collective} on {name}, {ranks:,} nodes: times of plans, not measured", *nccl_lines(rows, "")]
+    return lines
+
+
+def _sizes(swept: str) -> list[int]:
+    """The sizes of "1KB:1GB:4" [bytes].
+
+    Raises: ParameterError, UnitError: no such text, or a wrong value.
+    """
+    from opticcl.plans.sizes import sizes_by
+    from opticcl.units import message_size, number_of
+
+    parts = swept.split(":")
+    try:
+        first, last, factor = [*parts, "2"] if len(parts) == 2 else parts
+        ratio = number_of(factor)
+    except ValueError:
+        raise ParameterError(f"--sizes: {swept!r} is not first:last:factor; write --sizes 1KB:1GB:4") from None
+    return sizes_by(message_size(first, "--sizes"), message_size(last, "--sizes"), ratio, "--sizes")
 
 
 def _at_once(fabric: Fabric, count: int) -> Fabric:

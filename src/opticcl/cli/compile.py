@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from opticcl.cli._graphs import graph_on_fabric, is_graph_file
 from opticcl.cli._output import PICTURE, FileKind, check_folder
-from opticcl.cli._request import FabricRequest, option, out_option, parse_nodes
+from opticcl.cli._request import PlanRequest, option, out_option, parse_nodes, shared_option
 from opticcl.errors import ParameterError
 from opticcl.report.kit.result import ComposedResult, Result
 
@@ -23,11 +24,18 @@ TRACE = FileKind("trace", (".json",))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileRequest(FabricRequest):
+class CompileRequest(PlanRequest):
     """What `opticcl compile` is asked: values of its options."""
 
-    OPTIONS = """fabric nodes equal collective algorithm optics ignore_light size root job
+    OPTIONS = """file fabric nodes equal collective algorithm optics ignore_light size root job
         assumptions assume start * json"""
+
+    file: Path | None = shared_option(
+        PlanRequest,
+        "file",
+        default=None,
+        help="A plan file, MSCCL XML or TE-CCL JSON, to be written in another form; one without a fabric needs --fabric.",
+    )
 
     out: tuple[Path, ...] = out_option(
         "the plan (.parquet, .csv, .json, .xml, ...; see opticcl list formats)",
@@ -67,7 +75,10 @@ class CompileRequest(FabricRequest):
 
 
 def run(request: CompileRequest) -> Result:
-    """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine."""
+    """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine.
+
+    The plan of a file is written in another form: opticcl compile plan.parquet -o plan.xml.
+    """
     from opticcl.report.plan import instructions_table
 
     outputs, progress = request.outputs, request.progress
@@ -79,7 +90,10 @@ def run(request: CompileRequest) -> Result:
         check_folder(folder)
     of_nodes = None if request.node is None else parse_nodes(request.node, "--node")
     assumed = request.assumed()
-    plan = request.compiled(assumed)
+    of_graph = is_graph_file(request.file)
+    if not of_graph:
+        request.refuse_beside_file()
+    plan = graph_on_fabric(request) if of_graph else request.plan(assumed)
     for path in outputs.of(request.kinds()[0]):
         outputs.lines.append(plan.export(path, listed=request.listed, progress=progress))
     if not (folders or drawn):

@@ -13,12 +13,13 @@ class ListRequest(VerbRequest):
     """What `opticcl list` is asked: values of its options."""
 
     name: str | None = argument(
-        default=None, help="A fabric, algorithm or model: its parameters; formats: file formats; default: all names."
+        default=None,
+        help="A fabric, algorithm, model or engine: its parameters; formats: file formats; default: all names.",
     )
 
 
 def run(request: ListRequest) -> Result:
-    """Fabrics, algorithms, collectives, models, presets, devices."""
+    """Fabrics, algorithms, collectives, models, engines, presets, devices."""
     from opticcl.report.catalogue import catalogue
 
     return catalogue(request.name)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opticcl.cli._generated import OptionSource, flag_of
 from opticcl.cli._graphs import graph_on_fabric, is_graph_file
 from opticcl.cli._output import PICTURE, RECORD, FileKind
 from opticcl.cli._request import PlanRequest, option, out_option
@@ -25,8 +24,9 @@ PROGRAMME = FileKind("programme", (".parquet", ".json", ".csv"), ".csv")
 class SimulateRequest(PlanRequest):
     """Values of the options of `opticcl simulate`."""
 
-    OPTIONS = """file fabric nodes equal collective algorithm optics ignore_light size root job
-        engine assumptions assume start * json"""
+    OPTIONS = """The plan: file fabric nodes equal collective algorithm optics ignore_light size root job
+        Time: engine assumptions assume start
+        Output: links trace programme out json"""
 
     links: Path | None = option(
         "--links",
@@ -51,13 +51,6 @@ class SimulateRequest(PlanRequest):
     )
     out: tuple[Path, ...] = out_option(PICTURE, RECORD)
 
-    @classmethod
-    def sources(cls) -> list[OptionSource]:
-        """Options of every registered engine."""
-        from opticcl.simulate import ENGINES
-
-        return [OptionSource(engine.options, name) for name in ENGINES.names() for engine in (ENGINES.get(name),)]
-
 
 def run(request: SimulateRequest) -> Result:
     """Time of a plan, step by step, with its bottleneck."""
@@ -67,8 +60,8 @@ def run(request: SimulateRequest) -> Result:
     from opticcl.report.simulation import Simulation
     from opticcl.simulate import engine_options, simulate
 
-    engine, given = request.engine, request.generated
-    chosen, options = engine_options(engine, given, flag_of)  # refuses wrong options before a plan is compiled
+    engine = request.engine
+    chosen, options = engine_options(engine, {})  # refuses wrong options before a plan is compiled
     assumed = request.assumed()
     of_graph = is_graph_file(request.file)
     if not of_graph:
@@ -81,15 +74,15 @@ def run(request: SimulateRequest) -> Result:
         asynchronous or chosen.records == "queues" or any((request.links, request.trace, request.outputs.of(PICTURE)))
     )
     progress = request.progress
-    result = simulate(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record, **given)
+    result = simulate(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record)
     other = beside(assumed)
-    also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress, **given)
+    also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress)
     found = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
     if request.programme is not None:
         from opticcl.formats.programme_file import write_programme_file
         from opticcl.simulate import programme as times_of
 
-        times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, **given)
+        times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress)
         rows = write_programme_file(request.programme, plan.circuits, times)
         request.outputs.report(PROGRAMME, request.programme, f"{rows:,} rows")
     _write_outputs(found, request)

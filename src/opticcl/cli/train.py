@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 class TrainRequest(PlanRequest):
     """What `opticcl train` is asked: values of its options."""
 
-    OPTIONS = """model target_loss max_devices workload nodes fabrics equal as_built algorithm optics ignore_light * clock
-        dialect kernel_sizes recorded_on groups layout straggler together samples epochs steps engine assumptions assume faults
-        spares trace out jobs notes json"""
+    OPTIONS = """The job: model target_loss max_devices workload clock dialect kernel_sizes samples epochs steps
+        Fabrics: nodes fabrics equal as_built algorithm optics ignore_light groups layout together
+        Time: engine assumptions assume * straggler recorded_on
+        Faults: faults spares
+        Output: trace out jobs notes json"""
 
     model: str | None = option(
         "--model",
@@ -107,8 +109,10 @@ class TrainRequest(PlanRequest):
         from opticcl.training.runtime import Runtime
 
         return [
-            OptionSource(partition, positional=2),
-            OptionSource(Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"}),
+            OptionSource(partition, positional=2, topic="Parallelism and device"),
+            OptionSource(
+                Runtime, flags={"fusion": "--fusion-mode", "threshold_bytes": "--fusion"}, topic="Communication runtime"
+            ),
         ]
 
     def runtime(self) -> Runtime:

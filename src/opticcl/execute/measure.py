@@ -19,6 +19,8 @@ __all__ = ["MeasuredRun", "Measurement", "bus_factor", "library_call"]
 
 IN_PLACE = ("all_reduce", "reduce", "broadcast", "all_gather", "barrier")
 REDUCING = ("all_reduce", "reduce", "reduce_scatter", "barrier")
+PER_BLOCK = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send_recv")
+ROOTED = ("reduce", "broadcast", "scatter", "gather")
 
 
 def bus_factor(collective: str, num_ranks: int) -> float:
@@ -61,6 +63,33 @@ class Measurement:
     in_place_s: float | None
     wrong: int
     library_s: float | None
+
+    @classmethod
+    def of(
+        cls,
+        collective: str,
+        num_ranks: int,
+        length: int,
+        dtype: str,
+        root: int,
+        time_s: float,
+        *,
+        in_place_s: float | None = None,
+        wrong: int = 0,
+        library_s: float | None = None,
+    ) -> Measurement:
+        """Times of one size, with what nccl-tests print beside them.
+
+        Args:
+            collective, num_ranks, dtype, time_s, in_place_s, wrong, library_s: as of the class.
+            length: elements of the whole message [count].
+            root: rank; not shown where the collective has none.
+        """
+        count = length // num_ranks if collective in PER_BLOCK else length
+        kind = "sum" if collective in REDUCING else "none"
+        rank = root if collective in ROOTED else -1
+        size_bytes = length * np.dtype(dtype).itemsize
+        return cls(collective, num_ranks, size_bytes, count, dtype, kind, rank, time_s, in_place_s, wrong, library_s)
 
     def bandwidths(self, time_s: float) -> tuple[float, float]:
         """Algorithm and bus bandwidth for a time [bytes/s]."""
@@ -121,19 +150,16 @@ class MeasuredRun:
             library = library_call(self._comm, s.collective, self._root, self._shift, given, result)
             library()
             library_s = self._median(library, repeat)
-        per_block = s.collective in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send_recv")
-        return Measurement(
+        return Measurement.of(
             s.collective,
             s.num_ranks,
-            length * dtype.itemsize,
-            length // s.num_ranks if per_block else length,
+            length,
             str(dtype),
-            "sum" if s.collective in REDUCING else "none",
-            self._root if s.collective in ("reduce", "broadcast", "scatter", "gather") else -1,
+            self._root,
             time_s,
-            in_place_s,
-            wrong,
-            library_s,
+            in_place_s=in_place_s,
+            wrong=wrong,
+            library_s=library_s,
         )
 
     def execute(self, size_bytes: int, dtype: np.dtype, seed: int) -> int:

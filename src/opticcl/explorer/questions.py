@@ -144,22 +144,20 @@ VIEWS: dict[str, tuple[tuple[str, ...], dict[str, Field]]] = {
         },
     ),
     "sweep": (
-        ("sweep",),
+        ("compare",),
         {
             "fabric": FABRICS,
             "nodes": NODES,
             "collective": COLLECTIVE,
             "algorithm": ALGORITHM,
-            "from": replace(SIZE, option="--from"),
-            "to": replace(SIZE, option="--to"),
-            "factor": _whole("--factor", 2, 64),
+            "sizes": Field("--sizes", f"{QUANTITY}:{QUANTITY}(:[0-9]{{1,2}})?", "1KB:1GB:8"),
             "equal": EQUAL,
             **ASSUMED,
         },
     ),
     "simulate": (("simulate",), {**PLAN, "engine": ENGINE, **ASSUMED}),
-    "budget": (("budget",), {"fabric": FABRIC, "nodes": NODES}),
-    "cost": (("cost",), {"fabric": FABRICS, "nodes": NODES}),
+    "budget": (("machine", "budget"), {"fabric": FABRIC, "nodes": NODES}),
+    "cost": (("machine", "cost"), {"fabric": FABRICS, "nodes": NODES}),
     "train": (
         ("train",),
         {"model": _named("model", "vgg19"), "nodes": NODES, "fabric": FABRICS, **ASSUMED},
@@ -261,8 +259,8 @@ def _study(view: str, parameters: Mapping[str, Any], opened: Mapping[str, Path])
     fields |= {name: Field(f"--{name}", r"[\w.]+", "size") for name in axis}
     values = _checked(view, given, fields, {})
     where = [f"{fields[name].option}={text}" for name, texts in values.items() for text in texts]
-    words = ("study", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
-    shown = ("study", path.name, "--dry-run") if view == "study" else ("study", view, path.name, *where)
+    words = ("study", "run", str(path), "--dry-run") if view == "study" else ("study", view, str(path), *where)
+    shown = ("study", "run", path.name, "--dry-run") if view == "study" else ("study", view, path.name, *where)
     return Question((*words, "--json"), shown, since=int(time.monotonic() / STUDY_S))
 
 

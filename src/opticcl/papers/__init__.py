@@ -129,7 +129,7 @@ class Row:
     fit: str = ""
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl papers --json` prints them."""
+        """Plain values, as `opticcl study papers --json` prints them."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "ok"}
 
 

@@ -107,7 +107,7 @@ def light_rule(fabrics: Iterable[Fabric], preset: str | None, ignored: bool) -> 
 
 
 def light_of_plan(plan: CircuitPlan, preset: str | None = None) -> Light:
-    """Light of the circuits of a plan: the margin that `opticcl budget --algorithm` and `opticcl verify --budget` find.
+    """Light of the circuits of a plan: the margin that `opticcl machine budget --algorithm` and `opticcl verify --budget` find.
 
     Args:
         plan: compiled.

@@ -18,7 +18,7 @@ from opticcl.ir.verdict import VERIFIED, Judgement
 from opticcl.plans.light import Light
 from opticcl.plans.machines import ExcludedFabric, reason_left_out
 from opticcl.plans.plan import Plan
-from opticcl.plans.ranks import beside
+from opticcl.plans.ranks import beside, is_tie
 from opticcl.plans.search import Searches
 from opticcl.plans.sizes import MOST_SIZES, sizes_by
 from opticcl.processes import each
@@ -124,7 +124,7 @@ class Sweeps:
         return [row for one in self.sweeps for row in one.rows()]
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl sweep --json` prints them."""
+        """Plain values, as `opticcl compare --sizes ... --json` prints them."""
         return {
             "rows": self.rows(),
             "left_out": [one.record() for one in self.left_out],
@@ -158,7 +158,7 @@ def sweep(
     """
     wanted = as_request(collective)
     if wanted.name == "barrier":
-        raise ParameterError("sweep: a barrier has no message; try opticcl simulate -c barrier")
+        raise ParameterError("--sizes: a barrier has no message; try opticcl simulate -c barrier")
     searches = searches or Searches(algorithm, assumptions, engine=engine, progress=progress)
     search = searches.of(fabric, wanted)
     if search.declined:
@@ -230,10 +230,16 @@ def sweep_fabrics(
     return Sweeps(tuple(name for name, _ in found), tuple(one for _, one in found), tuple(left_out))
 
 
-def fastest_of(sweeps: Sequence[Sweep]) -> list[int]:
-    """Index of the fastest sweep at each size, of those that are ranked where there are any; the first among equals.
+def fastest_of(sweeps: Sequence[Sweep]) -> list[list[int]]:
+    """Indices of the sweeps that are the fastest at each size, fastest first: the best and those that tie with it.
+
+    Of those that are ranked where there are any, without references.
 
     Args: sweeps: of the same sizes.
     """
-    columns = zip(*([(not point.ranked, point.total_s) for point in one.points] for one in sweeps), strict=True)
-    return [times.index(min(times)) for times in map(list, columns)]
+    found = []
+    for points in zip(*(one.points for one in sweeps), strict=True):
+        ranked = [i for i, point in enumerate(points) if point.ranked and not sweeps[i].fabric.is_reference]
+        by_time = sorted(ranked or range(len(points)), key=lambda i: points[i].total_s)
+        found.append([i for i in by_time if is_tie(points[i].total_s, points[by_time[0]].total_s)])
+    return found

@@ -90,7 +90,7 @@ def unranked_line(plans: Iterable[tuple[str, Light, str]]) -> str:
         return ""
     listed = "; ".join(f"{why}: {', '.join(dict.fromkeys(names))}" for why, names in reasons.items())
     dark = (
-        "; opticcl budget -a shows where it is lost, --ignore-light ranks all"
+        "; opticcl machine budget -a shows where it is lost, --ignore-light ranks all"
         if "light does not close" in reasons
         else ""
     )

@@ -18,6 +18,7 @@ from opticcl.registry import argument_texts, canonical, nearest, unit_of, user_p
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.result import ComposedResult, Result
 from opticcl.schedule import ALGORITHMS, AlgorithmCall
+from opticcl.simulate import ENGINES
 from opticcl.training.device import DEVICES
 from opticcl.training.model import Model
 from opticcl.training.models import MODELS, model
@@ -37,23 +38,24 @@ NAME = Shown("name")
 
 
 def catalogue(name: str | None = None) -> Result:
-    """Fabrics, algorithms and models with their parameters, collectives, assumptions, devices.
+    """Fabrics, algorithms, models and engines with their parameters, collectives, assumptions, devices.
 
-    Args: name: of a fabric, algorithm or model, or "formats" for the file formats; None: everything.
+    Args: name: of a fabric, algorithm, model or engine, or "formats" for the file formats; None: everything.
     Raises: UnknownNameError: no such name.
     """
-    kinds = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names())
+    kinds = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names(), ENGINES.names())
     key = None if name is None else canonical(name)
     if key == FORMATS_SECTION:
         return ComposedResult(lambda: {FORMATS_SECTION: _formats()}, lambda: [_formats_table(_formats())])
     if key is not None and not any(key in names for names in kinds):
         known = {*chain(*kinds), FORMATS_SECTION}
-        raise UnknownNameError(f"unknown fabric, algorithm or model {name!r}; {nearest(key, known)}")
-    fabrics, algorithms, models = ([n for n in names if key in (None, n)] for names in kinds)
+        raise UnknownNameError(f"unknown fabric, algorithm, model or engine {name!r}; {nearest(key, known)}")
+    fabrics, algorithms, models, engines = ([n for n in names if key in (None, n)] for names in kinds)
     return Catalogue(
         [_Entry(one, FABRICS.get(one), sheet=True) for one in fabrics],
         [_Entry(one, ALGORITHMS.get(one).generate, positional=2) for one in algorithms],
         [_Entry(one, MODELS.get(one)) for one in models],
+        [_Entry(one, ENGINES.get(one).options) for one in engines],
         whole=name is None,
     )
 
@@ -121,13 +123,14 @@ class Catalogue(Result):
     """What is registered.
 
     Args:
-        fabrics, algorithms, models: of each kind, those requested.
+        fabrics, algorithms, models, engines: of each kind, those requested.
         whole: whether that is everything, and what else the library knows is shown too.
     """
 
     fabrics: Sequence[_Entry]
     algorithms: Sequence[_Entry]
     models: Sequence[_Entry]
+    engines: Sequence[_Entry]
     whole: bool
 
     def record(self) -> dict[str, Any]:
@@ -136,6 +139,7 @@ class Catalogue(Result):
             "fabrics": [one.record() for one in self.fabrics],
             "algorithms": [one.record() for one in self.algorithms],
             "models": [_model_record(one) for one in self.models],
+            "engines": [one.record() for one in self.engines],
         }
         if self.whole:
             found["collectives"] = list(COLLECTIVES)
@@ -157,7 +161,7 @@ class Catalogue(Result):
     def blocks(self) -> Iterable[Any]:
         """One row a parameter for a single name, one row a name for the whole."""
         if not self.whole:
-            entries = [one.record() for one in (*self.fabrics, *self.algorithms, *self.models)]
+            entries = [one.record() for one in (*self.fabrics, *self.algorithms, *self.models, *self.engines)]
             yield from (_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries)
             for one in self.models:
                 yield from _about_model(model(one.name))
@@ -166,6 +170,7 @@ class Catalogue(Result):
             _overview("fabrics", self.fabrics),
             _overview("algorithms", self.algorithms),
             _models(self.models),
+            _overview("engines", self.engines),
         ):
             yield table
             yield ""

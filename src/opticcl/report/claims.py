@@ -49,7 +49,7 @@ class ClaimsList(Result):
         return all(row.ok for row in self._rows)
 
     def record(self) -> list[dict[str, Any]]:
-        """Plain values, as `opticcl papers --json` prints them."""
+        """Plain values, as `opticcl study papers --json` prints them."""
         return [row.record() for row in self._rows]
 
     def table(self) -> ClaimsList:

@@ -1,4 +1,4 @@
-"""Output of `opticcl control`: the control plane of a fabric, and the protocol of ODDL simulated, explored and executed."""
+"""Output of `opticcl machine control`: the control plane of a fabric; ODDL's simulated, explored, executed."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class ControlReport(Result):
         return (self.explored is None or self.explored.ok) and (self.processes is None or self.processes.exact)
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl control --json` prints them."""
+        """Plain values, as `opticcl machine control --json` prints them."""
         found: dict[str, Any] = {**self.plane.record(), "control_s": self.control_s}
         if self.simulated is not None:
             found |= self.simulated.record()

@@ -98,7 +98,7 @@ class Bills(Result):
     at_scales: Mapping[str, Sequence[Bill]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl cost --json` prints them."""
+        """Plain values, as `opticcl machine cost --json` prints them."""
         return {"rows": [row.record() for row in self.rows], "left_out": [one.record() for one in self.left_out]}
 
     @property

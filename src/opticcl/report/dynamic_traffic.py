@@ -162,7 +162,7 @@ class TrafficReport(Result):
         return all(row.ok for row in self.rows)
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl traffic --json` prints them."""
+        """Plain values, as `opticcl machine traffic --json` prints them."""
         results = [row.result for row in self.rows if row.result is not None]
         judged = [row.verdict for row in self.rows if row.verdict is not None]
         return {

@@ -45,7 +45,7 @@ class NetlistReport(Result):
     netlist: Netlist
 
     def record(self) -> dict[str, Any]:
-        """Plain values, as `opticcl netlist --json` prints them."""
+        """Plain values, as `opticcl machine netlist --json` prints them."""
         return {
             "fabric": self.netlist.name,
             "nodes": self.fabric.num_machine_nodes,

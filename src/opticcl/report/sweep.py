@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from opticcl.plans.sentences import not_tried_line
+from opticcl.plans.sentences import ground, listed, not_tried_line
 from opticcl.plans.sweep import fastest_of
 from opticcl.report.beside import other_times, unranked_line
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
@@ -13,9 +13,19 @@ from opticcl.report.kit.words import gap
 from opticcl.units import format_bytes, format_rate, format_seconds
 
 if TYPE_CHECKING:
+    from opticcl.plans.equal import Equal
     from opticcl.plans.sweep import Sweep, Sweeps
 
-__all__ = ["sweep_blocks", "sweep_table"]
+__all__ = ["sweep_answer", "sweep_blocks", "sweep_table"]
+
+NAMED = 3
+"""Fabrics that tie and are named in the sentence [count]."""
+
+SHOWN = 2
+"""Those that are named in a cell [count]."""
+
+RUNS = 4
+"""Ranges of sizes that the sentence names [count]."""
 
 
 def sweep_blocks(found: Sweeps) -> list[FittedTable | str]:
@@ -27,22 +37,28 @@ def sweep_blocks(found: Sweeps) -> list[FittedTable | str]:
     return [sweep_table(found), *not_tried, *map(str, found.left_out)]
 
 
-def sweep_answer(found: Sweeps) -> str:
-    """Time at the ends of one fabric's sizes; of several fabrics which is the fastest where."""
+def sweep_answer(found: Sweeps, equal: Equal | None = None) -> str:
+    """Time at the ends of one fabric's sizes; of several fabrics which is the fastest where.
+
+    Args:
+        found: the times.
+        equal: what the fabrics have in common; None: they are as built.
+    """
+    where = ground(equal, [one.fabric.node_rate_bits_per_s for one in found.sweeps])
     sizes = [format_bytes(point.size_bytes) for point in found.sweeps[0].points]
     if len(found.sweeps) == 1:
         first, last = (format_seconds(found.sweeps[0].points[i].total_s) for i in (0, -1))
-        return f"{found.names[0]} takes {first} for {sizes[0]}" + (
-            f" to {last} for {sizes[-1]}." if len(sizes) > 1 else "."
-        )
-    best = [found.names[i] for i in fastest_of(found.sweeps)]
+        until = f" to {last} for {sizes[-1]}" if len(sizes) > 1 else ""
+        return f"{where}, {found.names[0]} takes {first} for {sizes[0]}{until}."
+    fastest = fastest_of(found.sweeps)
+    best = [listed([found.names[i] for i in tied], NAMED) for tied in fastest]
     runs = [
-        (name, size) for i, (name, size) in enumerate(zip(best, sizes, strict=True)) if not i or best[i - 1] != name
+        (names, size) for i, (names, size) in enumerate(zip(best, sizes, strict=True)) if not i or best[i - 1] != names
     ]
-    parts = [f"{name} from {size} on" if i else name for i, (name, size) in enumerate(runs)]
-    return f"{', then '.join(parts[:4])} {'is' if len(parts) == 1 else 'are'} the fastest" + (
-        f", with {len(parts) - 4} more changes." if len(parts) > 4 else "."
-    )
+    parts = [f"{names} from {size} on" if i else names for i, (names, size) in enumerate(runs)]
+    more = f", with {len(parts) - RUNS} more changes" if len(parts) > RUNS else ""
+    one = len(parts) == 1 and len(fastest[0]) == 1
+    return f"{where}, {', then '.join(parts[:RUNS])} {'is' if one else 'are'} the fastest{more}."
 
 
 def sweep_table(found: Sweeps) -> FittedTable:
@@ -62,7 +78,12 @@ def _one(sweep: Sweep) -> FittedTable:
         *other_times(points),
         *columns_of(points, Shown("algorithm_bytes_per_s", "algbw"), Shown("bus_bytes_per_s", "busbw")),
         Column(
-            "gap", [gap(p) for p in points], 2, justify="left", short=[gap(p, short=True) for p in points], short_rank=1
+            "x bound",
+            [gap(p) for p in points],
+            2,
+            justify="left",
+            short=[gap(p, short=True) for p in points],
+            short_rank=1,
         ),
     ]
     fabric = sweep.fabric
@@ -75,10 +96,10 @@ def _several(found: Sweeps) -> FittedTable:
     by_last_time = sorted(range(len(found.sweeps)), key=lambda i: found.sweeps[i].points[-1].total_s)
     sweeps, names = [found.sweeps[i] for i in by_last_time], [found.names[i] for i in by_last_time]
     best = fastest_of(sweeps)
-    algorithms = [sweeps[i].points[row].algorithm for row, i in enumerate(best)]
+    algorithms = [sweeps[tied[0]].points[row].algorithm for row, tied in enumerate(best)]
     columns = [
         *columns_of(sweeps[0].points, Shown("size_bytes")),
-        Column("fastest", [names[i] for i in best], justify="left"),
+        Column("fastest", [listed([names[i] for i in tied], SHOWN) for tied in best], justify="left"),
         algorithm_column(algorithms, "by algorithm"),
         *_fastest_beside(sweeps, names),
         *(Column(n, [format_seconds(p.total_s) for p in one.points]) for one, n in zip(sweeps, names, strict=True)),

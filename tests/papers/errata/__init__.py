@@ -1,7 +1,7 @@
 """Errata of the papers: what contradicts a paper itself, each with quotations and a counter-example.
 
-A list is a TOML file a paper. An entry quotes the assertion, says what is wrong, names the rows of `opticcl papers` that rest
-on it, and has examples. An example computes one number from listed inputs, by a formula of letters or a function of
+A list is a TOML file a paper. An entry quotes the assertion, says what is wrong, names the rows of `opticcl study papers` that
+rest on it, and has examples. An example computes one number from listed inputs, by a formula of letters or a function of
 `examples.py`. It uses no value or choice of ours: `watched.py` runs it and notes what it reads. What would need
 one is a question. `python -m tests.papers.errata` writes docs/papers/errata.md from the lists.
 """
@@ -115,7 +115,11 @@ def _paper(paper: str) -> str:
 
 def _entry(paper: str, entry: Erratum) -> str:
     quoted = "; ".join(f"`{quote}`" for quote in entry.quotes)
-    rows = f" Rows: `opticcl papers {paper} {' '.join(f'--claim {row}' for row in entry.rows)}`." if entry.rows else ""
+    rows = (
+        f" Rows: `opticcl study papers {paper} {' '.join(f'--claim {row}' for row in entry.rows)}`."
+        if entry.rows
+        else ""
+    )
     examples = "".join(f"\n    - {_example(example)}" for example in entry.examples)
     return f"**{entry.where[0].upper()}{entry.where[1:]}** · {quoted}\n    - {entry.says}{rows}{examples}"
 

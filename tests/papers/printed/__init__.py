@@ -1,8 +1,8 @@
 """Numbers of the papers: what is in their text, what our lists have, and the page of those that have no row.
 
 A list is a TOML file a paper. Each entry has a few words of the text, the numbers of its paragraph that it accounts for, and
-the rows of `opticcl papers` that compute them, or the reason for which none does. `python -m tests.papers.printed` writes the
-page docs/papers/printed.md from the lists.
+the rows of `opticcl study papers` that compute them, or the reason for which none does. `python -m tests.papers.printed` writes
+the page docs/papers/printed.md from the lists.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _values_of_math(match: re.Match[str]) -> str:
 _HEAD = """# Printed numbers without a row
 
 Every number that a paper prints from its abstract to its references is in a list, `tests/papers/printed`, with the rows of
-`opticcl papers` that compute it or the reason for which none does. This page has the latter, by reason and section. It is
+`opticcl study papers` that compute it or the reason for which none does. This page has the latter, by reason and section. It is
 written by `python -m tests.papers.printed`; a test compares lists, rows and this page, and the lists with the papers' texts.
 Curves and bars of figures are drawings without numbers; what the texts state about them is in the lists.
 """

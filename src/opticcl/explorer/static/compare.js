@@ -42,7 +42,7 @@ export function render(root, { parameters, about, line, update, run }) {
     const { nodes, fabric, collective, assumptions, equal } = asked;
     const against = h("section", {}, h("h2", {}, "Time against the size of the message"), h("p", { class: "quiet" }, "being computed ..."));
     results.append(against);
-    const swept = await ask("sweep", { nodes, fabric, collective, assumptions, equal, from: "1KB", to: "1GB", factor: "8" }, { ...tools, report: ({ command, progress }) => {
+    const swept = await ask("sweep", { nodes, fabric, collective, assumptions, equal, sizes: "1KB:1GB:8" }, { ...tools, report: ({ command, progress }) => {
       if (command) tools.also(command);
       if (progress) against.lastChild.textContent = `being computed: ${progress}`;
     } });

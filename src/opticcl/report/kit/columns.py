@@ -162,6 +162,16 @@ class FittedTable:
         ):
             yield Text(notes, style="dim")
 
+    def markdown(self) -> str:
+        """The table in Markdown, every column with its long cells."""
+        rows = [[one.header for one in self._all], *zip(*(one.cells for one in self._all), strict=True)]
+        lines = [f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |" for cells in rows]
+        sides = [":---" if one.justify == "left" else "---:" for one in self._all]
+        head = [f"**{self._heading}**", ""] if self._heading else []
+        return "\n".join(
+            [*head, lines[0], f"| {' | '.join(sides)} |", *lines[1:], *(["", self._note] * bool(self._note))]
+        )
+
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         width = min(options.max_width, self._width(self._all, console, options))
         return Measurement(width, width)

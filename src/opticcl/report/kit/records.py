@@ -37,6 +37,16 @@ def write_record(path: Path, value: Any) -> None:
         file.write((json_text(value) + "\n").encode())
 
 
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV.
+
+    Args: rows: plain values by column, one mapping a row.
+    """
+    import polars
+
+    return polars.DataFrame(rows, infer_schema_length=None).write_csv().rstrip("\n")
+
+
 def write_rows(
     path: Path, rows: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]], types: Mapping[str, Any] | None = None
 ) -> int:

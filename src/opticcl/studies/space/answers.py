@@ -339,7 +339,7 @@ def pareto(space: DesignSpace, rows: Sequence[Row], where: Row) -> Pareto:
     ranked, dark = _by_light(space, kept)
     priced = [row for row in ranked if row["usd_per_node"] is not None and row["w_per_node"] is not None]
     if not priced:
-        raise ParameterError("pareto: no fabric there has a price and a power; opticcl cost shows which have")
+        raise ParameterError("pareto: no fabric there has a price and a power; opticcl machine cost shows which have")
     values = ("total_s", "usd_per_node", "w_per_node")
 
     def better(row: Row) -> str:

@@ -314,7 +314,7 @@ def read_table(folder: Path) -> polars.DataFrame:
 
     path = folder / RESULTS
     if not path.is_file():
-        raise OutputError(f"there is no {path} yet; run opticcl study FILE.toml first")
+        raise OutputError(f"there is no {path} yet; run opticcl study run FILE.toml first")
     try:
         with path.open("rb") as file:  # a name that is no UTF-8 is none for polars
             return polars.read_parquet(file)

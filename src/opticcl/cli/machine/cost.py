@@ -1,4 +1,4 @@
-"""opticcl cost"""
+"""opticcl machine cost"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCALES = tuple(1 << bits for bits in range(4, 17, 2))
 
 @dataclass(frozen=True, kw_only=True)
 class CostRequest(PlanRequest):
-    """What `opticcl cost` is asked: values of its options."""
+    """What `opticcl machine cost` is asked: values of its options."""
 
     OPTIONS = """fabrics nodes equal prices change of_collective size optics ignore_light assumptions assume
         out json"""

@@ -1,4 +1,4 @@
-"""opticcl netlist"""
+"""opticcl machine netlist"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opticcl.report.kit.result import Result
 
 @dataclass(frozen=True, kw_only=True)
 class NetlistRequest(FabricRequest):
-    """What `opticcl netlist` is asked: values of its options."""
+    """What `opticcl machine netlist` is asked: values of its options."""
 
     OPTIONS = "fabric nodes * json"
 

@@ -1,4 +1,4 @@
-"""opticcl run"""
+"""What `opticcl execute --transport mpi` does in each process."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import os
 import re
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from opticcl.cli._output import PICTURE, RECORD
-from opticcl.cli._request import PlanRequest, option, out_option, shared_option
 from opticcl.errors import OpticclError, ParameterError, VerificationError
 from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 if TYPE_CHECKING:
+    from opticcl.cli._execute_request import ExecuteRequest
     from opticcl.execute.measure import Measurement
     from opticcl.execute.paced import PacedRun
     from opticcl.execute.ranks import RankSchedule
     from opticcl.plans.plan import Plan
 
+__all__ = ["run_by_mpi"]
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 """Where launchers put the rank of a process."""
@@ -35,46 +34,11 @@ PLAN_S = 300.0
 """Until rank 0 has made the plan, unless `--time-limit` is longer [s]."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest(PlanRequest):
-    """What `opticcl run` is asked: values of its options."""
+def run_by_mpi(request: ExecuteRequest) -> Result | int:
+    """Run a plan with one process a rank: rank 0 reads and verifies it and sends every rank its schedule.
 
-    OPTIONS = """file fabric nodes collective algorithm optics ignore_light sizes root job
-        dtype repeat compare seed * json"""
-
-    sizes: tuple[str, ...] = shared_option(
-        PlanRequest,
-        "size",
-        default=("1MB",),
-        help="Size of the whole message, such as 1MB. Repeat for several.",
-    )
-    dtype: str = option(
-        "--dtype", metavar="<type>", default="float32", help="Type of the elements: int32, float32, ..."
-    )
-    repeat: int = option("--repeat", default=5, help="Timed repetitions; the median counts.")
-    compare: bool = option(
-        "--compare", default=False, help="Time the MPI library's own collective too; columns as in nccl-tests."
-    )
-    time_limit: str = option(
-        "--time-limit",
-        metavar="<time>",
-        default="300s",
-        help="Longest duration of a step, and with 10 s more of the start of MPI; then all processes end.",
-    )
-    pace: float | None = option(
-        "--pace", default=None, help="Delay deliveries to this multiple of the time of the circuits, such as 1000."
-    )
-    mode: Literal["barrier", "asynchronous"] = option(
-        "--mode", default="barrier", help="With --pace: when a step begins."
-    )
-    out: tuple[Path, ...] = out_option(PICTURE, RECORD)
-
-
-def run(request: RunRequest) -> Result | int:
-    """Run a plan under mpiexec, one process per rank, and compare with NumPy.
-
-    Start it as mpiexec -n 8 opticcl run plan.parquet. Rank 0 reads and verifies the plan and sends every rank its schedule.
-    Exit code 1 if a result is wrong.
+    Args: request: of the call, the same on all ranks.
+    Returns: the answer on rank 0, elsewhere an exit code.
     """
     from opticcl.execute.mpi import load_mpi
 
@@ -102,7 +66,7 @@ def run(request: RunRequest) -> Result | int:
         limits.end()
 
 
-def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> Result:
+def _run_ranks(request: ExecuteRequest, mpi: Any, limits: _StartLimits) -> Result:
     """Make the plan on rank 0 and run it on all ranks.
 
     Args:
@@ -115,7 +79,7 @@ def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> Result:
     comm = mpi.COMM_WORLD
     sizes, kind, limit_s = _numbers(request)
     if request.pace is None and (request.out or request.mode != "barrier"):
-        raise ParameterError("run: --out and --mode are for --pace; give --pace 1000, or leave them out")
+        raise ParameterError("execute: --out and --mode are for --pace; give --pace 1000, or leave them out")
     made: list[Plan] = []  # on rank 0
 
     def plan() -> tuple[dict[str, Any], list[RankSchedule]]:
@@ -145,7 +109,7 @@ def _run_ranks(request: RunRequest, mpi: Any, limits: _StartLimits) -> Result:
     return _paced(paced, summary["plan"])
 
 
-def _right_plan(request: RunRequest) -> Plan:
+def _right_plan(request: ExecuteRequest) -> Plan:
     """The plan of the file, or a verified one that the options describe.
 
     Raises: OpticclError: there is none, or it is wrong.
@@ -155,7 +119,7 @@ def _right_plan(request: RunRequest) -> Plan:
     request.refuse_beside_file()
     plan = None
     try:
-        plan = replace(request, size=request.sizes[-1]).plan()
+        plan = request.plan()
         if request.file is None:
             plan.verify().raise_if_bad()
     except VerificationError as error:
@@ -180,13 +144,13 @@ class _StartLimits:
             if self._limit_s > 0 and any(name in os.environ for name in RANK_VARIABLES):
                 self._guard = StartGuard(f"rank {rank}")
                 patience_s = BEGIN_S + (NEXT_S if rank else 0.0)  # one line is enough
-                self._guard.allow(self._limit_s + patience_s, "run: not all ranks have started MPI")
+                self._guard.allow(self._limit_s + patience_s, "execute: not all ranks have started MPI")
 
     def started(self, comm: Any) -> None:
         """All ranks are there, and rank 0 makes the plan."""
         comm.Barrier()
         if self._guard is not None and comm.rank:
-            self._guard.allow(max(self._limit_s, PLAN_S), "run: rank 0 has sent no plan")
+            self._guard.allow(max(self._limit_s, PLAN_S), "execute: rank 0 has sent no plan")
         else:
             self.end()
 
@@ -208,7 +172,7 @@ def _rank_of_launcher() -> int:
     return next((int(text) for text in given if re.fullmatch("[0-9]{1,9}", text)), 0)
 
 
-def _numbers(request: RunRequest) -> tuple[list[int], Any, float]:
+def _numbers(request: ExecuteRequest) -> tuple[list[int], Any, float]:
     """Sizes [bytes], type and time limit [s].
 
     Raises: ParameterError: one of them is invalid.
@@ -223,7 +187,7 @@ def _numbers(request: RunRequest) -> tuple[list[int], Any, float]:
     limit_s = quantity(request.time_limit, "s", "--time-limit")
     if limit_s <= 0:
         raise ParameterError(f"--time-limit: {request.time_limit} is not positive; try 300s")
-    return [message_size(size, "--size") for size in request.sizes], numeric_type(request.dtype), limit_s
+    return [message_size(size, "--size") for size in request.sizes], numeric_type(request.dtype or "float32"), limit_s
 
 
 def _cut(plan: Plan, size: int) -> tuple[dict[str, Any], list[RankSchedule]]:
@@ -236,7 +200,7 @@ def _cut(plan: Plan, size: int) -> tuple[dict[str, Any], list[RankSchedule]]:
     wanted = plan.schedule.collective
     if wanted.num_ranks != size:
         raise ParameterError(
-            f"run: the plan has {wanted.num_ranks} ranks, mpiexec started {size}; try mpiexec -n {wanted.num_ranks}"
+            f"execute: the plan has {wanted.num_ranks} ranks, mpiexec started {size}; try mpiexec -n {wanted.num_ranks}"
         )
     summary = {"root": wanted.root, "shift": wanted.shift, "plan": str(plan), "algorithm": plan.algorithm}
     return summary, rank_schedules(plan.schedule)

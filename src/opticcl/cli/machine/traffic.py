@@ -1,4 +1,4 @@
-"""opticcl traffic"""
+"""opticcl machine traffic"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_SLOTS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficRequest(FabricRequest):
-    """What `opticcl traffic` is asked: values of its options."""
+    """What `opticcl machine traffic` is asked: values of its options."""
 
     READ = "beside"
     OPTIONS = "fabric nodes load flows gaps skew placement between_racks scheduler slots seed * notes json"

@@ -1,4 +1,4 @@
-"""opticcl budget"""
+"""opticcl machine budget"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetRequest(FabricRequest):
-    """What `opticcl budget` is asked: values of its options."""
+    """What `opticcl machine budget` is asked: values of its options."""
 
     OPTIONS = "fabric nodes * json"
 

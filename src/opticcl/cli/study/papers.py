@@ -1,4 +1,4 @@
-"""opticcl papers"""
+"""opticcl study papers"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opticcl.report.kit.result import Result
 
 @dataclass(frozen=True, kw_only=True)
 class PapersRequest(VerbRequest):
-    """What `opticcl papers` is asked: values of its options."""
+    """What `opticcl study papers` is asked: values of its options."""
 
     paper: str | None = argument(default=None, help="One paper; default: all of them.")
     verdict: tuple[str, ...] = option(
@@ -90,7 +90,7 @@ def _some_match(patterns: Sequence[str], found: Sequence[str], known: Sequence[s
     for pattern in patterns:
         if not any(fnmatchcase(id, pattern) for id in found):
             hint = nearest(pattern, known)
-            hint = hint if hint.startswith("did you mean") else "`opticcl papers` lists them"
+            hint = hint if hint.startswith("did you mean") else "`opticcl study papers` lists them"
             raise ParameterError(f"--claim: no claim {pattern!r}; {hint}")
 
 

@@ -1,4 +1,4 @@
-"""opticcl control"""
+"""opticcl machine control"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_ELEMENTS = 1 << 17
 
 @dataclass(frozen=True, kw_only=True)
 class ControlRequest(FabricRequest):
-    """What `opticcl control` is asked: values of its options."""
+    """What `opticcl machine control` is asked: values of its options."""
 
     OPTIONS = "fabric nodes collective algorithm optics ignore_light size job loss duplicate jitter seed * json"
 
