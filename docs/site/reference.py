@@ -27,7 +27,7 @@ def verbs() -> Iterator[str]:
     """Every verb of the command line with its help."""
     yield "# Verbs of the command line\n"
     yield "Exit code 0: good; 1: the answer is no; 2: the input is wrong.\n"
-    for name, command in sorted(cli.command_group().commands.items()):
+    for name, command in sorted(cli.command_group().walk()):
         context = command.context_class(command, info_name=f"opticcl {name}", terminal_width=100)
         yield f"## opticcl {name}\n\n```text\n{command.get_help(context).strip()}\n```\n"
 

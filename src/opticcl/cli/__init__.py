@@ -18,6 +18,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from opticcl.cli._command import Verb, Verbs
+from opticcl.cli._corrected import corrected
 from opticcl.cli._former import words_of_today
 from opticcl.cli._parameters import Option
 from opticcl.cli._request import VerbRequest
@@ -189,7 +190,7 @@ def run_command() -> int:
             return _reader_left()
         raise
     except Exception as error:
-        return _refused(error)
+        return _refused(error, sys.argv[1:])
     return code
 
 
@@ -221,39 +222,50 @@ def parsed(words: Sequence[str]) -> VerbRequest:
         return group.request(context)
 
 
-def _refused(error: Exception) -> int:
-    """Print why there is no answer, in one line; an error of this program with where it arose.
+def _refused(error: Exception, words: Sequence[str]) -> int:
+    """Print why there is no answer, in one line, and the command that may be meant.
 
+    Args:
+        error: that ended the verb.
+        words: of the command line.
     Returns: the exit code.
     """
-    if isinstance(error, OpticclError):
-        _print_error(f"opticcl: {error}")
-        return error.exit_code
     if is_interrupted():  # some libraries raise another exception in place of KeyboardInterrupt
         return _interrupted()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # no verb is given
         _print_error(error.format_message())
+        return 2
+    if isinstance(error, OpticclError):
+        why = str(error)
     elif isinstance(error, click.NoSuchOption):
-        _print_error(f"opticcl: {_unknown_option(error)}")
+        why = _unknown_option(error)
     elif isinstance(error, click.ClickException):
         verb = getattr(getattr(error, "ctx", None), "command", None)
         of = "opticcl" if verb is None or isinstance(verb, Verbs) else f"opticcl {verb.name}"
-        _print_error(f"opticcl: {error.format_message()} ({of} --help lists arguments and options)")
+        why = f"{error.format_message()} ({of} --help lists arguments and options)"
     elif isinstance(error, OSError):
-        _print_error(f"opticcl: {error.strerror or error}")
+        why = str(error.strerror or error)
     elif isinstance(error, MemoryError):
-        _print_error("opticcl: out of memory; try a smaller fabric or message")
+        why = "out of memory; try a smaller fabric or message"
     else:
-        from opticcl.cli._plugins import blame
+        why = _of_this_program(error)
+    meant = corrected(words, error, why, command_group())
+    end = "" if why.endswith(("?", ".")) else "."
+    _print_error(f"opticcl: {why}{end} Try: {meant}" if meant else f"opticcl: {why}")
+    return error.exit_code if isinstance(error, OpticclError) else 2
 
-        blamed = blame(error)
-        if blamed is None:
-            import traceback
 
-            _print_error("".join(traceback.format_exception(error)))
-            blamed = f"an error of this program, {type(error).__name__}; please report it with the lines above"
-        _print_error(f"opticcl: {blamed}")
-    return 2
+def _of_this_program(error: Exception) -> str:
+    """What an exception that is no refusal says, in a line: the plugin that raised it, or that this program is wrong."""
+    from opticcl.cli._plugins import blame
+
+    blamed = blame(error)
+    if blamed is not None:
+        return blamed
+    import traceback
+
+    _print_error("".join(traceback.format_exception(error)))
+    return f"an error of this program, {type(error).__name__}; please report it with the lines above"
 
 
 def _print_error(line: str) -> None:
