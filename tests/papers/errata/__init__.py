@@ -44,6 +44,7 @@ class Erratum(NamedTuple):
 
     Args:
         where: section, table or equation.
+        one_sign: whether the assertion is one sign, point or digit, which a transcription may have changed.
         quotes: texts of the paper.
         says: what is wrong, and what would be right.
         rows: ids of the claims that rest on it.
@@ -52,6 +53,7 @@ class Erratum(NamedTuple):
     """
 
     where: str
+    one_sign: bool
     quotes: tuple[str, ...]
     says: str
     rows: tuple[str, ...]
@@ -64,6 +66,7 @@ def errata(paper: str) -> list[Erratum]:
     return [
         Erratum(
             entry["where"],
+            entry.get("one_sign", False),
             tuple(entry["quotes"]),
             entry["says"],
             tuple(entry.get("rows", "").split()),
@@ -96,6 +99,9 @@ What we would write to the authors of each paper. An entry is an assertion of th
 no value or choice of ours: a formula at listed inputs, or a count. A test runs every example, searches every quotation in the
 paper's text, and fails if an example reads a value that the library has from no paper and no standard. What needs such a value,
 or a reading of ours, is a question. This page is written by `python -m tests.papers.errata`.
+
+The quotations are from transcriptions of the papers. Where the assertion is one sign, point or digit, which a transcription may have
+changed, the entry is marked †: look at the printed page before it is sent.
 """
 
 
@@ -121,7 +127,8 @@ def _entry(paper: str, entry: Erratum) -> str:
         else ""
     )
     examples = "".join(f"\n    - {_example(example)}" for example in entry.examples)
-    return f"**{entry.where[0].upper()}{entry.where[1:]}** · {quoted}\n    - {entry.says}{rows}{examples}"
+    mark = " †" * entry.one_sign
+    return f"**{entry.where[0].upper()}{entry.where[1:]}**{mark} · {quoted}\n    - {entry.says}{rows}{examples}"
 
 
 def _example(example: Example) -> str:
