@@ -30,6 +30,7 @@ MACHINES = (
     "lightpath:shape=4x8,numbering=squares",
     "sipac:radix=3,levels=3",
     "terarack:nodes=24",
+    "torus:shape=2x3x4",
 )
 
 

@@ -26,7 +26,7 @@ from opticcl.fabrics import near_square, register_fabric
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._packet import MAX_NODES, LinkGroup, Network, PacketFabric, at_least, positive_rates
 from opticcl.fabrics._walks import slices
-from opticcl.ir import FabricNumbers, IntArray, Part
+from opticcl.ir import CellGrid, FabricNumbers, IntArray, Part
 from opticcl.ir.phase_rows import Space
 from opticcl.ir.representatives import LightMove
 from opticcl.units import Rate, Seconds, Shape
@@ -164,6 +164,10 @@ class Torus(PacketFabric):
             order += np.where(before % 2 == 1, side - 1 - digit, digit) * stride
             before = before * side + digit
         return order
+
+    def cell_grid(self) -> CellGrid:
+        """Nodes by their coordinates; a block is contiguous, as the slices of a torus are."""
+        return CellGrid(np.arange(self.num_nodes).reshape(*self.shape, 1), contiguous=True)
 
     def parts(self) -> tuple[Part, ...]:
         """One transceiver a link: a cable has one link each way and a transceiver at each end."""

@@ -6,6 +6,7 @@ A machine is a grid of cells, and a job gets a block of it: the cells in the int
     oddl         its shape            a node           any lines of the grid    ports belong to nodes
     sipac        digits, highest up   a CU             any digits               ports belong to CUs
     lightpath    rows x columns       a tile           side by side             row-and-column routes stay inside
+    torus        its shape            a node           side by side             not by construction: they may share links
     ramp         groups x devices     J nodes          any groups and devices   other groups, or other wavelengths
     any other    its nodes in a row   a node           side by side             not by construction: verify_together
 

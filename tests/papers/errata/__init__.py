@@ -100,8 +100,8 @@ no value or choice of ours: a formula at listed inputs, or a count. A test runs 
 paper's text, and fails if an example reads a value that the library has from no paper and no standard. What needs such a value,
 or a reading of ours, is a question. This page is written by `python -m tests.papers.errata`.
 
-The quotations are from transcriptions of the papers. Where the assertion is one sign, point or digit, which a transcription may have
-changed, the entry is marked †: look at the printed page before it is sent.
+The quotations are from transcriptions of the papers. Where the assertion is one sign, point or digit, which a transcription may
+have changed, the entry is marked †: compare it with the printed page before it is sent.
 """
 
 
