@@ -1,4 +1,4 @@
-"""The files of studies/: figures of the LUMORPH paper, as design spaces."""
+"""The files of studies/: figures of the papers, as design spaces."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -56,10 +56,20 @@ def study(tmp_path):
 
 def test_every_file_is_a_study_with_lines():
     """Its first lines are the command that runs it."""
-    assert len(FILES) == 6
+    assert len(FILES) == 7
     for file in FILES:
         assert {"lines"} <= set(read_design(file).answers)
         assert f"#     opticcl study run studies/{file.name}\n" in file.read_text("utf-8")
+
+
+def test_scale_and_rate_of_ramp(tmp_path):
+    """RAMP 4.2: 64 x^2 nodes of b x 400 Gb/s each, one machine for each number of nodes."""
+    rows = lines(read_design(next(file for file in FILES if file.stem == "ramp-figure-7")), tmp_path)
+    assert len(rows) == 3 * 5
+    for row in rows:
+        x = (row["num_nodes"] // 64) ** 0.5
+        assert row["node_rate_bits_per_s"] == row["transceivers_per_group"] * x * 400e9
+        assert row["node_rate_bits_per_s"] == row["most_node_rate_bits_per_s"]
 
 
 def test_circuits_that_share_an_edge(study):

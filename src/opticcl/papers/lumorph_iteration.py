@@ -1,17 +1,20 @@
-"""LUMORPH's training times (section 6.1): the shares of communication that its factors require, and its own log of NCF."""
+"""LUMORPH's training times (section 6.1): shares of communication that its factors require, layer times, its log of NCF."""
 
 from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
+
 from opticcl.assumptions import assumptions
-from opticcl.fabrics import fabric_at_scale
+from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
-from opticcl.papers import claim, printed_claims
+from opticcl.papers import Found, claim, found, printed_claims
 from opticcl.papers._inverse import argument_of
 from opticcl.plans.search import Searches
 from opticcl.training.communication import CommunicationTimes
 from opticcl.training.iteration import Runtime, simulate_iteration
+from opticcl.training.partition import partition
 
 
 def _speed_up(share: float, faster: float) -> float:
@@ -36,6 +39,59 @@ def shares_needed(faster: float) -> list[float]:
     """Shares with messages that many times faster."""
     printed = printed_claims("lumorph")["L26"]["factors"]
     return [round(share_needed(value, faster), 3) for value in printed]
+
+
+ALPHA_S = 0.7e-6  # section 6.1: of the ring
+MODELS = ("bert", "inception_v3", "ncf")
+"""Of figures 9 to 11."""
+
+
+@cache
+def _copies(name: str, gpus: int, samples: int) -> TaskGraph:
+    """An iteration of copies of a model on A100s, layer by layer; an all-reduce for each tensor of gradients (figure 9)."""
+    return partition(name, gpus, local_batch=samples, device="a100")
+
+
+def _gains(gpus: int, samples: int) -> list[float]:
+    """Of the iteration by LUMORPH-4, over rings on an ideal switch of the same rate, by model."""
+    wafer, rules = fabric_at_scale("lightpath", gpus), assumptions("lumorph")
+    switch = fabric("ideal", nodes=gpus, latency=ALPHA_S, rate=wafer.node_rate_bits_per_s)
+    found = []
+    for job in (_copies(name, gpus, samples) for name in MODELS):
+        ring_s, ours_s = (
+            simulate_iteration(job, CommunicationTimes(where, Searches(by, rules)), Runtime(fusion="none")).total_s
+            for where, by in ((switch, "ring"), (wafer, "lumorph:radix=4"))
+        )
+        found.append(ring_s / ours_s)
+    return found
+
+
+@claim("lumorph", "L26.layers")
+def gains_by_layer_times() -> Found:
+    """With one sample a GPU, and on fewer GPUs, as facts."""
+    entry = printed_claims("lumorph")["L26.layers"]
+    gpus, samples = entry["gpus"], entry["samples"]
+    few, one = _gains(gpus // 4, samples), _gains(gpus, 1)
+    facts = {
+        f"{what}_{name}": gain
+        for what, gains in (("few", few), ("one", one))
+        for name, gain in zip(MODELS, gains, strict=True)
+    }
+    return found([round(gain, 2) for gain in _gains(gpus, samples)], **facts)
+
+
+@claim("lumorph", "L26.sizes")
+def ncf_has_few_large_messages() -> Found:
+    """Whether NCF has the fewest all-reduces and the largest on average."""
+    sizes = {}
+    for name in MODELS:
+        tasks = _copies(name, 256, 1).tasks
+        sizes[name] = np.array([task.size_bytes for task in tasks if task.collective == "all_reduce"])
+    bert, inception, ncf = (sizes[name] for name in MODELS)
+    fewest, largest = len(ncf) < min(len(bert), len(inception)), ncf.mean() > max(bert.mean(), inception.mean())
+    counts = {f"count_{name}": len(of_model) for name, of_model in sizes.items()}
+    means = {f"mb_{name}": of_model.mean() / 1e6 for name, of_model in sizes.items()}
+    return found(bool(fewest and largest), **counts, **means)
 
 
 @cache

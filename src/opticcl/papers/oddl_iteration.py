@@ -17,7 +17,7 @@ import numpy as np
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
-from opticcl.fabrics import fabric
+from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.files import read_toml
 from opticcl.ir import Fabric
 from opticcl.ir.task_graph import ProcessGroup, Task, TaskGraph
@@ -258,6 +258,22 @@ def _contention() -> float:
 def end_over_halving_doubling(name: str, which: Callable[[Iterable[float]], float]) -> float:
     """One end of the range over halving-doubling on the fat tree, fitted."""
     return which(_range(name, "fat_tree_hd", "fitted"))
+
+
+@claim("oddl", "O42")
+def lasers_off_between_iterations() -> Found:
+    """Whether lasers that are on during communication alone take less energy than those that are always on [J]."""
+    iteration = _iteration("vgg16", "oddl", "literal", DEFAULT)
+    lasers = NODES * fabric_at_scale("oddl", NODES).ports_per_node
+    on_j, off_j = (_SHEET["laser"]["w"] * lasers * s for s in (iteration.total_s, iteration.communication_s))
+    return found(
+        off_j < on_j,
+        on_j=on_j,
+        off_j=off_j,
+        lasers=lasers,
+        laser_w=_SHEET["laser"]["w"],
+        saved=100 * (1 - off_j / on_j),
+    )
 
 
 def _utilisation(preset: str, nodes: int = NODES) -> float:

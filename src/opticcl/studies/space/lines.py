@@ -53,13 +53,13 @@ def lines(
         rows: that are done.
         where: one value of other axes, by axis.
         x: axis of numbers.
-        y: column of a measured value.
+        y: column of a measured value, or the node rate, which every result has.
         mean: axis over whose values the mean and the largest value are taken; "": none.
         between: fabrics; empty: all.
         logarithmic: logarithmic axes of the picture, of "x" and "y".
     Raises: ParameterError: no such axis, column or fabric, or no values there.
     """
-    measured = [column for name in space.measure for column in MEASURES[name]]
+    measured = ["node_rate_bits_per_s", *(column for name in space.measure for column in MEASURES[name])]
     if y not in measured:
         raise ParameterError(f"lines: the study does not measure {y!r}; {nearest(y, measured)}")
     for axis in (x, *([mean] if mean else [])):
