@@ -9,6 +9,7 @@ import opticcl
 from opticcl.errors import ParameterError
 from opticcl.fabrics.lightpath import tile_of_node
 from opticcl.report.light import light_caption, light_picture, small_instance
+from opticcl.report.light.chords import joined
 from opticcl.report.light.grid import corners, free_lanes, straight_runs
 from opticcl.report.light.panels import panels, strands
 from opticcl.report.light.ring import unrolled
@@ -115,3 +116,21 @@ def test_light_on_the_ring_covers_its_segments():
                 assert pieces[0][0] % n == circuits.src[i]
                 assert pieces[-1][1] % n == circuits.dst[i]
                 assert all((b > a) == (way == 0) for a, b in pieces)
+
+
+def test_chords_of_ramp_are_those_of_figure_8():
+    """54 nodes: what node 0 is joined to in steps 1 to 3 is its subgroup of table 6; all fields of the matrices are drawn."""
+    plan = opticcl.compile("ramp:groups=3,racks=3,wavelengths=6", "reduce_scatter", "1 MB", algorithm="ramp")
+    shown, _ = panels(plan)
+    subgroups = [{18 * g + 6 * j + device for g, j, device in step} for step in (
+        [(y, 0, 0) for y in range(3)],
+        [(y, 0, y) for y in range(3)],
+        [(y, y, 0) for y in range(3)],
+    )]  # fmt: skip
+    assert [joined(panel.circuits, 0) for panel in shown[:3]] == subgroups
+    svg = light_picture(plan)
+    titles = [text for text in texts(svg) if text and text.startswith("step ")]
+    assert titles == ["step 0", "step 1", "step 2", "step 3"]
+    assert {str(node) for node in range(54)} <= set(texts(svg))
+    assert "subgroup of node 0" in svg
+    assert "circle" in light_caption(plan)

@@ -167,9 +167,10 @@ class Ramp(FailingFabric):
 
     rate_parameter = "line_rate"
     source = "RAMP sections 3.1, 4.1, 6.2"
+    drawing = "chords"
     about = (
         "A RAMP device receives one wavelength only, that of its place l in the rack: a sender tunes its laser to "
-        "reach it. Grey and white are the communication groups; lines of one colour from the same group to the same "
+        "reach it. Each ground is a communication group; lines of one colour from the same group to the same "
         "group leave on different transceivers and so pass through different star couplers."
     )
 

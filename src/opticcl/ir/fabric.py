@@ -241,7 +241,7 @@ class Fabric(ABC):
         rate_parameter: parameter that the rate of a node is proportional to.
         source: paper and sections.
         about: what a reader must know to follow a picture of its light.
-        drawing: kind of picture: "nodes", "ring" or "grid".
+        drawing: kind of picture: "nodes", "ring", "grid" or "chords".
         alternatives: other values of parameters whose defaults may decide a rank; comparisons evaluate them too.
         hops_are_links: whether each hop of a path is the number of a shared link, counted over all `resources`.
         is_reference: whether it cannot be built, and stands beside those that are ranked without a rank.

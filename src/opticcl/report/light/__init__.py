@@ -12,6 +12,7 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics import FABRICS
 from opticcl.plans.plan import Plan, compile
 from opticcl.report.kit.svg import to_svg
+from opticcl.report.light import chords as _chords
 from opticcl.report.light import grid as _grid
 from opticcl.report.light import nodes as _nodes
 from opticcl.report.light import ring as _ring
@@ -30,7 +31,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(plan: Plan) -> _Layout:
-    for special in (_ring, _grid):
+    for special in (_ring, _grid, _chords):
         if special.fits(plan):
             return _Layout(special.draw, special.caption)
     return _Layout(_nodes.draw, _nodes.caption)
