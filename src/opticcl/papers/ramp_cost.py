@@ -14,7 +14,9 @@ from opticcl.errors import FabricError
 from opticcl.estimate.cost import Bill, bill_of, part_sheets
 from opticcl.fabrics import fabric
 from opticcl.files import read_toml
+from opticcl.ir import Part
 from opticcl.papers import Found, claim, found, printed_claims
+from opticcl.papers.ramp_light import electrical_transceivers
 
 REFERENCE = {key: entry["value"] for key, entry in read_toml("opticcl.papers", "ramp_tables.toml").items()}
 NODES, NODE_RATE = REFERENCE["nodes"], REFERENCE["node_rate"]
@@ -141,6 +143,34 @@ def ramp_price_of_a_gbps(end: int) -> float:
 @claim("ramp", "RAMP-4-98:2", 1)
 def ramp_share_of_transceivers(end: int) -> float:
     return 100 * spent(ramp_bill(), "tunable_transceiver", end=end) / ramp_bill().usd[end]
+
+
+@cache
+def electrical_bill(packets: bool) -> tuple[float, float]:
+    """Dollars and watts of the largest RAMP with electrical switches in place of its subnets (section 3.1).
+
+    The paper prices no circuit switch, so that without `packets` the bill has the transceivers alone: the least that it is.
+
+    Args: packets: whether the switches are those of table 3, with as many ports as a subnet and the rate of RAMP's transceivers.
+    """
+    machine = fabric("ramp:groups=32,racks=32,wavelengths=64")
+    rate, x = machine.rate_bits_per_s, machine.parameters["groups"]
+    parts = [Part("transceiver", electrical_transceivers(), rate_bits_per_s=rate)]
+    if packets:
+        subnets = machine.ports_per_node * x * x
+        parts.append(Part("electrical_switch", subnets, machine.num_nodes // x, rate))
+    sheets = part_sheets()
+    sizes = [(part.count * sheets[part.kind].times(part), sheets[part.kind]) for part in parts]
+    return sum(size * sheet.usd[0] for size, sheet in sizes), sum(size * sheet.w[0] for size, sheet in sizes)
+
+
+@claim("ramp", "RAMP-3-ecs-cost", False)
+@claim("ramp", "RAMP-3-eps-cost", True)
+def electrical_is_dearer(packets: bool) -> Found:
+    """Whether the electrical version costs more than RAMP at most, and takes more power."""
+    usd, w = electrical_bill(packets)
+    ramp_usd, ramp_w = ramp_bill().usd[1], ramp_bill().w[1]
+    return found(usd > ramp_usd and w > ramp_w, usd_b=usd / 1e9, mw=w / 1e6, dearer=usd / ramp_usd, hotter=w / ramp_w)
 
 
 _PRINTED_SWITCHES = (530e3, 49.7e3, 8.3e3)  # table 3, by oversubscription
