@@ -151,7 +151,7 @@ def electrical_bill(packets: bool) -> tuple[float, float]:
 
     The paper prices no circuit switch, so that without `packets` the bill has the transceivers alone: the least that it is.
 
-    Args: packets: whether the switches are those of table 3, with as many ports as a subnet and the rate of RAMP's transceivers.
+    Args: packets: whether the switches of table 3 are counted, with as many ports as a subnet and the rate of its transceivers.
     """
     machine = fabric("ramp:groups=32,racks=32,wavelengths=64")
     rate, x = machine.rate_bits_per_s, machine.parameters["groups"]
