@@ -13,6 +13,7 @@ import numpy as np
 from opticcl.errors import FabricError
 from opticcl.estimate.cost import Bill, bill_of, part_sheets
 from opticcl.fabrics import fabric
+from opticcl.fabrics.ramp import Ramp
 from opticcl.files import read_toml
 from opticcl.ir import Part
 from opticcl.papers import Found, claim, found, printed_claims
@@ -153,12 +154,12 @@ def electrical_bill(packets: bool) -> tuple[float, float]:
 
     Args: packets: whether the switches of table 3 are counted, with as many ports as a subnet and the rate of its transceivers.
     """
-    machine = fabric("ramp:groups=32,racks=32,wavelengths=64")
-    rate, x = machine.rate_bits_per_s, machine.parameters["groups"]
+    machine = Ramp(groups=32, racks=32, wavelengths=64)
+    rate = machine.line_rate
     parts = [Part("transceiver", electrical_transceivers(), rate_bits_per_s=rate)]
     if packets:
-        subnets = machine.ports_per_node * x * x
-        parts.append(Part("electrical_switch", subnets, machine.num_nodes // x, rate))
+        subnets = machine.ports_per_node * machine.groups**2
+        parts.append(Part("electrical_switch", subnets, machine.nodes_per_group, rate))
     sheets = part_sheets()
     sizes = [(part.count * sheets[part.kind].times(part), sheets[part.kind]) for part in parts]
     return sum(size * sheet.usd[0] for size, sheet in sizes), sum(size * sheet.w[0] for size, sheet in sizes)
