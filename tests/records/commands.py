@@ -42,7 +42,6 @@ PART = {
 NO_RECORD = {
     "warm": "compiles kernels: its answer is of the machine that it runs on",
     "explore": "serves a web application; only its refusals end",
-    "run": "needs processes of MPI; only its refusals end without them",
     "new": "writes files, which its tests run; only its refusals write none",
 }
 """Verbs without a record of an answer, with the reason."""
