@@ -13,6 +13,9 @@ from measure import Run, register
 from opticcl.fabrics import fabric
 from opticcl.fabrics.spanning_trees import spanning_trees
 from opticcl.plans.plan import compile
+from opticcl.routing.concurrent_flow import concurrent_flow
+from opticcl.routing.flow_paths import whole_paths
+from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import pack
 
@@ -31,7 +34,7 @@ def cut(name: str) -> Callable[[], Run]:
     def prepare() -> Run:
         ready()
         machine = fabric(name)
-        graph = machine.network.graph(np.arange(machine.num_nodes))
+        graph = machine.graph(np.arange(machine.num_nodes))
 
         def run() -> dict[str, float]:
             best = optimum(graph)
@@ -90,9 +93,41 @@ def planned(name: str, pieces: int) -> Callable[[], Run]:
     return prepare
 
 
+def exchanged(maker: str, *sizes: float) -> Callable[[], Run]:
+    """Paths of an all_to_all; the result has the load of their busiest link over the flow, and the flow over its bound.
+
+    Args: maker, sizes: as of `packed`.
+    """
+
+    def prepare() -> Run:
+        sys.path.append(str(Path(__file__).parents[2]))
+        from tests.routing.forest import networks
+
+        def paths(network: CapacityGraph) -> dict[str, float]:
+            flow = concurrent_flow(network, relays=True)
+            links, room = np.arange(len(network.tail)), np.maximum(1.0, network.capacity)
+            found = whole_paths(flow.flow, network.tail, network.head, room, links, PARTS)
+            load = np.bincount(found.hops, np.repeat(found.parts, np.diff(found.offsets)), len(links)) / PARTS
+            return {
+                "time_to_flow": float((load / room).max()) / flow.time,
+                "flow_to_bound": flow.time / float(flow.bound),
+            }
+
+        paths(networks.torus(3, 3))  # compiles kernels
+        network = getattr(networks, maker)(*sizes)
+        return lambda: paths(network)
+
+    return prepare
+
+
+PARTS = 32
 for _name in ("superpod:nodes=1024", "torus:shape=32x32"):
     _kind = _name.partition(":")[0]
     register(f"forest.cut_{_kind}_1024", f"narrowest cut of {_name}, all nodes tried", cut(_name))
     register(f"forest.plan_{_kind}_1024", f"all_gather on {_name} by translated trees", planned(_name, 32))
 register("forest.mi250", "trees of two boxes of 16 halves of MI250", packed("mi250", 2, 16))
 register("forest.a100", "trees of four boxes of A100", packed("boxes", 4, 8, 300, 25, 2))
+register(
+    "forest.exchange_kautz_81", "paths of an all_to_all on a Kautz graph of 81 vertices", exchanged("kautz", 81, 2)
+)
+register("forest.exchange_torus_256", "paths of an all_to_all on a torus 16x16", exchanged("torus", 16, 16))

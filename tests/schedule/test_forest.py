@@ -6,6 +6,7 @@ import pytest
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
+from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.plans.plan import compile
 from opticcl.units import quantity
@@ -60,6 +61,29 @@ def test_boxes_of_a100_by_one_tree(boxes: int) -> None:
     assert least_s < total_s < 1.03 * least_s
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_blocks_at_every_rank(name: str) -> None:
+    """An all_to_all of one part of a block, and of several that take paths of their own."""
+    for written in ("forest:pipeline=1", "forest:pipeline=9"):
+        check(written, "all_to_all", fabric(name))
+
+
+@pytest.mark.parametrize("engine", ["closed_form", "flow", "packet"])
+def test_blocks_between_boxes_of_unlike_size(engine: str) -> None:
+    """Boxes of 8 and 3: three cards of 200 Gb/s receive the 24 blocks of the other box."""
+    plan = compile("superpod:nodes=11", "all_to_all", 11 * 10**7, algorithm="forest")
+    result = plan.simulate(engine, assumptions=assumptions("published", compute="none"))
+    least_s = 24 * 8e7 / (3 * quantity("200Gb/s", "bit/s"))
+    assert least_s < result.total_s < 1.01 * least_s
+    assert result.gap < 1.01
+
+
+def test_an_exchange_has_no_trees() -> None:
+    """A number of trees is refused."""
+    with pytest.raises(UnsupportedError, match="trees=3: an all_to_all has paths and no trees; leave it out"):
+        compile("superpod:nodes=11", "all_to_all", 10**6, algorithm="forest:trees=3")
+
+
 def test_fastest_of_all() -> None:
     """A search finds them where links are unlike."""
     law = assumptions("published", compute="none")
@@ -71,6 +95,7 @@ def test_jobs_on_parts_of_machines() -> None:
     torus = job(fabric("torus:shape=4x4"), [0, 1, 2, 5, 6, 11])
     pod = job(fabric("superpod:nodes=32"), [0, 1, 2, 8, 9, 24])
     for where in (torus, pod):
+        check("forest:pipeline=3", "all_to_all", where)
         for collective in ("all_reduce", "broadcast"):
             for request in requests(collective, where.num_nodes):
                 check("forest:pipeline=3", request, where)

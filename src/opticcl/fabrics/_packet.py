@@ -23,7 +23,9 @@ from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
+from opticcl.ir.limits import limit
 from opticcl.ir.representatives import LightMove
+from opticcl.routing.concurrent_flow import concurrent_flow
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.units import counted
@@ -48,6 +50,7 @@ NO_HOP = -1  # in a column of hops, where a path has none
 MAX_TIERS = 8  # of switches that a cut is carried up
 MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
 MOST_LINKS_CUT = 2**20  # machines with more are not cut for a bound
+MOST_EXCHANGED = limit("packet.MOST_EXCHANGED")
 MOST_NARROWED = 2**27  # vertices times links of a machine whose narrowest cut is found: half a second
 
 
@@ -331,6 +334,21 @@ class PacketFabric(Fabric):
         """Vertices that are switches within a server."""
         return range(0)
 
+    @property
+    def rate_pools(self) -> IntArray | None:
+        """Number of the rate that each link has a share of, int64 (links,); None: every link has its own."""
+        return None
+
+    @property
+    def lost_links(self) -> npt.NDArray[np.bool_] | None:
+        """Whether each link has failed, bool (links,); None: none has."""
+        return None
+
+    def graph(self, nodes: IntArray) -> CapacityGraph:
+        """Links that work between some nodes; see `Network.graph`."""
+        made, lost = self.network.graph(nodes), self.lost_links
+        return made if lost is None else replace(made, capacity=np.where(lost, 0, made.capacity))
+
     def shortest_paths_s(
         self, node: int, of_hops: HopLatency
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -370,7 +388,7 @@ class PacketFabric(Fabric):
         if network.num_vertices * network.num_links > MOST_NARROWED:
             return
         with suppress(UnsupportedError):
-            graph = network.graph(nodes)
+            graph = self.graph(nodes)
             there, back = optimum(graph), optimum(replace(graph, tail=graph.head, head=graph.tail))
             if there is None or back is None:
                 return
@@ -380,6 +398,20 @@ class PacketFabric(Fabric):
                 where = _between(nodes[inside[:n]], nodes[~inside[:n]])
                 leaves, enters = (width * graph.unit_bits_per_s for width in widths)
                 yield Cut(where, inside[:n], leaves, enters, parts if most <= min(widths) else 2)
+
+    def exchange_s_per_bit(self, nodes: IntArray) -> float:
+        """What the prices of links prove of the flow between these nodes; 0 on larger machines.
+
+        See `opticcl.routing.concurrent_flow`.
+        """
+        if len(nodes) * self.network.num_links > MOST_EXCHANGED or len(nodes) < 2:
+            return 0.0
+        try:
+            graph = self.graph(nodes)
+            flow = concurrent_flow(graph, self.rate_pools, relays=self.network.relays)
+        except UnsupportedError:
+            return 0.0
+        return float(flow.bound) / graph.unit_bits_per_s
 
     @property
     def _behind_first_switch(self) -> int:

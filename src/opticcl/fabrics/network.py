@@ -324,6 +324,16 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
             first += resource.count
 
     @property
+    def rate_pools(self) -> IntArray | None:
+        """Both ways of a link that share its rate have one number; see `PacketFabric.rate_pools`."""
+        return self._content.pool
+
+    @property
+    def lost_links(self) -> npt.NDArray[np.bool_] | None:
+        """Those that have failed themselves or lead to or from a switch that has."""
+        return np.isinf(self._routing.cost) if self.conditions else None
+
+    @property
     def server_switches(self) -> range:
         """NVSwitches, PCI switches and CPUs."""
         n = self.network.num_nodes

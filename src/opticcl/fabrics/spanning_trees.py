@@ -45,7 +45,7 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     """
     machine = fabric.machine
     assert isinstance(machine, PacketFabric)
-    graph = machine.network.graph(fabric.machine_nodes(np.arange(fabric.num_nodes)))
+    graph = machine.graph(fabric.machine_nodes(np.arange(fabric.num_nodes)))
     routes = _routes(fabric, graph)
     on_routes = np.isin(np.arange(len(graph.tail)), [arc for route in routes for arc in route])
     graph = replace(graph, capacity=np.where(on_routes, graph.capacity, 0))
@@ -67,7 +67,7 @@ def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
     machine, n = fabric.machine, fabric.num_nodes
     assert isinstance(machine, PacketFabric)
     nodes = fabric.machine_nodes(np.arange(n))
-    graph = machine.network.graph(nodes)
+    graph = machine.graph(nodes)
     best = optimum(graph)
     shapes = [fabric.dimensions] if prod(fabric.dimensions) == n else []
     near = _nearest(fabric, graph, nodes)
@@ -111,7 +111,7 @@ def direct_ranks(fabric: Fabric, inwards: bool) -> IntArray:
     machine, n = fabric.machine, fabric.num_nodes
     assert isinstance(machine, PacketFabric)
     nodes = fabric.machine_nodes(np.arange(n))
-    head = machine.network.graph(nodes).head
+    head = machine.graph(nodes).head
     ends = np.broadcast_to(nodes[:1], n - 1), nodes[1:]
     hops, offsets = fabric.route(*(ends[::-1] if inwards else ends))
     passed = np.add.reduceat(head[hops] < n, offsets[:-1])

@@ -689,6 +689,10 @@ class Fabric(ABC):
         """Cuts between these nodes whose capacity may bound a collective among them."""
         return ()
 
+    def exchange_s_per_bit(self, nodes: IntArray) -> float:
+        """Time below which these nodes cannot send a bit from each to every other; 0 where that is not known [s]."""
+        return 0.0
+
     def shortest_paths_s(
         self, node: int, of_hops: HopLatency
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -1,4 +1,4 @@
-"""Collectives on trees that use the links of a packet network as far as its narrowest cut allows.
+"""Collectives that use the links of a packet network as far as its narrowest cut, or its least busy link, allows.
 
 Every rank is the root of k trees that reach all others, each with its share of the rank's data; on no link do the trees of all
 ranks carry more than its rate allows in the time of the optimum, or in at most one per cent more (`opticcl.routing.forest`).
@@ -6,6 +6,7 @@ ranks carry more than its rate allows in the time of the optimum, or in at most 
     all_gather, broadcast          data goes down the trees of its rank, or of the root
     reduce_scatter, reduce         up trees of the links the other way, where sums are made
     all_reduce                     up, then down
+    all_to_all                     parts of a block take the paths of a maximum concurrent flow, in one step
 
 The data of a tree is cut into s pieces that follow each other. Where all trees are H deep at most, a step carries a piece at
 each of H stages, so the links need (H + s - 1) / s times what the trees take; the steps have their latencies beside it.
@@ -13,7 +14,7 @@ each of H stages, so the links need (H + s - 1) / s times what the trees take; t
 Where the trees of all ranks can be translations of one, they are: steps are then defined by N - 1 transfers. Else trees are
 packed one by one.
 
-Packets take the routes of the fabric, so trees consist of pairs of ranks whose routes pass no other rank.
+In trees packets take the routes of the fabric, so trees consist of pairs of ranks whose routes pass no other rank.
 
 Source: Zhao et al. 2024 (ForestColl) for the trees. TACOS (Won et al. 2024) and the schedules of Zhao et al. 2023 for networks
 without switches solve the same problem step by step.
@@ -27,6 +28,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
+from opticcl.fabrics.exchange_flow import exchange_flow, exchange_paths, num_exchange_flows
 from opticcl.fabrics.spanning_trees import (
     TranslatedTree,
     TreePacking,
@@ -35,7 +37,7 @@ from opticcl.fabrics.spanning_trees import (
     one_tree_for_all,
     spanning_trees,
 )
-from opticcl.ir import Fabric, IntArray, Op, Schedule
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
@@ -49,6 +51,8 @@ MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
 MOST_ROUTED = limit("forest.MOST_ROUTED")
 MOST_PIECES = limit("forest.MOST_PIECES")
+MOST_FLOWS = limit("forest.MOST_FLOWS")
+MOST_FLOWS_TRIED = limit("forest.MOST_FLOWS_TRIED")
 MOST_TREES = 64
 SEVERAL = 16
 """Trees of one root, of which the inner vertices of one are mostly leaves of others [count]."""
@@ -62,11 +66,11 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
     Args:
         collective: requested.
         fabric: where it would run.
-        pipeline: pieces of the data of a tree [count].
+        pipeline: pieces of the data of a tree, or parts of a block of an all_to_all [count].
         trees: of each root at least [count].
     """
-    if collective.name not in UP + DOWN:
-        return "it does all_gather, reduce_scatter, all_reduce, broadcast, reduce"
+    if collective.name not in (*UP, *DOWN, "all_to_all"):
+        return "it does all_gather, reduce_scatter, all_reduce, all_to_all, broadcast, reduce"
     if not has_network(fabric):
         return "it needs a network of packets"
     if not 1 <= pipeline <= MOST_PIECES:
@@ -76,6 +80,8 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
     if fabric.num_nodes < 2:
         return "one node has nothing to send"
     try:
+        if collective.name == "all_to_all":
+            return _exchange_declined(fabric, trees)
         if trees == 1 and _trees_for_all(fabric, collective):
             return None
         if fabric.num_nodes > MOST_NODES:
@@ -88,12 +94,32 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
     return None
 
 
+def _exchange_declined(fabric: Fabric, trees: int) -> str | None:
+    """Why an all_to_all has no paths, or None.
+
+    Args:
+        fabric: with a network.
+        trees: requested.
+    Raises: UnsupportedError: as `exchange_flow`.
+    """
+    if trees != 1:
+        return f"trees={trees}: an all_to_all has paths and no trees; leave it out"
+    if (flows := num_exchange_flows(fabric)) > MOST_FLOWS:
+        return SizeLimit(f"{flows:,} flows, ranks times links, of an all_to_all; at most {MOST_FLOWS:,}")
+    exchange_flow(fabric)
+    return None
+
+
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTried]:
     """Numbers of pieces; trees of one root, which are deep where they are few, in two numbers."""
     n = fabric.num_nodes
-    if n < 2 or not has_network(fabric) or collective.name not in UP + DOWN:
+    if n < 2 or not has_network(fabric) or collective.name not in (*UP, *DOWN, "all_to_all"):
         return []
     try:
+        if collective.name == "all_to_all":
+            flows = num_exchange_flows(fabric)
+            many = NotTried("", f"{flows:,} flows, ranks times links; a search tries {MOST_FLOWS_TRIED:,} at most")
+            return [many] if flows > MOST_FLOWS_TRIED else [{"pipeline": parts} for parts in (1, 8, 32)]
         if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric, False))) > MOST_ROUTED:
             return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
         trees = _trees_for_all(fabric, collective)
@@ -115,11 +141,13 @@ def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: in
     """Trees of all ranks that share the links, each tree's data in s pieces: H + s - 1 steps for trees H deep.
 
     Args:
-        collective: all_gather, reduce_scatter, all_reduce, broadcast or reduce.
+        collective: all_gather, reduce_scatter, all_reduce, all_to_all, broadcast or reduce.
         fabric: one of packets.
-        pipeline: pieces s of the data of a tree [count].
+        pipeline: pieces s of the data of a tree; parts of a block of an all_to_all [count].
         trees: of each root at least; the fewest from there on with which links carry at most 1 % more than they must [count].
     """
+    if collective.name == "all_to_all":
+        return _exchange(collective, fabric, pipeline)
     if one_tree := trees == 1 and _trees_for_all(fabric, collective):
         return _translations(collective, one_tree, pipeline)
     n, packings = fabric.num_nodes, _packings(fabric, collective, trees)
@@ -133,6 +161,23 @@ def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: in
     blocks = np.repeat(owner, pipeline) if collective.name in ("all_gather", "reduce_scatter") else None
     made = collective.on(n, len(parts) * pipeline, owner=blocks)
     return Schedule.of("forest", made, Steps(Space((n,)), parts, phases), cut=1 if len(phases) > 1 else None)
+
+
+def _exchange(collective: Request, fabric: Fabric, parts: int) -> Schedule:
+    """Every block in one step, its parts on paths that load links as the flow does.
+
+    Args:
+        collective: all_to_all.
+        fabric: with a network.
+        parts: of a block [count].
+    """
+    n, paths = fabric.num_nodes, exchange_paths(fabric, parts)
+    _, block = np.unique(paths.src * n + paths.dst, return_inverse=True)
+    before = np.cumsum(paths.parts) - paths.parts - parts * block  # parts of the block on the paths in front of it
+    sent = Transfers.of(
+        paths.src, paths.dst, paths.dst * parts + before, paths.parts, Op.MOVE, path=(paths.hops, paths.offsets)
+    )
+    return Schedule.of("forest", collective.on(n, n * parts), Steps.of_lists(n, n * parts, [sent]))
 
 
 def _translations(collective: Request, trees: list[TranslatedTree], pieces: int) -> Schedule:

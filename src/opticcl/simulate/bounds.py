@@ -390,6 +390,8 @@ class _Forms:
                     yield cut.where, share * self.bits / rate
         if self.name != "all_to_all":
             return
+        if s_per_bit := _exchange_s_per_bit(fabric):  # of equal bounds, a cut has the name
+            yield "flow between all pairs", s_per_bit * self.bits / n * (1 - ROUNDING)
         for axis in reach.axes:
             held = np.unique(axis.coordinate, return_counts=True)[1].astype(np.float64)
             apart = 1 - float((held**2).sum()) / n**2  # share of the pairs that differ in it
@@ -408,6 +410,12 @@ class _Forms:
         standing_s = (2 * others - min(others, at_once)) * block_s
         relayed: npt.NDArray[np.float64] = np.minimum(changed_s, standing_s)
         return relayed
+
+
+@lru_cache(maxsize=64)
+def _exchange_s_per_bit(fabric: Fabric) -> float:
+    """`Fabric.exchange_s_per_bit` of all ranks."""
+    return fabric.exchange_s_per_bit(fabric.machine_nodes(np.arange(fabric.num_nodes)))
 
 
 class _StepTimes(NamedTuple):
