@@ -1,5 +1,6 @@
 """Paths that transfers state on fabrics of packets: followed by the rule, judged, counted by every engine, kept in files."""
 
+import json
 import pickle
 from itertools import pairwise
 
@@ -8,12 +9,12 @@ import pytest
 from tests.collectives import nothing_required
 
 from opticcl.circuits import lower
-from opticcl.errors import UnsupportedError
+from opticcl.errors import ParameterError, PlanFileError, UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.formats.plan_read import read_plan_file
 from opticcl.formats.plan_write import write_plan_file
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers, concatenate_transfers, no_progress
-from opticcl.ir.phases import Steps
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.plans.plan import Plan
 from opticcl.simulate.bottleneck import loads
 from opticcl.verify.light.circuits import check_light
@@ -141,15 +142,107 @@ def test_circuits_are_assigned_their_paths():
         one_way(where).rounds(0)
 
 
+TWICE = [links(TORUS, 0, 3, 2), [], links(TORUS, 3, 2, 1)]
+
+
+def in_pieces(paths=TWICE):
+    """Four steps of one phase, in each of which a piece takes each of the ways."""
+    rows = PhaseRows.of(1, [[0], [1], [3]], [[2], [2], [1]], 0, unit_lo=[0, 0, -1], unit_shift=1)
+    part = MessagePart(((UNIT, 1, 4),), 4)
+    made = Steps(Space((4,)), [part], [Phase(rows, (), 4, paths=stated(*paths))])
+    return lower(TORUS, Schedule.of("by hand", nothing_required(4, 4), made))
+
+
+def by_function(paths=TWICE):
+    """Two steps of a function, the second of which states no path."""
+    steps = [
+        Transfers.of([0, 1, 3], [2, 2, 1], [0, 1, 2], 1, Op.COPY, path=stated(*paths)),
+        Transfers.of([0], [1], 0, 1, 0),
+    ]
+    made = Steps.listed(4, 4, 2, steps.__getitem__)
+    return lower(TORUS, Schedule.of("by hand", nothing_required(4, 4), made))
+
+
+def paths_in(schedule):
+    """Stated paths of every transfer of every step."""
+    found = []
+    for number in range(schedule.num_steps):
+        hops, offsets = schedule.step(number).path or ([], np.zeros(len(schedule.step(number)) + 1, int))
+        found.append([list(hops[a:b]) for a, b in pairwise(offsets)])
+    return found
+
+
+def test_pieces_follow_the_paths_of_their_rows():
+    """A row that begins a step later has its own path."""
+    plan = in_pieces()
+    assert paths_in(plan.schedule) == [TWICE[:2], TWICE, TWICE, TWICE]
+    assert [circuits.path(0).tolist() for i in range(4) for circuits in plan.rounds(i)] == [TWICE[0]] * 4
+    assert check_light(plan, progress=no_progress).violations == ()
+    assert plan.schedule.steps != in_pieces([TWICE[0], [], []]).schedule.steps
+
+
+@pytest.mark.parametrize("paths", [(np.arange(3), np.array([0, 3])), (np.arange(3), np.array([0, 2, 1, 3]))])
+def test_rows_without_a_path_each(paths):
+    """Fewer than rows, and ends that fall, are no paths; nor are those of rows that translations move."""
+    rows = PhaseRows.of(1, [[0], [0], [0]], [[2], [2], [1]], 0)
+    part = MessagePart(((UNIT, 1, 1),), 1)
+    with pytest.raises(ParameterError, match="not one for each row"):
+        Steps(Space((4,)), [part], [Phase(rows, paths=paths)])
+    with pytest.raises(ParameterError, match="paths of rows that translations move"):
+        Steps(Space((4,)), [part], [Phase(rows, (True,), paths=stated([0], [1], [2]))])
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "json"])
-def test_files_keep_stated_paths(suffix, tmp_path):
-    """What is read has the same circuits and passes the judge."""
-    plan, path = one_way(), tmp_path / f"plan.{suffix}"
+@pytest.mark.parametrize("make", [one_way, in_pieces, by_function])
+def test_files_keep_stated_paths(make, suffix, tmp_path):
+    """What is read has the same circuits, states the same paths and passes the judge."""
+    plan, path = make(), tmp_path / f"plan.{suffix}"
     write_plan_file(path, plan, 4_000_000, "by hand")
     read = read_plan_file(path).plan
-    (mine,), (its,) = plan.rounds(0), read.rounds(0)
-    assert (its.hops.tolist(), its.hop_offsets.tolist()) == (mine.hops.tolist(), mine.hop_offsets.tolist())
+    for number in range(plan.schedule.num_steps):
+        (mine,), (its,) = plan.rounds(number), read.rounds(number)
+        assert (its.hops.tolist(), its.hop_offsets.tolist()) == (mine.hops.tolist(), mine.hop_offsets.tolist())
+    due = paths_in(plan.schedule)
+    if make is by_function:  # only the rows of the file have its paths, so that a route is stated too
+        due = [[path or links(TORUS, 1, 2) for path in due[0]], due[1]]
+    assert paths_in(read.schedule) == due
     assert check_light(read, progress=no_progress).violations == ()
+
+
+@pytest.mark.parametrize(
+    ("hops", "rule"),
+    [([1, 99], "path_broken"), ([0, 0], "path_broken"), (links(TORUS, 0, 1, 2), "circuit_astray")],
+    ids=["a link that does not exist", "no walk", "the other way round"],
+)
+@pytest.mark.parametrize("make", [one_way, in_pieces])
+def test_files_with_another_path_are_refused(make, hops, rule, tmp_path):
+    """Of the first transfer, which states the way of the schedule in the header."""
+    path = tmp_path / "plan.json"
+    write_plan_file(path, make(paths=TWICE), 4_000_000, "by hand")
+    file = json.loads(path.read_text())
+    file["columns"]["path"][0] = hops
+    path.write_text(json.dumps(file))
+    found = {violation.rule for violation in check_light(read_plan_file(path).plan, progress=no_progress).violations}
+    assert rule in found
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"lengths": None}, "hops without lengths"),
+        ({"lengths": "!"}, "steps:"),
+        ({"hops": "eJwDAAAAAAE="}, "not 4 values"),
+    ],
+)
+def test_files_with_paths_that_are_none(change, reason, tmp_path):
+    """A header that packs no lists."""
+    path = tmp_path / "plan.json"
+    write_plan_file(path, in_pieces(), 4_000_000, "by hand")
+    file = json.loads(path.read_text())
+    file["header"]["steps"]["phases"][0].update(change)
+    path.write_text(json.dumps(file))
+    with pytest.raises(PlanFileError, match=reason):
+        read_plan_file(path)
 
 
 def test_many_stated_paths_are_all_followed():

@@ -255,7 +255,7 @@ def edit_header(path, **fields):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"version": 5}, "version 5"),
+        ({"version": 6}, "version 6"),
         ({"version": 0}, "version=0"),
         ({"format": "schedule"}, "schedule"),
         ({"fabric": "rampp"}, "did you mean 'ramp'"),

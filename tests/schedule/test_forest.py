@@ -1,6 +1,7 @@
 """Trees of all ranks on packet networks: right at every rank, and as fast as the narrowest cut allows."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from tests.schedule.oracle import check, requests
@@ -8,8 +9,12 @@ from tests.schedule.oracle import check, requests
 from opticcl.assumptions import assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
+from opticcl.formats.plan_read import read_plan_file
+from opticcl.formats.plan_write import write_plan_file
+from opticcl.ir import Fabric
 from opticcl.plans.plan import compile
 from opticcl.units import quantity
+from opticcl.verify import verify
 
 MACHINES = [
     "superpod:nodes=11",
@@ -59,6 +64,54 @@ def test_boxes_of_a100_by_one_tree(boxes: int) -> None:
     least_s = (boxes - 1) / boxes * 8e9 / 1.6e12
     total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s
     assert least_s < total_s < 1.03 * least_s
+
+
+SIDES = "source,target,rate\nx,y,80Gb/s\ny,z,80Gb/s\nx,z,8Gb/s\n"
+"""Routes between x and z lead over y, so that no route takes the slow side."""
+SWITCHED = "source,target,rate\n" + "".join(
+    f"{node},{switch},{rate}Gb/s\n" for node in "xyz" for switch, rate in (("fast", 80), ("slow", 24))
+)
+"""Routes lead over one of two switches."""
+
+
+def written(folder: Path, text: str) -> Fabric:
+    """The network of nodes x, y and z of a file.
+
+    Args:
+        folder: to write the file in.
+        text: of the file.
+    """
+    (folder / "net.csv").write_text(text, "utf-8")
+    return fabric("network", file=str(folder / "net.csv"), nodes="x+y+z", directed=False, relays=True)
+
+
+@pytest.mark.parametrize(("text", "gigabits"), [(SIDES, 88), (SWITCHED, 104)])
+@pytest.mark.parametrize("engine", ["closed_form", "flow", "device", "packet"])
+def test_trees_leave_the_routes_where_these_are_slower(tmp_path: Path, text: str, gigabits: int, engine: str) -> None:
+    """A node receives two shards over all its links; on routes one would be idle. The bound and a file of the plan agree."""
+    where = written(tmp_path, text)
+    plan = compile(where, "all_gather", 3 * 10**8, algorithm="forest:pipeline=64")
+    assert plan.circuits.schedule.step(0).path is not None
+    result = plan.simulate(engine, assumptions="published")
+    least_s = 2 * 8e8 / (gigabits * 1e9)
+    assert least_s < result.total_s < 1.05 * least_s
+    assert result.gap == pytest.approx(result.total_s / least_s, rel=1e-3)
+    path = tmp_path / "plan.parquet"
+    write_plan_file(path, plan.circuits, plan.size_bytes, plan.algorithm)
+    read = read_plan_file(path).plan
+    assert verify(read).ok
+    assert read.schedule.steps == plan.circuits.schedule.steps
+
+
+@pytest.mark.parametrize("text", [SIDES, SWITCHED])
+@pytest.mark.parametrize(
+    "collective", ["all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "all_to_all"]
+)
+def test_stated_paths_are_right_at_every_rank(tmp_path: Path, text: str, collective: str) -> None:
+    """Up and down, from any root."""
+    where = written(tmp_path, text)
+    for request in requests(collective, 3):
+        check("forest:pipeline=3", request, where)
 
 
 @pytest.mark.parametrize("name", MACHINES)

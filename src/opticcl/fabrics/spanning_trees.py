@@ -1,10 +1,12 @@
 """Spanning trees of the ranks of a job on a packet fabric, which together use its links as far as its narrowest cut allows.
 
-Packets take the routes of the fabric. A link of a tree is a pair of ranks whose route passes no other rank.
+A link of a tree is a pair of ranks whose route passes no other rank. Where such trees take over 1 % more than the narrowest cut
+of all links, packets leave the routes of the fabric: a link of a tree is then any path past no other rank.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -14,6 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.errors import UnsupportedError
 from opticcl.fabrics._packet import PacketFabric
 from opticcl.ir import Fabric, IntArray
 from opticcl.routing.forest.graph import CapacityGraph
@@ -34,7 +37,9 @@ def has_network(fabric: Fabric) -> bool:
 
 @lru_cache(maxsize=64)
 def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int = 1) -> TreePacking | None:
-    """The fewest trees whose time is within 1 % of the narrowest cut between ranks on routes; None: none were found.
+    """The fewest trees whose time is within 1 % of the narrowest cut; None: none were found.
+
+    They are on routes, or else on any paths, or else on routes and within 1 % of the narrowest cut between ranks on routes.
 
     Args:
         fabric: with a network: a machine or a job on one.
@@ -47,12 +52,24 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     assert isinstance(machine, PacketFabric)
     graph = machine.graph(fabric.machine_nodes(np.arange(fabric.num_nodes)))
     routes = _routes(fabric, graph)
-    on_routes = np.isin(np.arange(len(graph.tail)), [arc for route in routes for arc in route])
-    graph = replace(graph, capacity=np.where(on_routes, graph.capacity, 0))
     if inwards:
         graph, routes = replace(graph, tail=graph.head, head=graph.tail), [route[::-1] for route in routes]
     best = optimum(graph, root)
-    return None if best is None else pack(graph, best, root, within=WITHIN, fewest=fewest, routes=routes)
+    if best is None:
+        return None
+    on_routes = np.isin(np.arange(len(graph.tail)), [arc for route in routes for arc in route])
+    kept = replace(graph, capacity=np.where(on_routes, graph.capacity, 0))
+    routed = None
+    with suppress(UnsupportedError):  # a rank that no route leads to past no other
+        routed = optimum(kept, root)
+    most = best.time * (1 + WITHIN)
+    found = None
+    if routed is not None and routed.time <= most:
+        found = pack(kept, routed, root, within=most / routed.time - 1, fewest=fewest, routes=routes)
+    found = found or pack(graph, best, root, within=WITHIN, fewest=fewest)
+    if found is None and routed is not None:
+        found = pack(kept, routed, root, within=WITHIN, fewest=fewest, routes=routes)
+    return found
 
 
 @lru_cache(maxsize=64)

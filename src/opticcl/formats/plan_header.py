@@ -15,7 +15,7 @@ from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.fabrics import fabric, job
 from opticcl.files import program_version
-from opticcl.formats.plan_phases import StepsHeader, header_of_steps
+from opticcl.formats.plan_phases import StepsHeader, header_of_steps, states_paths
 from opticcl.formats.plan_runs import RunHeader, SymmetryHeader, num_file_steps
 from opticcl.ir import CircuitPlan, Collective, Fabric, IntArray, Schedule
 from opticcl.registry import parse_call, write_call
@@ -37,7 +37,10 @@ __all__ = [
     "strided",
 ]
 
-FORMAT, VERSION = "opticcl-plan", 4  # 3, 2, 1: runs in place of phases; 2: no column chunk_step; 1: no runs
+FORMAT, VERSION = (
+    "opticcl-plan",
+    5,
+)  # 4: no stated paths; 3, 2, 1: runs in place of phases; 2: no column chunk_step; 1: no runs
 FORMER_FORMAT = "opticcl-programme"  # the same content under its former name
 KEY = "opticcl"  # of the metadata of a Parquet file
 _WHERE_NEEDED = ("runs", "symmetries", "steps")
@@ -155,7 +158,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     steps = header_of_steps(plan)
     return Header(
         format=FORMAT,
-        version=VERSION if steps is not None else 3 if strided(plan.schedule) else 1,
+        version=(VERSION if states_paths(plan) else 4) if steps is not None else 3 if strided(plan.schedule) else 1,
         opticcl=program_version(),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),

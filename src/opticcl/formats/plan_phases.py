@@ -21,10 +21,11 @@ from opticcl.ir import CircuitPlan, Collective, IntArray, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import MessagePart, Phase, PhaseRows, Space, Steps
 
-__all__ = ["PhaseHeader", "StepsHeader", "file_steps", "header_of_steps", "read_steps"]
+__all__ = ["PhaseHeader", "StepsHeader", "file_steps", "header_of_steps", "read_steps", "states_paths"]
 
 MOST_DIGITS = 64  # of a rank; more would all have one value
 MOST_PHASE_ROWS = 1 << 24  # of all phases, of a file
+MOST_HOPS = 1 << 26  # of the paths of a phase
 
 _WIDE = ("src", "dst", "lo", "count", "step", "shift")
 _PARTS_OF_FIELD = 3
@@ -65,6 +66,8 @@ class PhaseHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_
         count: steps [count].
         bundles: first row of each bundle, packed; or 0: all rows are one.
         same_circuits: whether the steps of a range that differ in the numbers of chunks alone have one step of the file.
+        hops, lengths: links of the paths that rows state, end to end, and how many each has, packed; None: no row states one.
+        states_paths: of a phase without rows, whether its transfers state the paths of their circuits.
     """
 
     rows: RowsHeader | None = None
@@ -72,6 +75,9 @@ class PhaseHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_
     count: int = 1
     bundles: int | str = 0
     same_circuits: bool = False
+    hops: str | None = None
+    lengths: str | None = None
+    states_paths: bool = False
 
 
 class StepsHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
@@ -114,15 +120,20 @@ def _same_circuits(plan: CircuitPlan, number: int) -> bool:
 
 
 def header_of_steps(plan: CircuitPlan) -> StepsHeader | None:
-    """The phases of a plan; None where every step is listed in the rows of the file alone."""
+    """The phases of a plan; None where every step is listed in the rows of the file alone, and states no path."""
     steps = plan.schedule.steps
-    kept = [isinstance(one.rows, PhaseRows) and (one.count > 1 or not one.listed) for one in steps.phases]
-    if not any(kept):
+    kept = [
+        isinstance(one.rows, PhaseRows) and (one.count > 1 or not one.listed or one.paths is not None)
+        for one in steps.phases
+    ]
+    if not any(kept) and not states_paths(plan):
         return None
     phases: list[PhaseHeader] = []
     for number, (phase, whole) in enumerate(zip(steps.phases, kept, strict=True)):
         if not whole:
-            phases += [PhaseHeader()] * phase.count
+            phases += [
+                PhaseHeader(states_paths=steps.states_paths(i)) for i in range(*steps.starts[number : number + 2])
+            ]
             continue
         assert isinstance(phase.rows, PhaseRows)
         phases.append(
@@ -132,11 +143,17 @@ def header_of_steps(plan: CircuitPlan) -> StepsHeader | None:
                 phase.count,
                 _pack(np.array(phase.bundles)) if phase.bundles != (0,) else 0,
                 _same_circuits(plan, number),
+                *(() if phase.paths is None else (_pack(phase.paths[0]), _pack(np.diff(phase.paths[1])))),
             )
         )
     order = None if steps.space.order is None else _pack(steps.space.order)
     parts = [[list(field) for field in part.fields] for part in steps.parts]
     return StepsHeader(list(steps.space.radices), parts, phases, None if order is None else str(order))
+
+
+def states_paths(plan: CircuitPlan) -> bool:
+    """Whether some transfer of a plan states a path."""
+    return any(map(plan.schedule.steps.states_paths, range(plan.schedule.num_steps)))
 
 
 def _rows_header(rows: PhaseRows) -> RowsHeader:
@@ -159,14 +176,14 @@ def _pack(values: IntArray) -> str:
 
 
 def read_steps(
-    header: StepsHeader, collective: Collective, listed: Callable[[int], Transfers]
+    header: StepsHeader, collective: Collective, listed: Callable[[int, bool], Transfers]
 ) -> tuple[Steps, tuple[range, ...]]:
     """The steps of a plan.
 
     Args:
         header: of the file.
         collective: what the plan claims to do.
-        listed: step of the file -> its transfers.
+        listed: step of the file, whether paths of its circuits are stated -> its transfers.
     Returns: the steps, and those that each step of the file stands for.
     Raises: ValueError: digits, parts or rows that define no steps of that collective.
     """
@@ -177,7 +194,7 @@ def read_steps(
 
 
 def _read(
-    header: StepsHeader, collective: Collective, listed: Callable[[int], Transfers]
+    header: StepsHeader, collective: Collective, listed: Callable[[int, bool], Transfers]
 ) -> tuple[Steps, tuple[range, ...]]:
     digits = len(header.radices)
     if not 1 <= digits <= MOST_DIGITS or min(header.radices) < 1:
@@ -200,17 +217,19 @@ def _read(
             most = collective.num_ranks + collective.num_chunks
             raise ValueError(f"{name}.count={one.count} is not 1 to {most:,}, the ranks and chunks together")
         if one.rows is None:
-            if one.count != 1 or one.moves:
+            if one.count != 1 or one.moves or one.hops is not None:
                 raise ValueError(
                     f"{name} has no rows, but {one.count} steps; steps without rows are phases of their own"
                 )
-            phases.append(Phase(lambda k, at=file_step: listed(at)))  # type: ignore[misc]
+            stated = one.states_paths
+            phases.append(Phase(lambda k, at=file_step, stated=stated: listed(at, stated)))  # type: ignore[misc]
         else:
             if any(not 0 <= digit < digits for digit in one.moves):
                 raise ValueError(f"{name}.moves={one.moves[:8]}: digits are 0 to {digits - 1}")
             bundles = (0,) if one.bundles == 0 else _bundles(one.bundles, one.rows.num_rows, name)
             moves = tuple(digit in one.moves for digit in range(digits)) if one.moves else ()
-            phases.append(Phase(_rows(one.rows, digits, name), moves, one.count, bundles))
+            rows, paths = _rows(one.rows, digits, name), _paths(one, name)
+            phases.append(Phase(rows, moves, one.count, bundles, paths=paths))
         steps = Steps(space, parts, phases[-1:])
         edges = steps.changes_of(0) if one.same_circuits else range(one.count + 1)
         ranges += [range(first + a, first + b) for a, b in pairwise(edges)]
@@ -265,6 +284,24 @@ def _rows(header: RowsHeader, digits: int, name: str) -> PhaseRows:
         else:
             columns[field.name] = _unpack(given, int(np.prod(shape))).reshape(shape)
     return PhaseRows(**columns)
+
+
+def _paths(header: PhaseHeader, name: str) -> tuple[IntArray, IntArray] | None:
+    """Paths that the rows of a phase state.
+
+    Args:
+        header: of the file, with rows.
+        name: of the phase, for messages.
+    """
+    if header.hops is None and header.lengths is None:
+        return None
+    if header.hops is None or header.lengths is None or header.rows is None:
+        raise ValueError(f"{name} has hops without lengths, or lengths without hops")
+    lengths = _unpack(header.lengths, header.rows.num_rows)
+    total = int(lengths.sum())
+    if lengths.min() < 0 or total > MOST_HOPS:
+        raise ValueError(f"{name}.lengths: paths of {total:,} links; 0 or more each, {MOST_HOPS:,} together")
+    return _unpack(header.hops, total).astype(np.int32), np.r_[0, np.cumsum(lengths)]
 
 
 def _bundles(given: int | str, num_rows: int, name: str) -> tuple[int, ...]:

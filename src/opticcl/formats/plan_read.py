@@ -31,6 +31,7 @@ from opticcl.formats.plan_runs import read_runs
 from opticcl.formats.plan_write import MOST_ROWS
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.paths import paths_of_rows
 
 if TYPE_CHECKING:
     import polars
@@ -85,7 +86,7 @@ def read_plan_file(path: Path | str) -> PlanFile:
 
     try:
         if header.steps is not None:
-            steps, ranges = read_steps(header.steps, promised, lambda i: rows_of(i).transfers)
+            steps, ranges = read_steps(header.steps, promised, lambda i, stated: rows_of(i).listed(stated))
             if steps.num_steps != header.num_steps:
                 raise ValueError(f"num_steps={header.num_steps:,}, but the phases have {steps.num_steps:,}")
             schedule = Schedule.of(algorithm, promised, steps)
@@ -236,11 +237,17 @@ def _collect(rows: polars.LazyFrame, path: Path) -> polars.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Transfers of one step, their numbers in the file, and the circuits of its rounds."""
+    """Transfers of one step, the paths of their circuits, their numbers in the file, and the circuits of its rounds."""
 
     transfers: Transfers
+    paths: tuple[IntArray, IntArray]
     numbers: IntArray
     rounds: tuple[Circuits, ...]
+
+    def listed(self, stated: bool) -> Transfers:
+        """The transfers, with the paths of their circuits if these are stated."""
+        hops, offsets = self.paths
+        return replace(self.transfers, hops=hops, hop_offsets=offsets) if stated else self.transfers
 
     def rounds_of(self, transfers: Transfers, first_row: int, path: Path) -> tuple[Circuits, ...]:
         """Circuits of the transfers that phases define, which the rows of the file repeat.
@@ -308,7 +315,8 @@ class _Step:
             offsets,
             waveguide=_whole_numbers(frame, WAVEGUIDE, start, path) if WAVEGUIDE in frame.columns else None,
         )
-        return cls(transfers, cells["transfer"][first], _split(circuits, cells["round"], cells["wavelength_step"]))
+        rounds = _split(circuits, cells["round"], cells["wavelength_step"])
+        return cls(transfers, paths_of_rows(hops, offsets, first), cells["transfer"][first], rounds)
 
 
 def _whole_numbers(frame: polars.DataFrame, name: str, start: int, path: Path) -> IntArray:

@@ -352,6 +352,8 @@ class Phase:
             bundle the senders, and of a sender the rows.
         same_but_chunks: of a function of the step, whether its steps differ in the numbers of chunks alone.
         sends: of a function of the step, whether every step is known to have transfers.
+        paths: that rows state, where no digit moves: links end to end, and where the path of each row begins, int (rows + 1,);
+            an empty one states none. None: no row states a path. Those of a function are in its transfers.
     """
 
     rows: PhaseRows | StepFunction
@@ -360,6 +362,7 @@ class Phase:
     bundles: tuple[int, ...] = (0,)
     same_but_chunks: bool = False
     sends: bool = False
+    paths: tuple[IntArray, IntArray] | None = None
 
     @cached_property
     def digest(self) -> bytes | None:
@@ -369,6 +372,8 @@ class Phase:
             return None
         found = blake2b(repr((len(rows), self.moves, self.count, len(self.bundles))).encode(), digest_size=16)
         found.update(np.array(self.bundles, np.int64).tobytes())
+        for column in self.paths or ():
+            found.update(b"path" + np.asarray(column, np.int64).tobytes())
         for column in (getattr(rows, field.name) for field in fields(rows)):
             equal = column.size > 0 and (not any(column.strides) or (column == column.flat[0]).all())
             found.update(b"equal" if equal else b"each")
@@ -388,12 +393,19 @@ class Phase:
             num_ranks: of a group [count].
         """
         rows = self.rows
+        if self.paths is not None:
+            raise _paths_of_one_group()
         if not isinstance(rows, PhaseRows):
             return replace(self, rows=_InGroups(rows, count, num_ranks))
         columns = {name: np.insert(getattr(rows, name), 0, 0, axis=1) for name in ("src", "dst", "lo", "shift")}
         ones = {name: np.insert(getattr(rows, name), 0, 1, axis=1) for name in ("count", "step")}
         moves = self.moves or (False,) * rows.src.shape[1]
         return replace(self, rows=replace(rows, **columns, **ones), moves=(True, *moves))
+
+
+def _paths_of_one_group() -> UnsupportedError:
+    """The error for stated paths in several groups."""
+    return UnsupportedError("groups: transfers that state paths have those of one group; take an algorithm without")
 
 
 @dataclass(frozen=True)
@@ -413,9 +425,7 @@ class _InGroups:
     def __call__(self, k: int) -> Transfers:
         one = self.function(k)
         if one.path is not None:
-            raise UnsupportedError(
-                "groups: transfers that state paths have those of one group; take an algorithm without"
-            )
+            raise _paths_of_one_group()
         first = np.repeat(np.arange(self.count) * self.num_ranks, len(one))
         every = one.take(np.tile(np.arange(len(one)), self.count))
         return replace(every, src=(every.src + first).astype(np.int32), dst=(every.dst + first).astype(np.int32))
@@ -471,6 +481,8 @@ def malformed(space: Space, parts: Sequence[MessagePart], phases: Sequence[Phase
             return f"phase {number}: {len(phase.moves)} digits move or stay; there are {num_digits}"
         if not isinstance(phase.rows, PhaseRows) and not phase.listed:
             return f"phase {number}: a function of the step, of which no digit moves"
+        if phase.paths is not None and not _a_path_for_each(phase):
+            return f"phase {number}: paths of rows that translations move, or not one for each row"
     with_rows = [(number, phase.rows) for number, phase in enumerate(phases) if isinstance(phase.rows, PhaseRows)]
     before = np.cumsum([0, *(len(rows) for _, rows in with_rows)])
     moves = np.array([phase.moves or (False,) * num_digits for phase in phases])
@@ -485,6 +497,15 @@ def malformed(space: Space, parts: Sequence[MessagePart], phases: Sequence[Phase
                 return f"phase {of_phase[broken.argmax()]}: {rule}"
         at = end
     return None
+
+
+def _a_path_for_each(phase: Phase) -> bool:
+    """Whether a phase has rows that do not move, and its paths are one for each of them."""
+    assert phase.paths is not None
+    hops, offsets = phase.paths
+    if not isinstance(phase.rows, PhaseRows) or not phase.listed or len(offsets) != len(phase.rows) + 1:
+        return False
+    return offsets[0] == 0 and offsets[-1] == len(hops) and not (np.diff(offsets) < 0).any()
 
 
 def _rules(

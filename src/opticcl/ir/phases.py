@@ -30,6 +30,7 @@ from opticcl.ir._common import IntArray, same_columns
 from opticcl.ir._phase_events import events_of_phase
 from opticcl.ir._phase_lists import Counted, in_order, kept_bundles, of_digits, ranges_of_boxes
 from opticcl.ir.limits import TRANSFERS_LISTED
+from opticcl.ir.paths import paths_of_rows
 from opticcl.ir.phase_rows import (
     UNIT,
     MessagePart,
@@ -219,9 +220,7 @@ class Steps:
             steps: transfers of each step.
         """
         phases = [
-            Phase(StoredSteps((t,)))
-            if t.path is not None
-            else Phase(
+            Phase(
                 PhaseRows.of(
                     1,
                     t.src[:, None],
@@ -232,7 +231,8 @@ class Steps:
                     unit_step=1 if t.chunk_step is None else t.chunk_step,
                     op=t.op,
                     parts=1 if t.parts is None else t.parts,
-                )
+                ),
+                paths=t.path,
             )
             for t in steps
         ]
@@ -438,8 +438,9 @@ class Steps:
         return total
 
     def states_paths(self, i: int) -> bool:
-        """Whether transfers of step i state paths, which only those of a function do."""
-        return not isinstance(self.phases[self.phase_of(i)[0]].rows, PhaseRows) and self(i).path is not None
+        """Whether transfers of step i state paths."""
+        phase = self.phases[self.phase_of(i)[0]]
+        return phase.paths is not None if isinstance(phase.rows, PhaseRows) else self(i).path is not None
 
     def joins_all(self, i: int) -> bool:
         """Whether every rank sends one transfer to every other in step i, of equal sizes and operations.
@@ -548,18 +549,22 @@ class Steps:
             elements, src, dst = _images_of_all(self, number)
         else:
             elements, src, dst = self._images_of(phase, elements)
+        row_of = np.arange(len(rows))
         if (there := self._carried(number, k)) is not None:
-            phase = replace(phase, rows=rows.take(there), bundles=kept_bundles(phase.bundles, there))
-            rows = phase.rows
+            phase = replace(phase, rows=rows.take(there), bundles=kept_bundles(phase.bundles, there), paths=None)
+            rows, row_of = phase.rows, row_of[there]
             assert isinstance(rows, PhaseRows)
             src, dst = src[:, there], dst[:, there]
         if not len(rows):
             return Transfers.of([], [], [], [], [])
-        made = in_order(self._columns(phase, elements, src, dst, k), phase.bundles, len(elements))
-        sender, receiver, lo, n, step, op, held = made
+        columns = self._columns(phase, elements, src, dst, k)
+        if (paths := self.phases[number].paths) is not None:
+            columns = [(at, nth, (*values, row_of[at])) for at, nth, values in columns]
+        sender, receiver, lo, n, step, op, held, *row = in_order(columns, phase.bundles, len(elements))
         differ = (sender != receiver) & (n > 0)
         if not differ.all():
             sender, receiver, lo, n, step, op, held = (c[differ] for c in (sender, receiver, lo, n, step, op, held))
+            row = [column[differ] for column in row]
         ranks = self.space.ranks
         apart = (
             None if not rows.parts_step.any() and (rows.parts == 1).all() and not (rows.op == Op.MOVE).any() else held
@@ -572,6 +577,7 @@ class Steps:
             op.astype(np.uint8, copy=False),
             None if apart is None else apart.astype(np.int32, copy=False),
             None if (step == 1).all() else step.astype(np.int32),
+            *(() if paths is None else paths_of_rows(*paths, row[0])),
         )
 
     def _carried(self, number: int, k: int) -> slice | IntArray | None:
@@ -742,6 +748,10 @@ def _same_but_chunks(space: Space, one: Phase, other: Phase) -> bool:
 
 def _same_phase(one: Phase, other: Phase) -> bool:
     if (one.moves, one.count, one.bundles) != (other.moves, other.count, other.bundles):
+        return False
+    if (one.paths is None) != (other.paths is None):
+        return False
+    if any(not np.array_equal(*both) for both in zip(one.paths or (), other.paths or (), strict=True)):
         return False
     if isinstance(one.rows, PhaseRows) and isinstance(other.rows, PhaseRows):
         return same_columns(one.rows, other.rows)

@@ -14,7 +14,8 @@ each of H stages, so the links need (H + s - 1) / s times what the trees take; t
 Where the trees of all ranks can be translations of one, they are: steps are then defined by N - 1 transfers. Else trees are
 packed one by one.
 
-In trees packets take the routes of the fabric, so trees consist of pairs of ranks whose routes pass no other rank.
+In trees packets take the routes of the fabric between pairs of ranks whose routes pass no other rank, as far as such trees
+are as fast; else transfers state their paths.
 
 Source: Zhao et al. 2024 (ForestColl) for the trees. TACOS (Won et al. 2024) and the schedules of Zhao et al. 2023 for networks
 without switches solve the same problem step by step.
@@ -39,6 +40,7 @@ from opticcl.fabrics.spanning_trees import (
 )
 from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
+from opticcl.ir.paths import paths_of_rows
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import SizeLimit
@@ -90,7 +92,7 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
     except UnsupportedError as error:
         return str(error)
     if len(packings) < len(_directions(collective)):
-        return "on the routes of this machine no trees were found within 1 % of its narrowest cut"
+        return "no trees were found within 1 % of the narrowest cut of this machine or of its routes"
     return None
 
 
@@ -156,8 +158,8 @@ def forest(collective: Request, fabric: Fabric, *, pipeline: int = 32, trees: in
     parts = [MessagePart(((UNIT, 1, pipeline),), pipeline)] * len(owner)
     phases = []
     for packing, up in zip(packings, _directions(collective), strict=True):
-        rows, stages = _rows(packing, a_root, owner, up)
-        phases.append(Phase(rows, (), stages + pipeline - 1))
+        rows, stages, paths = _rows(packing, a_root, owner, up)
+        phases.append(Phase(rows, (), stages + pipeline - 1, paths=None if packing.routed else paths))
     blocks = np.repeat(owner, pipeline) if collective.name in ("all_gather", "reduce_scatter") else None
     made = collective.on(n, len(parts) * pipeline, owner=blocks)
     return Schedule.of("forest", made, Steps(Space((n,)), parts, phases), cut=1 if len(phases) > 1 else None)
@@ -227,8 +229,10 @@ def _directions(collective: Request) -> list[bool]:
     return [True] * (collective.name in UP) + [False] * (collective.name in DOWN)
 
 
-def _rows(packing: TreePacking, a_root: int, owner: IntArray, up: bool) -> tuple[PhaseRows, int]:
-    """Transfers of all trees, and the stages that a piece passes.
+def _rows(
+    packing: TreePacking, a_root: int, owner: IntArray, up: bool
+) -> tuple[PhaseRows, int, tuple[IntArray, IntArray]]:
+    """Transfers of all trees, the stages that a piece passes, and the path of each transfer.
 
     Args:
         packing: trees out of their roots, in groups.
@@ -248,7 +252,10 @@ def _rows(packing: TreePacking, a_root: int, owner: IntArray, up: bool) -> tuple
         src, dst, stage = dst, src, stages - 1 - stage
     order = np.lexsort((part, dst, src, stage))
     src, dst, op = src[order][:, None], dst[order][:, None], int(Op.REDUCE if up else Op.COPY)
-    return PhaseRows.of(1, src, dst, 0, part=part[order], unit_lo=-stage[order], unit_shift=1, op=op), stages
+    links = [np.array(path[::-1] if up else path, np.int32) for path in packing.ways.path]
+    offsets = np.cumsum([0, *map(len, links)])
+    paths = paths_of_rows(np.concatenate(links), offsets, packing.way[group, child][order])
+    return PhaseRows.of(1, src, dst, 0, part=part[order], unit_lo=-stage[order], unit_shift=1, op=op), stages, paths
 
 
 def _packings(fabric: Fabric, collective: Request, trees: int) -> list[TreePacking]:

@@ -40,6 +40,7 @@ class TreePacking(NamedTuple):
         copies: trees of each group, int64 (groups,).
         trees_a_root: of all groups with one root [count].
         time: in which every root's data is at all, all trees at once [weight of one vertex / unit of capacity].
+        routed: whether ways are routes that packets keep to.
     """
 
     ways: Ways
@@ -47,6 +48,7 @@ class TreePacking(NamedTuple):
     copies: IntArray
     trees_a_root: int
     time: Fraction
+    routed: bool
 
     @property
     def root(self) -> IntArray:
@@ -101,7 +103,7 @@ def pack(
             if ways is not None:
                 share = trees * weights[: graph.num_compute]
                 way, count = grow_trees(graph.num_compute, ways.tail, ways.head, ways.capacity, share)
-                return TreePacking(ways, way, count, trees, scale / trees)
+                return TreePacking(ways, way, count, trees, scale / trees, routes is not None)
     return None
 
 
