@@ -378,6 +378,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         rates = network.rate_bits_per_s
         cost = rates.max() / rates + LEAST_COST
         dead = np.zeros(network.num_vertices, bool)
+        dead[failed_parts(self.conditions, "node")] = True
         dead[failed_parts(self.conditions, "switch") + network.num_nodes] = True
         cost[failed_parts(self.conditions, "link")] = np.inf
         cost[dead[network.tail] | dead[network.head]] = np.inf
@@ -407,10 +408,11 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         return tuple(PartKind(kind, count, weakens=False) for kind, count in counts.items() if count)
 
     def parts_used(self, circuits: Circuits) -> Iterator[PartUse]:
-        """Both ends, the switches and the links on the way."""
-        yield from super().parts_used(circuits)
-        owner, at = circuits.hop_owner(), self.network.head[circuits.hops] - self.network.num_nodes
-        yield PartUse("switch", at[at >= 0], owner[at >= 0])
+        """Both ends, and the nodes, the switches and the links on the way."""
+        owner, head, n = circuits.hop_owner(), self.network.head[circuits.hops], self.network.num_nodes
+        yield PartUse("node", circuits.src.astype(np.int64))
+        yield PartUse("node", head[head < n], owner[head < n])
+        yield PartUse("switch", head[head >= n] - n, owner[head >= n])
         yield PartUse("link", circuits.hops.astype(np.int64), owner)
 
     def parts(self) -> tuple[Part, ...]:

@@ -178,11 +178,17 @@ class _Classes:
 
 
 def _routes(fabric: Fabric, graph: CapacityGraph) -> list[tuple[int, ...]]:
-    """Routes between ranks that no other rank is on, those between ranks of equal distance in number together."""
+    """Routes between ranks that no other rank is on, those between ranks of equal distance in number together.
+
+    None where some ranks have no route to others, as on damaged machines whose nodes forward nothing.
+    """
     n = fabric.num_nodes
     src, ahead = (column.ravel() for column in np.meshgrid(np.arange(n), np.arange(1, n)))
     nodes = fabric.machine_nodes(np.arange(n))
-    hops, offsets = fabric.route(nodes[src], nodes[(src + ahead) % n])
+    try:
+        hops, offsets = fabric.route(nodes[src], nodes[(src + ahead) % n])
+    except UnsupportedError:
+        return []
     passes_rank = graph.head[hops] < n
     passes_rank[offsets[1:] - 1] = False
     links, direct = hops.tolist(), np.add.reduceat(passes_rank, offsets[:-1]) == 0

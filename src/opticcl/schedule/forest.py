@@ -23,6 +23,7 @@ without switches solve the same problem step by step.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import lcm, prod
 
 import numpy as np
@@ -117,16 +118,14 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     n = fabric.num_nodes
     if n < 2 or not has_network(fabric) or collective.name not in (*UP, *DOWN, "all_to_all"):
         return []
-    try:
-        if collective.name == "all_to_all":
-            flows = num_exchange_flows(fabric)
-            many = NotTried("", f"{flows:,} flows, ranks times links; a search tries {MOST_FLOWS_TRIED:,} at most")
-            return [many] if flows > MOST_FLOWS_TRIED else [{"pipeline": parts} for parts in (1, 8, 32)]
+    if collective.name == "all_to_all":
+        flows = num_exchange_flows(fabric)
+        many = NotTried("", f"{flows:,} flows, ranks times links; a search tries {MOST_FLOWS_TRIED:,} at most")
+        return [many] if flows > MOST_FLOWS_TRIED else [{"pipeline": parts} for parts in (1, 8, 32)]
+    with suppress(UnsupportedError):  # rank 0 has no route to some other
         if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric, False))) > MOST_ROUTED:
             return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
-        trees = _trees_for_all(fabric, collective)
-    except UnsupportedError:  # as `accepts` says
-        return []
+    trees = _trees_for_all(fabric, collective)
     if not trees and n > MOST_NODES_TRIED:
         return [NotTried("", f"{n:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
     if collective.name in ROOTED:
@@ -215,11 +214,13 @@ def _trees_for_all(fabric: Fabric, collective: Request) -> list[TranslatedTree]:
     Args:
         fabric: where it would run.
         collective: requested.
-    Raises: UnsupportedError: as `_packings`.
     """
     if collective.name in ROOTED or fabric.num_nodes > MOST_NODES_TRANSLATED:
         return []
-    trees = [one_tree_for_all(fabric, up) for up in _directions(collective)]
+    try:
+        trees = [one_tree_for_all(fabric, up) for up in _directions(collective)]
+    except UnsupportedError:  # some ranks have no route to others, or what `_packings` says
+        return []
     same = len({tree.radices for tree in trees if tree is not None}) == 1
     return [tree for tree in trees if tree is not None] if same and None not in trees else []
 

@@ -616,9 +616,12 @@ def _with_restart(
 def _untouched(left: Fabric, cut: tuple[int, ...]) -> IntArray | None:
     """Ranks none of whose ways to each other need a failed part, at least two and half of all; None if there are none.
 
-    Nodes that lost the most ways are left out first.
+    Nodes that lost the most ways are left out first. Packets that are cut off leave the larger side; else routes lead around.
     """
     n = left.num_nodes
+    if left.is_packet_switched:
+        others = np.setdiff1d(np.arange(n), left.ranks_at(np.array(cut, np.int64)))
+        return others if cut and len(others) >= max(2, n / 2) else None
     pairs = np.arange(n * n)
     pairs = pairs[pairs // n != pairs % n]
     if len(pairs) > MOST_PAIRS:

@@ -54,6 +54,8 @@ def part_classes(fabric: Fabric, root: int | None) -> dict[str, IntArray]:
     """
     counts = {kind.kind: kind.count for kind in fabric.inventory()}
     found = {kind: np.arange(count) for kind, count in counts.items()}
+    if fabric.is_packet_switched:  # no relabellings are proposed
+        return found
     passed: dict[str, npt.NDArray[np.bool_]] = {kind: np.zeros(count, bool) for kind, count in counts.items()}
     for src, dst in _blocks(fabric, pairs_to_check(fabric)):
         for use in fabric.parts_used(fabric.options(src, dst).circuits):

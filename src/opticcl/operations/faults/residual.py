@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
+from opticcl.fabrics._packet import PacketFabric
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Fabric, IntArray
 from opticcl.operations.faults.least_cuts import (
@@ -56,6 +57,8 @@ def residual(fabric: Fabric) -> Residual:
     n = fabric.num_nodes
     if isinstance(fabric.machine, Lightpath):
         return _of_tiles(fabric, fabric.machine)
+    if fabric.is_packet_switched:  # `lower_bound` has the cuts of its links
+        return Residual(np.ones(n), np.ones(n), fabric.node_rate_bits_per_s, None)
     ports, w = fabric.ports_per_node, fabric.num_wavelengths
     nodes = fabric.machine_nodes(np.arange(n))
     rank_of = np.full(fabric.num_machine_nodes, -1)
@@ -228,6 +231,8 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     """Ranks from which no link leads to the others, the fewest; None if the links that are left join all ranks both ways."""
     n = fabric.num_nodes
     ranks = np.arange(n)
+    if isinstance(fabric.machine, PacketFabric):
+        return _closed_to_packets(fabric.machine, fabric.machine_nodes(ranks))
     reach = fabric.linked(ranks[:, None], ranks[None, :])
     if isinstance(fabric, Lightpath):
         reach = reach & fabric.wavelength_in_common(ranks[:, None], ranks[None, :])
@@ -240,3 +245,24 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     if sizes.min() == n:
         return None
     return np.flatnonzero(reach[int(sizes.argmin())])
+
+
+def _closed_to_packets(machine: PacketFabric, nodes: IntArray) -> IntArray | None:
+    """Ranks on nodes from which no links that work lead to the others, the fewest; None if they join all.
+
+    Args:
+        machine: with a network.
+        nodes: of the ranks.
+    """
+    graph, n = machine.graph(nodes), len(nodes)
+    works = graph.capacity > 0
+    tail, head = graph.tail[works], graph.head[works]
+    reach = np.eye(n, graph.num_vertices, dtype=bool)
+    while True:
+        further = reach.copy()
+        np.logical_or.at(further.T, head, reach.T[tail])
+        if np.array_equal(further, reach):
+            break
+        reach = further
+    sizes = reach[:, :n].sum(axis=1)
+    return None if sizes.min() == n else np.flatnonzero(reach[int(sizes.argmin()), :n])

@@ -77,10 +77,11 @@ def limits_of(fabric: Fabric) -> list[str]:
     """What a sweep of a large fabric does not try, so that time and memory are bounded; empty where it tries all."""
     n = fabric.num_nodes
     found = []
-    checked, pairs = len(pairs_to_check(fabric)[0]), fabric.num_machine_nodes * (fabric.num_machine_nodes - 1)
+    pairs = fabric.num_machine_nodes * (fabric.num_machine_nodes - 1)
+    checked = pairs if fabric.is_packet_switched else len(pairs_to_check(fabric)[0])
     if checked < pairs:
         found.append(f"equal parts: relabellings were checked on the ways of {checked:,} of {pairs:,} pairs of nodes")
-    if n > MOST_RANKS:
+    if n > MOST_RANKS and not fabric.is_packet_switched:
         found.append(f"over {MOST_RANKS} nodes: bounds are those of single nodes, not of other sets of ranks")
     if n * (n - 1) > MOST_PAIRS:
         found.append(f"over {MOST_RANKS} nodes: no restart without the nodes that use a failed part")

@@ -82,7 +82,7 @@ def pack(
 ) -> TreePacking | None:
     """The fewest trees a root whose time is within a share of the optimum; None: with these routes none were found.
 
-    Where packets may take any path there are such trees unless a switch sends more than it receives; then there is None.
+    Where packets may take any path there are such trees unless a switch sends more than it receives; then there may be None.
 
     Args:
         graph: the network.
@@ -93,10 +93,9 @@ def pack(
         routes: that packets keep to, as arcs one after the other; None: any path.
     """
     weights = weights_of(graph, root)
-    if routes is None and not _balanced(graph, graph.capacity):
-        return None
+    balanced = routes is None and _balanced(graph, graph.capacity)
     for trees in range(fewest, fewest + min(best.time.denominator, MOST_TREES)):
-        for scale in _scales(graph, best, trees, weights, within, balanced=routes is None):
+        for scale in _scales(graph, best, trees, weights, within, balanced=balanced):
             capacity = np.array([floor(scale * b) for b in graph.capacity.tolist()], np.int64)
             args = (graph, capacity, trees * weights)
             ways = split_off_switches(*args) if routes is None else split_off_routes(*args, routes)

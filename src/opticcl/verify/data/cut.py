@@ -1,15 +1,18 @@
 """Judges a cut: no way to join a node on one side to a node on the other passes working parts alone.
 
 The fabric lists all ways to join each pair; each must need a failed part. Light that goes past other nodes does so within the
-way of a pair, so pairs of neighbours across the cut are among those that are checked.
+way of a pair, so pairs of neighbours across the cut are among those that are checked. On fabrics of packets, whose routes lead
+around failed parts, no pair has a route.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, IntArray, Violation
 from opticcl.ir.limits import limit
 
@@ -31,7 +34,19 @@ def check_cut(fabric: Fabric, inside: IntArray) -> tuple[Violation, ...]:
     within[inside] = True
     if within.all() or not within.any():
         return (Violation("cut_empty", -1, -1, "cut", f"1 to {n - 1} ranks", f"{int(within.sum())}", 1),)
-    return tuple(_open_ways(fabric, within))
+    return tuple(_open_routes(fabric, within) if fabric.is_packet_switched else _open_ways(fabric, within))
+
+
+def _open_routes(fabric: Fabric, within: IntArray) -> Iterator[Violation]:
+    """The first pair that a route across the cut joins."""
+    for sender in np.flatnonzero(within).tolist():
+        for receiver in np.flatnonzero(~within).tolist():
+            ends = fabric.machine_nodes(np.array([sender, receiver]))
+            with suppress(UnsupportedError):  # there is none
+                fabric.route(ends[:1], ends[1:])
+                where = " to ".join(fabric.node_name(int(node)) for node in ends)
+                yield Violation("cut_open", -1, -1, where, "no route", "one around failed parts", 1)
+                return
 
 
 def _open_ways(fabric: Fabric, within: IntArray) -> Iterator[Violation]:
