@@ -24,7 +24,7 @@ from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
 from opticcl.routing.forest.translation import TranslatedTree, translated_tree
 
-__all__ = ["TranslatedTree", "TreePacking", "has_network", "one_tree_for_all", "spanning_trees"]
+__all__ = ["TranslatedTree", "TreePacking", "has_network", "one_tree_for_all", "ranks_closed", "spanning_trees"]
 
 WITHIN = Fraction(1, 100)
 """What trees may take more than the narrowest cut."""
@@ -33,6 +33,27 @@ WITHIN = Fraction(1, 100)
 def has_network(fabric: Fabric) -> bool:
     """Whether packets pass links between nodes and switches, one after the other."""
     return isinstance(fabric.machine, PacketFabric)
+
+
+def ranks_closed(fabric: Fabric) -> IntArray | None:
+    """Ranks from which no links that work lead to the others, the fewest, int64; None if every rank reaches all.
+
+    Args: fabric: with a network: a machine or a job on one.
+    """
+    machine, n = fabric.machine, fabric.num_nodes
+    assert isinstance(machine, PacketFabric)
+    graph = machine.graph(fabric.machine_nodes(np.arange(n)))
+    works = graph.capacity > 0
+    tail, head = graph.tail[works], graph.head[works]
+    reach = np.eye(n, graph.num_vertices, dtype=bool)
+    while True:
+        further = reach.copy()
+        np.logical_or.at(further.T, head, reach.T[tail])
+        if np.array_equal(further, reach):
+            break
+        reach = further
+    sizes = reach[:, :n].sum(axis=1)
+    return None if sizes.min() == n else np.flatnonzero(reach[int(sizes.argmin()), :n])
 
 
 @lru_cache(maxsize=64)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.collective import Request
-from opticcl.fabrics._packet import PacketFabric
 from opticcl.fabrics.lightpath import Lightpath
+from opticcl.fabrics.spanning_trees import has_network, ranks_closed
 from opticcl.ir import Fabric, IntArray
 from opticcl.operations.faults.least_cuts import (
     MOST_RANKS,
@@ -231,8 +231,8 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     """Ranks from which no link leads to the others, the fewest; None if the links that are left join all ranks both ways."""
     n = fabric.num_nodes
     ranks = np.arange(n)
-    if isinstance(fabric.machine, PacketFabric):
-        return _closed_to_packets(fabric.machine, fabric.machine_nodes(ranks))
+    if has_network(fabric):
+        return ranks_closed(fabric)
     reach = fabric.linked(ranks[:, None], ranks[None, :])
     if isinstance(fabric, Lightpath):
         reach = reach & fabric.wavelength_in_common(ranks[:, None], ranks[None, :])
@@ -245,24 +245,3 @@ def closed_set(fabric: Fabric) -> IntArray | None:
     if sizes.min() == n:
         return None
     return np.flatnonzero(reach[int(sizes.argmin())])
-
-
-def _closed_to_packets(machine: PacketFabric, nodes: IntArray) -> IntArray | None:
-    """Ranks on nodes from which no links that work lead to the others, the fewest; None if they join all.
-
-    Args:
-        machine: with a network.
-        nodes: of the ranks.
-    """
-    graph, n = machine.graph(nodes), len(nodes)
-    works = graph.capacity > 0
-    tail, head = graph.tail[works], graph.head[works]
-    reach = np.eye(n, graph.num_vertices, dtype=bool)
-    while True:
-        further = reach.copy()
-        np.logical_or.at(further.T, head, reach.T[tail])
-        if np.array_equal(further, reach):
-            break
-        reach = further
-    sizes = reach[:, :n].sum(axis=1)
-    return None if sizes.min() == n else np.flatnonzero(reach[int(sizes.argmin()), :n])
