@@ -25,11 +25,13 @@ from tests.fabrics.network_files import (
 from tests.fabrics.walks import pairs, routed
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, PlanFileError, UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.ir import Condition, no_progress
 from opticcl.plans.hardware import bill_per_node
 from opticcl.simulate.bottleneck import loads
+from opticcl.simulate.bounds import lower_bound
 from opticcl.verify.light.circuits import check_light
 
 MACHINES = [
@@ -130,6 +132,21 @@ def test_both_ways_of_a_link_share_its_rate(engine, tmp_path):
         times.append(float(plan.simulate(engine).transfer_s.sum()))
     # each way of the middle carries 4 of the 12 pairs, 1 MB each; a link of a host 3 out and 3 in
     assert times == pytest.approx([8e6 / 100e6, 4e6 / 100e6], rel=1e-6)
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter"])
+def test_an_all_gather_over_links_that_both_ways_share(collective, tmp_path):
+    """Of 1 GB a host: if switches copied, 3 shards into a host and one out of it, 40 s; as they do not, 3 and 3, 60 s."""
+    made = network_of(tmp_path, DOGBONE)
+    plan = opticcl.compile(made, collective, "4 GB", algorithm="forest:pipeline=64")
+    assert plan.verify().verdict == "right"
+    assert check_light(plan.circuits, progress=no_progress).violations == ()
+    law = assumptions("published", compute="none")
+    bound = lower_bound(plan.schedule.collective, made, 4 * 10**9, law)
+    assert bound.name == "flow over links that both ways share"
+    assert bound.seconds == pytest.approx(40, rel=1e-3)
+    for engine in ("closed_form", "flow", "device"):
+        assert 60 < plan.simulate(engine, assumptions=law).total_s * (1 + 1e-9) < 63
 
 
 def test_loads_of_shared_rates_are_sums_of_both_ways(tmp_path):

@@ -28,6 +28,7 @@ from opticcl.ir.representatives import LightMove
 from opticcl.routing.concurrent_flow import concurrent_flow
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
+from opticcl.routing.shared_capacity import shared_bound
 from opticcl.units import counted
 
 __all__ = [
@@ -50,7 +51,7 @@ NO_HOP = -1  # in a column of hops, where a path has none
 MAX_TIERS = 8  # of switches that a cut is carried up
 MOST_LINKS_PASSED = 2**24  # links times their number on the paths whose latency is looked for
 MOST_LINKS_CUT = 2**20  # machines with more are not cut for a bound
-MOST_EXCHANGED = limit("packet.MOST_EXCHANGED")
+MOST_FLOWS = limit("packet.MOST_FLOWS")
 MOST_NARROWED = 2**27  # vertices times links of a machine whose narrowest cut is found: half a second
 
 
@@ -399,19 +400,27 @@ class PacketFabric(Fabric):
                 leaves, enters = (width * graph.unit_bits_per_s for width in widths)
                 yield Cut(where, inside[:n], leaves, enters, parts if most <= min(widths) else 2)
 
-    def exchange_s_per_bit(self, nodes: IntArray) -> float:
-        """What the prices of links prove of the flow between these nodes; 0 on larger machines.
+    def flow_s_per_bit(self, nodes: IntArray, collective: str) -> float:
+        """What the prices of links prove of the flow between these nodes; 0 on larger machines, and where cuts prove as much.
 
-        See `opticcl.routing.concurrent_flow`.
+        See `opticcl.routing.concurrent_flow`, and `opticcl.routing.shared_capacity` where both ways of links share a rate.
         """
-        if len(nodes) * self.network.num_links > MOST_EXCHANGED or len(nodes) < 2:
+        network, pools = self.network, self.rate_pools
+        if (
+            len(nodes) * network.num_links > MOST_FLOWS
+            or len(nodes) < 2
+            or (collective != "all_to_all" and pools is None)
+        ):
             return 0.0
-        try:
+        with suppress(UnsupportedError):
             graph = self.graph(nodes)
-            flow = concurrent_flow(graph, self.rate_pools, relays=self.network.relays)
-        except UnsupportedError:
-            return 0.0
-        return float(flow.bound) / graph.unit_bits_per_s
+            if collective == "all_to_all":
+                return float(concurrent_flow(graph, pools, relays=network.relays).bound) / graph.unit_bits_per_s
+            if collective == "reduce_scatter":
+                graph = replace(graph, tail=graph.head, head=graph.tail)
+            assert pools is not None
+            return float(shared_bound(graph, pools)) / graph.unit_bits_per_s
+        return 0.0
 
     @property
     def _behind_first_switch(self) -> int:

@@ -269,7 +269,7 @@ _OF_MACHINE = (
     "name", "parameters", "notes", "hops_are_links", "num_hops", "inventory", "conditions", "occupied", "parts_used",
     "part_faults", "options",
     "devices", "settings", "links_set", "netlist", "states", "ends", "route", "links_all", "axes", "cuts",
-    "exchange_s_per_bit", "shortest_paths_s", "hop_latency_s", "passage", "hop_passages", "control_plane", "cell_grid",
+    "flow_s_per_bit", "shortest_paths_s", "hop_latency_s", "passage", "hop_passages", "control_plane", "cell_grid",
     "light_path", "limits", "parts", "coordinates", "place_names", "kind_names",
 )  # fmt: skip
 """Members that a job has from its machine, whose nodes its circuits join."""

@@ -19,13 +19,16 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics._packet import PacketFabric
 from opticcl.ir import Fabric, IntArray
+from opticcl.ir.limits import limit
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
 from opticcl.routing.forest.translation import TranslatedTree, translated_tree
+from opticcl.routing.shared_capacity import shared_capacity
 
 __all__ = ["TranslatedTree", "TreePacking", "has_network", "one_tree_for_all", "ranks_closed", "spanning_trees"]
 
+MOST_SHARED = limit("spanning_trees.MOST_SHARED")
 WITHIN = Fraction(1, 100)
 """What trees may take more than the narrowest cut."""
 
@@ -75,6 +78,8 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     routes = _routes(fabric, graph)
     if inwards:
         graph, routes = replace(graph, tail=graph.head, head=graph.tail), [route[::-1] for route in routes]
+    if machine.rate_pools is not None:
+        graph = _divided(graph, machine.rate_pools, root)
     best = optimum(graph, root)
     if best is None:
         return None
@@ -105,6 +110,8 @@ def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
     machine, n = fabric.machine, fabric.num_nodes
     assert isinstance(machine, PacketFabric)
     nodes = fabric.machine_nodes(np.arange(n))
+    if machine.rate_pools is not None:  # capacities are divided for trees of all roots
+        return None
     graph = machine.graph(nodes)
     best = optimum(graph)
     shapes = [fabric.dimensions] if prod(fabric.dimensions) == n else []
@@ -122,6 +129,19 @@ def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
         if (load / np.maximum(graph.capacity, 1)).max() <= best.time * (1 + WITHIN):
             return tree
     return None
+
+
+def _divided(graph: CapacityGraph, pool: IntArray, root: int | None) -> CapacityGraph:
+    """The network with a capacity for each way of links that share one.
+
+    Args: graph, pool, root: as of `shared_capacity`.
+    Raises: UnsupportedError: more flows than are divided for.
+    """
+    if (flows := graph.num_compute * len(graph.tail)) > MOST_SHARED:
+        raise UnsupportedError(
+            f"{flows:,} flows, ranks times links whose ways share rates; at most {MOST_SHARED:,}, duplex=full has no such"
+        )
+    return shared_capacity(graph, pool, root)
 
 
 def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:

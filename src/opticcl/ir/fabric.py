@@ -689,8 +689,13 @@ class Fabric(ABC):
         """Cuts between these nodes whose capacity may bound a collective among them."""
         return ()
 
-    def exchange_s_per_bit(self, nodes: IntArray) -> float:
-        """Time below which these nodes cannot send a bit from each to every other; 0 where that is not known [s]."""
+    def flow_s_per_bit(self, nodes: IntArray, collective: str) -> float:
+        """Time below which no flow moves a block of one bit of a collective; 0 where that is not known [s].
+
+        Args:
+            nodes: that take part.
+            collective: all_to_all, with a block from each to every other; all_gather or reduce_scatter, with one of each.
+        """
         return 0.0
 
     def shortest_paths_s(

@@ -28,7 +28,7 @@ from opticcl.routing.forest.graph import CapacityGraph
 if TYPE_CHECKING:
     import highspy
 
-__all__ = ["ConcurrentFlow", "concurrent_flow"]
+__all__ = ["WHOLE_PRICE", "ConcurrentFlow", "concurrent_flow", "distances", "solved_programme"]
 
 Floats = npt.NDArray[np.float64]
 Colours = npt.NDArray[np.uint64]
@@ -73,7 +73,8 @@ def concurrent_flow(graph: CapacityGraph, pool: IntArray | None = None, *, relay
     paid = sum(int(p) * int(c) for p, c in zip(programme.room.tolist(), _of_pools(whole, shared), strict=True))
     every, cost = (np.zeros((*shape, len(graph.tail)), kind) for shape, kind in (((len(flow),), float), ((), np.int64)))
     every[:, arcs], cost[arcs] = flow, whole
-    return ConcurrentFlow(time, Fraction(_sum_of_distances(graph, arcs, whole), paid), every, cost)
+    far = distances(graph, arcs, whole, np.arange(graph.num_compute))[:, : graph.num_compute]
+    return ConcurrentFlow(time, Fraction(int(far.sum()), paid), every, cost)
 
 
 def _of_pools(values: IntArray, pool: IntArray) -> list[int]:
@@ -81,25 +82,43 @@ def _of_pools(values: IntArray, pool: IntArray) -> list[int]:
     return values[np.unique(pool, return_index=True)[1]].tolist()
 
 
-def _sum_of_distances(graph: CapacityGraph, arcs: IntArray, price: IntArray) -> int:
-    """Of all pairs of vertices that compute, over arcs with prices.
+def distances(graph: CapacityGraph, arcs: IntArray, price: IntArray, sources: IntArray) -> IntArray:
+    """Least price of a way from each source to each vertex, int64 (sources, vertices).
 
     Args:
         graph: the network.
         arcs: numbers of those that may be used, int (n,).
         price: of each of these, int64 (n,).
+        sources: vertices, int (sources,).
     """
     order = np.argsort(graph.head[arcs], kind="stable")
     tail, head, price = graph.tail[arcs][order], graph.head[arcs][order], price[order]
     reached, first = np.unique(head, return_index=True)
-    far = np.iinfo(np.int64).max // 2
-    found = np.full((graph.num_compute, graph.num_vertices), far)
-    found[np.arange(graph.num_compute), np.arange(graph.num_compute)] = 0
+    found = np.full((len(sources), graph.num_vertices), np.iinfo(np.int64).max // 2)
+    found[np.arange(len(sources)), sources] = 0
     while True:
         nearer = np.minimum(np.minimum.reduceat(found[:, tail] + price, first, axis=1), found[:, reached])
         if np.array_equal(nearer, found[:, reached]):
-            return int(found[:, : graph.num_compute].sum())
+            return found
         found[:, reached] = nearer
+
+
+def solved_programme(
+    entries: tuple[IntArray, IntArray, Floats], demands: Floats, num_columns: int
+) -> tuple[Floats, Floats] | None:
+    """Values of the columns and prices of the rows where column 0 is least; None where there is no solution.
+
+    Args:
+        entries: row, column and value of each.
+        demands: what the first rows are equal to, float64 (rows,); the others are at most 0.
+        num_columns: [count].
+    """
+    programme = _Rows(num_columns - 1)
+    row, column, value = entries
+    programme.add(row, column - 1, value)
+    solver = programme.solver(demands)
+    values = programme.minimum(solver)
+    return None if values is None else (values, np.asarray(solver.getSolution().row_dual))
 
 
 class _Programme:
@@ -210,9 +229,9 @@ class _Rows:
         self.num_columns, self.num_rows = num_flows + 1, 0
         self._entries: list[tuple[IntArray, IntArray, Floats]] = []
 
-    def add(self, row: IntArray, flow: IntArray, value: float) -> None:
+    def add(self, row: IntArray, flow: IntArray, value: float | Floats) -> None:
         """Add a value for each of some flows; of one flow in one row the sum counts."""
-        self._entries.append((row, flow + 1, np.full(len(row), value)))
+        self._entries.append((row, flow + 1, np.broadcast_to(np.float64(value), row.shape)))
         self.num_rows = max(self.num_rows, int(row.max(initial=-1)) + 1)
 
     def add_time(self, row: IntArray, capacity: IntArray) -> None:

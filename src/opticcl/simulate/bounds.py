@@ -246,6 +246,12 @@ REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 """Contributions of all ranks are added."""
 ON_RINGS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 """Trees join all ranks."""
+FLOWING = {
+    "all_to_all": "flow between all pairs",
+    "all_gather": "flow over links that both ways share",
+    "reduce_scatter": "flow over links that both ways share",
+}
+"""What the flow of a collective is called."""
 PATH = "latency of the longest path"
 MOST_STEPS = limit("bounds.MOST_STEPS")
 ROUNDING = 1e-9
@@ -388,10 +394,10 @@ class _Forms:
             for share, rate in zip(_crossing(collective, cut), (cut.out_bits_per_s, cut.in_bits_per_s), strict=True):
                 if share and rate:
                     yield cut.where, share * self.bits / rate
+        if self.name in FLOWING and (s_per_bit := _flow_s_per_bit(fabric, self.name)):
+            yield FLOWING[self.name], s_per_bit * self.bits / n * (1 - ROUNDING)  # of equal bounds, a cut has the name
         if self.name != "all_to_all":
             return
-        if s_per_bit := _exchange_s_per_bit(fabric):  # of equal bounds, a cut has the name
-            yield "flow between all pairs", s_per_bit * self.bits / n * (1 - ROUNDING)
         for axis in reach.axes:
             held = np.unique(axis.coordinate, return_counts=True)[1].astype(np.float64)
             apart = 1 - float((held**2).sum()) / n**2  # share of the pairs that differ in it
@@ -413,9 +419,9 @@ class _Forms:
 
 
 @lru_cache(maxsize=64)
-def _exchange_s_per_bit(fabric: Fabric) -> float:
-    """`Fabric.exchange_s_per_bit` of all ranks."""
-    return fabric.exchange_s_per_bit(fabric.machine_nodes(np.arange(fabric.num_nodes)))
+def _flow_s_per_bit(fabric: Fabric, collective: str) -> float:
+    """`Fabric.flow_s_per_bit` of all ranks."""
+    return fabric.flow_s_per_bit(fabric.machine_nodes(np.arange(fabric.num_nodes)), collective)
 
 
 class _StepTimes(NamedTuple):
