@@ -137,6 +137,14 @@ def test_an_exchange_has_no_trees() -> None:
         compile("superpod:nodes=11", "all_to_all", 10**6, algorithm="forest:trees=3")
 
 
+def test_a_broadcast_to_many_boxes() -> None:
+    """Eight trees from one root, one over each card of its box: right, and within a tenth of those cards' time."""
+    plan = compile("superpod:nodes=160", "broadcast", 10**9, algorithm="forest:pipeline=512")
+    assert plan.verify().ok
+    total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s
+    assert 8e9 / 1.6e12 < total_s < 1.1 * 8e9 / 1.6e12
+
+
 def test_fastest_of_all() -> None:
     """A search finds them where links are unlike."""
     law = assumptions("published", compute="none")

@@ -49,6 +49,7 @@ from opticcl.schedule._grid import SizeLimit
 __all__ = ["forest"]
 
 MOST_NODES = limit("forest.MOST_NODES")
+MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
 MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
@@ -87,8 +88,9 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
             return _exchange_declined(fabric, trees)
         if trees == 1 and _trees_for_all(fabric, collective):
             return None
-        if fabric.num_nodes > MOST_NODES:
-            return SizeLimit(f"trees of {fabric.num_nodes:,} nodes are packed one by one; at most {MOST_NODES}")
+        most = MOST_NODES_ROOTED if collective.name in ROOTED else MOST_NODES
+        if fabric.num_nodes > most:
+            return SizeLimit(f"trees of {fabric.num_nodes:,} nodes are packed one by one; at most {most:,}")
         packings = _packings(fabric, collective, trees)
     except UnsupportedError as error:
         return str(error)
