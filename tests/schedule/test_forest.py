@@ -131,6 +131,17 @@ def test_blocks_between_boxes_of_unlike_size(engine: str) -> None:
     assert result.gap < 1.01
 
 
+def test_blocks_of_nodes_that_forward_nothing(tmp_path: Path) -> None:
+    """Between y and z a block takes their slow link alone; the bound counts what x could send of them in a later step."""
+    (tmp_path / "net.csv").write_text(SIDES.replace("x,z", "z,x"), "utf-8")
+    for relays, over_bound in ((False, 11 / 2), (True, 1)):
+        where = fabric("network", file=str(tmp_path / "net.csv"), nodes="x+y+z", directed=False, relays=relays)
+        plan = compile(where, "all_to_all", 3 * 10**8, algorithm="forest:pipeline=32")
+        assert plan.verify().ok
+        result = plan.simulate(assumptions=assumptions("published", compute="none"))
+        assert result.gap == pytest.approx(over_bound, rel=0.03)
+
+
 def test_an_exchange_has_no_trees() -> None:
     """A number of trees is refused."""
     with pytest.raises(UnsupportedError, match="trees=3: an all_to_all has paths and no trees; leave it out"):

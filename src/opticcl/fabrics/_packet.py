@@ -415,7 +415,8 @@ class PacketFabric(Fabric):
         with suppress(UnsupportedError):
             graph = self.graph(nodes)
             if collective == "all_to_all":
-                return float(concurrent_flow(graph, pools, relays=network.relays).bound) / graph.unit_bits_per_s
+                # nodes that forward nothing may still send data of others, in a later step
+                return float(concurrent_flow(graph, pools, relays=True).bound) / graph.unit_bits_per_s
             if collective == "reduce_scatter":
                 graph = replace(graph, tail=graph.head, head=graph.tail)
             assert pools is not None

@@ -62,7 +62,7 @@ def concurrent_flow(graph: CapacityGraph, pool: IntArray | None = None, *, relay
     Args:
         graph: the network.
         pool: capacity that each arc has a share of, from 0 on, int64 (arcs,); None: each has its own.
-        relays: whether flow passes vertices that compute. The bound holds either way.
+        relays: whether flow passes vertices that compute. The bound holds either way, and is as good as the flow if so.
     Raises: UnsupportedError: no way leads to some vertex that computes.
     """
     arcs = np.flatnonzero(graph.capacity)

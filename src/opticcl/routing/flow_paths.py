@@ -2,7 +2,8 @@
 
 A flow from a source divides into paths: from a receiver back over the arcs with most flow left, as often as something is left.
 Every pair then has a number of equal parts to send. Pair by pair, a part takes the path that leaves the load of links nearest
-to that of the flow so far: the least sum of squares of what they carry too much or too little, over their capacity.
+to that of the flow so far: the least sum of squares of what they carry too much or too little, over their capacity. Then parts
+leave the busiest link one by one, as long as the other path of the pair stays less busy.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def whole_paths(
     into = np.searchsorted(head[by_head], np.arange(vertices + 1))
     src, dst, share, hops, offsets = _divided(flow, tail, by_head, into)
     given = _whole(src, dst, share, hops, offsets, room, pool, parts)
+    _, pair = np.unique(src * vertices + dst, return_inverse=True)
+    _less_busy(given, np.searchsorted(pair, np.arange(pair.max(initial=-1) + 2)), pair, hops, offsets, room, pool)
     kept = np.flatnonzero(given)
     lengths = np.diff(offsets)
     taken = np.repeat(given > 0, lengths)
@@ -150,3 +153,40 @@ def _whole(src, dst, share, hops, offsets, room, pool, parts):  # type: ignore[n
                 excess[pool[hops[k]]] += 1 / room[pool[hops[k]]]
         first = last
     return given
+
+
+@njit(writes=("given",))
+def _less_busy(given, begin, pair, hops, offsets, room, pool):  # type: ignore[no-untyped-def]
+    """Move parts from the busiest link to other paths of their pairs, which end less busy than it was.
+
+    Args:
+        given: parts of each path; changed.
+        begin: first path of each pair, and the number of paths.
+        pair: of each path.
+        hops, offsets, room, pool: as of `_whole`.
+    """
+    load = np.zeros(len(room))
+    for path in range(len(given)):
+        for k in range(offsets[path], offsets[path + 1]):
+            load[pool[hops[k]]] += given[path] / room[pool[hops[k]]]
+    for _ in range(len(given)):
+        busiest = load.argmax()
+        least, leaves, takes = load[busiest] * (1 - 1e-9), -1, -1
+        for path in range(len(given)):
+            passes = False
+            for k in range(offsets[path], offsets[path + 1]):
+                passes = passes or pool[hops[k]] == busiest
+            if not passes or given[path] == 0:
+                continue
+            for other in range(begin[pair[path]], begin[pair[path] + 1]):
+                after = 0.0
+                for k in range(offsets[other], offsets[other + 1]):
+                    after = max(after, load[pool[hops[k]]] + 1 / room[pool[hops[k]]])
+                if after < least:
+                    least, leaves, takes = after, path, other
+        if takes < 0:
+            break
+        for path, more in ((leaves, -1), (takes, 1)):
+            given[path] += more
+            for k in range(offsets[path], offsets[path + 1]):
+                load[pool[hops[k]]] += more / room[pool[hops[k]]]
