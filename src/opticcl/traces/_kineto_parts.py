@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
+from copy import deepcopy
 from pathlib import Path
 
 from opticcl.reading import refusal
-from opticcl.traces._kineto_events import KERNEL, SIZED, Events, FileEvents, Owner
+from opticcl.traces._kineto_events import KERNEL, SIZED, Events, Owner
+from opticcl.traces._kineto_forms import FileEvents
 from opticcl.traces.c10d import is_whole
 from opticcl.units import counted, format_seconds
 
@@ -125,8 +127,7 @@ def by_device(host: Events, devices: Parts) -> Parts:
     found: Parts = {}
     records, host.records = host.records, {kind: [] for kind in host.records}
     for name, device in devices.items():
-        found[name] = Events()
-        found[name].absorb(host)
+        found[name] = deepcopy(host)
         found[name].keep_launches([device_of.get(number, name) == name for number in host.launch_correlation])
         found[name].absorb(device)
     unknown = 0

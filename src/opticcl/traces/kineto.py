@@ -2,7 +2,8 @@
 
 ::
 
-    _kineto_events    events to columns and records
+    _kineto_forms     what each event says
+    _kineto_events    columns and records of events
     _kineto_parts     which events are of one rank
     _kineto_calls     which records are the calls, and which kernels are theirs
     _kineto_order     what waits for what
@@ -24,7 +25,8 @@ import numpy.typing as npt
 from opticcl.ir.task_graph import RecordedTimes
 from opticcl.reading import printable, title
 from opticcl.traces._kineto_calls import EARLIER, HostCall, Selection, select_calls
-from opticcl.traces._kineto_events import KERNEL, SIZED, Events, Record, read_events
+from opticcl.traces._kineto_events import KERNEL, SIZED, Events, Record
+from opticcl.traces._kineto_forms import read_events
 from opticcl.traces._kineto_order import Kernels, order_of, tasks_of
 from opticcl.traces._kineto_parts import ranks_of
 from opticcl.traces.kernel_names import KernelSizes
@@ -64,17 +66,20 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
 
     Args:
         path: of the file.
-        events: of one rank.
+        events: of one rank; without tasks it loses its kernels that compute.
         source: description of the file.
         tasks: whether tasks are wanted beside the calls.
     """
+    compute_s, num_kernels = events.compute_s, len(events.kernel_us)
+    if not tasks:
+        events.forget_kernels()  # of a large trace most of the memory
     selection = select_calls(events)
     for host in selection.calls:
         if not host.call.ranks:
             host.call.ranks = events.groups.get(host.call.group, ())
     after = list(selection.notes(events))
-    if events.compute_s:
-        after.append(f"computation: {format_seconds(events.compute_s)} in {len(events.kernel_us):,} other kernels")
+    if compute_s:
+        after.append(f"computation: {format_seconds(compute_s)} in {num_kernels:,} other kernels")
     trace = RankTrace(
         title(path),
         source + (f", rank {events.rank}" if events.rank >= 0 else ""),
@@ -85,7 +90,7 @@ def trace_of(path: Path, events: Events, source: str, *, tasks: bool) -> RankTra
         world_source="world_size",
         groups=events.groups,
         groups_source="pg_config",
-        compute_s=events.compute_s,
+        compute_s=compute_s,
         omissions=selection.omissions(events),
         before=[f"events: {events.count:,}"],
         after=after,
