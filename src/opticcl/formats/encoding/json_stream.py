@@ -16,12 +16,12 @@ from opticcl.reading import DamageError
 
 __all__ = ["MAX_VALUE", "JsonStream"]
 
-CHUNK = 2**20  # bytes read at a time
+CHUNK = 2**18  # bytes read at a time
 MAX_VALUE = 2**25  # of a single value [characters]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\S)")
-_REACH = 2**16  # characters before the end of the buffer in which the last whole element is looked for
+_REACH = 2**14  # characters before the end of the buffer in which the last whole element is looked for
 _SLACK = 16  # characters before the end of the buffer in which an escape or a word may be cut
 
 T = TypeVar("T")

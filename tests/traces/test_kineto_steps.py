@@ -1,0 +1,67 @@
+"""Drawn steps of one rank: what depends on what, the bound and the recorded times are those of a second reading of the rules."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.drawn_steps import DrawnSteps
+from tests.traces.kineto_rules import Trace
+
+from opticcl.errors import WorkloadError
+from opticcl.traces import load_steps
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every example writes anew."""
+    return tmp_path_factory.mktemp("steps") / "a.json"
+
+
+def dependencies(graph, step):
+    """Of each call by its size the kernels before it and the first that waits for it, as the tasks of a graph have them."""
+    opens, holds, done = {}, {call.size: len(step.kernels) for call in step.calls}, [0]
+    for task in graph.tasks:
+        if task.collective:
+            opens[task.size_bytes] = done[task.after[0] + 1] if task.after else 0
+            done.append(done[-1])
+            continue
+        count = int(task.name.split()[0])
+        took = sum(kernel.took for kernel in step.kernels[done[-1] : done[-1] + count])
+        assert task.compute_s == pytest.approx(took * 1e-6)
+        for i in task.after:
+            holds[graph.tasks[i].size_bytes] = min(holds[graph.tasks[i].size_bytes], done[-1])
+        done.append(done[-1] + count)
+    assert done[-1] == len(step.kernels)
+    return opens, holds
+
+
+@examples(400)
+@given(st.integers(0, 2**32))
+def test_steps_follow_the_rules(path, seed):
+    """Dependencies of all calls and kernels, bounds, and what the device did, in every microsecond."""
+    drawn = DrawnSteps(seed)
+    path.write_text(drawn.text)
+    steps = Trace(drawn.text).steps()
+    if not steps:  # nothing happens within a step: the calls, one after the other
+        (graph,) = load_steps(path)
+        assert [task.size_bytes for task in graph.tasks if task.collective] == [call.size for call in Trace(drawn.text).calls]
+        return
+    if not any(step.calls for step in steps):
+        with pytest.raises(WorkloadError, match="no collective"):
+            load_steps(path)
+        return
+    graphs = load_steps(path)
+    assert [graph.step for graph in graphs] == [step.name for step in steps]
+    for graph, step in zip(graphs, steps, strict=True):
+        assert graph.bound == step.bound
+        if step.in_order:
+            sizes = [call.size for call in step.calls]
+            opens, holds = dependencies(graph, step)
+            assert opens == dict(zip(sizes, step.opens, strict=True))
+            assert holds == dict(zip(sizes, step.holds, strict=True))
+        measured = {call.size: sum(kernel.took for kernel in call.kernels) for call in step.calls}
+        assert {t.size_bytes: round(t.measured_s * 1e6) for t in graph.tasks if t.collective} == measured
+        assert (graph.recorded is None) == (step.recorded is None)
+        for name, value in (step.recorded or {}).items():
+            found = getattr(graph.recorded, name)
+            assert found is value if value is None else found == pytest.approx(value * 1e-6), name
