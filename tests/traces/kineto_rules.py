@@ -1,4 +1,4 @@
-"""What a trace of the PyTorch profiler says of its steps, from its text: the rules of docs/workload.md on lists, for the tests alone.
+"""What a trace of the PyTorch profiler says of its steps, from its text: the rules of its reader on lists, for tests.
 
 Times are whole microseconds, so that intervals are compared by marking each of them.
 """
@@ -59,6 +59,7 @@ class Step:
     holds: list[int]
     bound: str
     in_order: bool
+    said: str = "all computation precedes all communication"
     recorded: dict | None = None
 
 
@@ -69,6 +70,8 @@ class Trace:
         self.launches, self.waits, self.spans = {}, [], {}
         self.kernels, self.messages, self.unsized, self.calls = [], [], [], []
         events = json.loads(text)["traceEvents"]
+        for one in events:
+            one.update(ts=int(one["ts"]), dur=int(one["dur"]))
         for one in events:
             if "Launch" in one["name"]:
                 self.launches[one["args"]["correlation"]] = one["tid"], one["ts"], "Graph" in one["name"]
@@ -148,7 +151,7 @@ class Trace:
         if in_order:
             waits = [wait for wait in self.waits if "stream" in wait or start <= wait["at"] < end]
             order = Order(kernels, calls, waits)
-            step.opens, step.holds, step.bound = order.opens, order.holds, order.bound
+            step.opens, step.holds, step.bound, step.said = order.opens, order.holds, order.bound, order.said
         for why, kernel in self.foreign:
             at = kernel.launch if kernel.launch is not None else kernel.start
             if start <= at < end and not (why == EARLIER and self.spans):
@@ -187,7 +190,7 @@ class Trace:
 
 
 class Order:
-    """What depends on what in a step: of each call the kernels that it waits for, the first so many, and the first that waits for it.
+    """What depends on what in a step: how many kernels each call waits for, and the first that waits for the call.
 
     Args:
         kernels: that compute, by start.
@@ -204,14 +207,17 @@ class Order:
         outside = [wait for wait in waits if "at" in wait and not self._inside(wait)]
         if precise and self.issued is not None:
             self._by_streams(precise)
+            self.said = f"by {len(precise)} recorded stream waits"
         elif precise or outside:
             mixed = [{"thread": -1, "at": -1} for _ in precise] + outside
-            self._in_turn(sorted(mixed, key=lambda wait: wait["at"]))
+            matched = self._in_turn(sorted(mixed, key=lambda wait: wait["at"]))
+            self.said = f"order: {matched} of {len(mixed)} stream waits matched"
             self._after_idle()
             self.bound = "upper"
         else:
             self._after_idle()
             self._by_kind()
+            self.said = "order: no stream waits are recorded"
             self.bound = "estimate"
         self._queued()
         self._on_stream()
@@ -253,7 +259,7 @@ class Order:
         return bool(before) and wait["at"] <= before[-1].end
 
     def _after_idle(self):
-        """A call that ended while nothing was computed holds up the next kernel, another one only what was issued behind all calls."""
+        """A call that ended while nothing was computed holds up the next kernel, others what was issued behind all."""
         holds = [self.count] * len(self.calls)
         if not self.calls:
             return
@@ -279,7 +285,7 @@ class Order:
                 self._hold(i, self._first(lambda k, c=call: k.start >= c.kernels[-1].end - ROUNDING))
 
     def _in_turn(self, waits):
-        """Each wait is that for the first call of its thread, issued before it, that no wait was for, else of another thread."""
+        """A wait is for the first call of its thread, issued before it, that no wait was for; else of another thread."""
         pending = list(range(len(self.calls)))
         launch = [math.inf if kernel.launch is None else kernel.launch for kernel in self.kernels]
         by_launch = sorted(range(self.count), key=lambda i: launch[i])
@@ -299,6 +305,7 @@ class Order:
                 pending.remove(chosen[0])
                 if held is not None:
                     self._hold(chosen[0], held)
+        return len(self.calls) - len(pending)
 
     def _by_streams(self, waits):
         """Which calls each stream knows to have ended, event by event in the order of their numbers."""

@@ -1,4 +1,4 @@
-"""Drawn steps of one rank: what depends on what, the bound and the recorded times are those of a second reading of the rules."""
+"""Drawn steps of one rank: dependencies, bound and recorded times are those of a second reading of the rules."""
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,9 @@ def test_steps_follow_the_rules(path, seed):
     steps = Trace(drawn.text).steps()
     if not steps:  # nothing happens within a step: the calls, one after the other
         (graph,) = load_steps(path)
-        assert [task.size_bytes for task in graph.tasks if task.collective] == [call.size for call in Trace(drawn.text).calls]
+        assert [task.size_bytes for task in graph.tasks if task.collective] == [
+            call.size for call in Trace(drawn.text).calls
+        ]
         return
     if not any(step.calls for step in steps):
         with pytest.raises(WorkloadError, match="no collective"):
@@ -54,11 +56,14 @@ def test_steps_follow_the_rules(path, seed):
     assert [graph.step for graph in graphs] == [step.name for step in steps]
     for graph, step in zip(graphs, steps, strict=True):
         assert graph.bound == step.bound
+        assert sum(step.said in note for note in graph.notes) == 1
         if step.in_order:
             sizes = [call.size for call in step.calls]
             opens, holds = dependencies(graph, step)
             assert opens == dict(zip(sizes, step.opens, strict=True))
             assert holds == dict(zip(sizes, step.holds, strict=True))
+            held = sum(hold < len(step.kernels) for hold in step.holds)
+            assert f"order: computation depends on {held} of {len(step.calls)} calls" in graph.notes
         measured = {call.size: sum(kernel.took for kernel in call.kernels) for call in step.calls}
         assert {t.size_bytes: round(t.measured_s * 1e6) for t in graph.tasks if t.collective} == measured
         assert (graph.recorded is None) == (step.recorded is None)

@@ -160,7 +160,7 @@ class Events:
         self.kernel_stream.append(stream)
         self.kernel_correlation.append(correlation)
 
-    def add_launch(self, correlation: int, thread: object, at_us: float, *, graph: bool = False) -> None:
+    def add_launch(self, correlation: int, thread: object, at_us: float, *, graph: bool) -> None:
         """Add a launch of a kernel, or of a graph of kernels.
 
         Args:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -117,7 +117,9 @@ class FileEvents:
         self.irregular: Counter[str] = Counter()
         self._sizes = sizes
         self._arguments = Arguments()
-        self._open: dict[str, list[TraceEvent]] = {}
+        self._open: dict[tuple[str, str], list[list[TraceEvent]]] = defaultdict(
+            list
+        )  # of a thread, and of a name in it
         self._num_open = 0
         self._with_records: set[int] = set()  # ranks whose host records have sizes; -1 of events without a rank
 
@@ -183,19 +185,24 @@ class FileEvents:
 
     def _whole_event(self, event: TraceEvent) -> TraceEvent | None:
         """The event that a B or an E completes, with its duration; None if it completes none."""
-        begun = self._open.setdefault(repr((event.pid, event.tid)), [])
+        thread = repr((event.pid, event.tid))
+        of_thread = self._open[thread, ""]
         if event.ph == "B":
             if self._num_open >= MAX_OPEN:
                 self.irregular["events that begin and do not end, left out"] += 1
             else:
-                begun.append(event)
+                begun = [event]  # empty once it has ended
+                of_thread.append(begun)
+                self._open[thread, "of " + event.name].append(begun)
                 self._num_open += 1
             return None
-        of_name = [i for i, one in enumerate(begun) if event.name in (None, one.name)]
+        of_name = of_thread if event.name is None else self._open[thread, f"of {event.name}"]
+        _drop_ended(of_name)
         if not of_name:
             self.irregular["events that end and did not begin, left out"] += 1
             return None
-        whole = begun.pop(of_name[-1])
+        whole = of_name.pop().pop()
+        _drop_ended(of_thread)
         self._num_open -= 1
         start_us, end_us = self._time(whole, "ts"), self._time(event, "ts")
         args = {**_arguments_of(whole), **_arguments_of(event)}
@@ -389,6 +396,12 @@ class FileEvents:
                 part.omissions[kind].add(why)
         one = Record(kind, thread, start_us, end_us, call, _external(args), -1, collective, values=values)
         part.records[kind].append(one)
+
+
+def _drop_ended(begun: list[list[TraceEvent]]) -> None:
+    """Forget the last events that have begun as long as they have ended."""
+    while begun and not begun[-1]:
+        begun.pop()
 
 
 def _decoded(text: str) -> Sequence[TraceEvent]:
