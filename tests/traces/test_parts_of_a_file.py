@@ -1,13 +1,17 @@
 """Files of several ranks, devices or processes whose ranks are not all recorded; files beside a trace that are none."""
 
 import json
+import random
 import tarfile
 
 import pytest
-from tests.traces.drawn_job import COMPUTE, Call, Job, information, kineto, record
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.drawn_job import COMPUTE, Call, Job, drawn_job, information, kineto, record
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import load_workload
+from opticcl.traces import load_job, load_workload
 
 PAIR = {"0": (0, 1)}
 
@@ -97,3 +101,136 @@ def test_a_trace_without_a_rank_beside_other_files(tmp_path):
         read = load_workload(path)
         assert (read.num_ranks, [call.size_bytes for call in read.calls]) == (2, [16])
         assert read.notes[0] == "ignored: 2 files of no known format, such as config.json"
+
+
+class Ranks:
+    """Events of each rank of a drawn job, whose kernels take longer on higher ranks; some kernels of calls are lost."""
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        self.job = drawn_job(seed)
+        self.events = {}
+        for rank in range(self.job.world):
+            events = record(self.job, rank, device=rank, host=900 + rank).events
+            lost = {
+                one["args"]["correlation"]
+                for one in events
+                if one["name"].startswith("nccl") and self.draw.random() < 0.2
+            }
+            self.events[rank] = [
+                {**one, "args": dict(one["args"]), "dur": one["dur"] * (1 + rank * (one["name"] == "gemm"))}
+                for one in events
+                if one["args"].get("correlation") not in lost
+            ]
+
+    def apart(self, folder):
+        """The job from a file a rank."""
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+        for rank, events in self.events.items():
+            (folder / f"rank{rank}.json").write_text(kineto(events, information(self.job, rank)))
+        return load_job(folder)
+
+    def together(self, path, by, more=()):
+        """The job from one file."""
+        merged = []
+        for rank, events in self.events.items():
+            for one in events:
+                args, on_device = dict(one["args"]), one["cat"] == "kernel"
+                if by == "rank":
+                    args = {**args, "rank": rank, "device": 0}
+                elif by == "places" or (by == "processes" and rank == 0 and self.draw.random() < 0.3):
+                    args.pop("device", None)
+                host = 900 if by in ("devices", "rank") else one["pid"]
+                merged.append({**one, "pid": one["pid"] if on_device and by != "rank" else host, "args": args})
+        path.write_text(kineto([*merged, *more], {**information(self.job, 0), "rank": -1}))
+        return load_job(path)
+
+
+@examples(40)
+@given(st.integers(0, 2**32), st.sampled_from(["rank", "devices", "processes", "places"]))
+def test_one_file_is_a_file_a_rank(tmp_path_factory, seed, by):
+    """Each rank's calls, kernels, times and order, whichever way the events say whose they are."""
+    folder, ranks = tmp_path_factory.mktemp("parts"), Ranks(seed)
+    launching = [any(one["cat"] == "cuda_runtime" for one in events) for events in ranks.events.values()]
+    calling = [any(one["name"] == "record_param_comms" for one in events) for events in ranks.events.values()]
+    with_kernel = [any(one["name"].startswith("nccl") for one in events) for events in ranks.events.values()]
+    if not all(calling) or (by == "devices" and not all(with_kernel)):
+        return  # a device or a process without a call has no rank
+    assert all(launching)
+    apart, together = ranks.apart(folder / "apart"), ranks.together(folder / "all.json", by)
+    assert together.tasks == apart.tasks
+    assert (together.recorded, together.bound) == (apart.recorded, apart.bound)
+
+
+def test_what_belongs_to_no_rank(tmp_path):
+    """Kernels without a rank among those with one; a process without calls; records on a thread that launches nowhere."""
+    ranks = Ranks(3)
+    ranks.job = job("all_reduce", "all_gather")
+    ranks.events = {rank: record(ranks.job, rank, device=rank, host=900 + rank).events for rank in (0, 1)}
+    alone = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 9, "dur": 5, "pid": 7, "tid": 7, "args": {"stream": 7}}
+    whole = ranks.apart(tmp_path / "apart")
+    found = ranks.together(tmp_path / "a.json", "rank", [alone, alone])
+    assert found.tasks == whole.tasks
+    read = load_workload(tmp_path / "a.json")
+    assert "kernels without a rank, left out: 2" in read.notes
+    assert read.compute_s == pytest.approx(40e-6)
+    idle = [{**one, "pid": 5000, "tid": 44} for one in ranks.events[0] if one["cat"] == "cuda_runtime"]
+    for one in idle:
+        one["args"] = {"correlation": one["args"]["correlation"] + 500_000}
+    assert ranks.together(tmp_path / "a.json", "processes", idle).tasks == whole.tasks
+    lost = [{**one, "pid": 900, "tid": 45} for one in ranks.events[1] if one["name"] == "record_param_comms"]
+    assert ranks.together(tmp_path / "a.json", "devices", lost).tasks == whole.tasks
+
+
+@pytest.mark.parametrize(
+    ("info", "tags", "rank"),
+    [
+        ({"rank": 0}, {}, 0),
+        ({"rank": 2}, {}, 2),
+        ({}, {}, 1),
+        ({}, {"Rank": 7}, None),
+        ({"rank": 2}, {"rank": 0}, 0),
+        ({}, {"rank": 3}, 3),
+        ({"rank": 2}, {"rank": -1}, 2),
+        ({"rank": 2}, {"rank": "0"}, 2),
+    ],
+)
+def test_the_rank_of_a_file(tmp_path, info, tags, rank):
+    """That of its events, else that of the file, else the one that its records say."""
+    made = job("all_reduce", "all_reduce", world=4)
+    events = record(made, 1).events
+    for one in events:
+        one["args"] |= tags
+    (tmp_path / "a.json").write_text(kineto(events, {"world_size": 4, **info}))
+    said = "" if rank is None else f", rank {rank}"
+    assert load_workload(tmp_path / "a.json").source == f"PyTorch profiler trace a.json{said}"
+    other = [one for one in record(made, 2).events if one["name"] == "record_param_comms"]
+    (tmp_path / "a.json").write_text(kineto([*record(made, 1).events, *other], {"world_size": 4}))
+    assert load_workload(tmp_path / "a.json").source == "PyTorch profiler trace a.json"
+
+
+def test_a_device_of_two_processes(tmp_path):
+    """Is that of the process that launched more of its kernels; of another device's nothing is taken."""
+    made = job("all_reduce")
+    first, second = (record(made, rank, host=900 + rank, device=rank) for rank in (0, 1))
+    for took in (30, 31, 32):
+        second.compute(took)
+    first.device = 1  # its own kernel runs beside those of the other process
+    first.compute(100)
+    (tmp_path / "a.json").write_text(kineto(first.events + second.events, information(made, -1)))
+    found = load_job(tmp_path / "a.json")
+    took = {rank: sum(t.compute_s for t in found.tasks if t.devices == (rank,)) for rank in (0, 1)}
+    assert took == {0: pytest.approx(40e-6), 1: pytest.approx((40 + 93) * 1e-6)}
+
+
+def test_kernels_of_no_process_go_to_the_first(tmp_path):
+    """A device on which no process of the file launched does not stop the others."""
+    made = job("all_reduce")
+    events = merged(made, (900, 901), (0, 1))
+    alone = {"device": 5, "stream": 7, "correlation": 77}
+    events.append({**events[-1], "cat": "kernel", "name": "gemm", "ts": 1, "dur": 3, "pid": 5, "tid": 7, "args": alone})
+    (tmp_path / "a.json").write_text(kineto(events, information(made, -1)))
+    read = load_workload(tmp_path / "a.json")
+    assert [call.size_bytes for call in read.calls] == [16]
