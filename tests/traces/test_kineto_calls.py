@@ -1,0 +1,381 @@
+"""Which records of a trace of the PyTorch profiler are its calls, and which kernels are theirs."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.test_kineto_forms import FLOATS, Read, event, kernel, launch, record
+
+from opticcl.traces import load_steps
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file that every test writes anew."""
+    return tmp_path_factory.mktemp("calls") / "a.json"
+
+
+def shaped(name, size, ts, **more):
+    """An annotation or an operator of bytes; without a size none are recorded."""
+    shapes = {"Input Dims": [[size]], "Input type": ["byte"]} if size else {}
+    return event(name, ts=ts, **{**shapes, **more})
+
+
+PLACES = {
+    "record_param_comms": lambda size, ts: record("scatter", size or "x", ts=ts),
+    "communication kernels": lambda size, ts: record(
+        "gather", size or "x", name="ncclDev", cat="kernel", ts=ts, device=0
+    ),
+    "nccl: annotations": lambda size, ts: shaped("nccl:all_reduce", size, ts),
+    "gloo: annotations": lambda size, ts: shaped("gloo:reduce", size, ts),
+    "c10d:: operators": lambda size, ts: shaped("c10d::broadcast_", size, ts),
+    "kernels whose sizes are listed": lambda size, ts: kernel("void mscclpp::x(y)" if size else "gemm", ts, 1),
+}
+RECORD, KERNEL, NCCL, GLOO, OPERATOR, SIZED = PLACES
+
+
+@examples(80)
+@given(
+    st.lists(st.sampled_from([0, 0, 1, 2]), min_size=6, max_size=6), st.lists(st.integers(1, 3), min_size=6, max_size=6)
+)
+def test_which_records_count(path, states, numbers):
+    """The first of record, kernel and annotation with sizes; Gloo's beside them; operators if there is nothing else."""
+    events, sizes, draw = [], {}, random.Random(sum(states) + sum(numbers))
+    numbers = {place: n if state else 0 for place, state, n in zip(PLACES, states, numbers, strict=True)}
+    known = {
+        place: numbers[place] for place, state in zip(PLACES, states, strict=True) if state == 2 and numbers[place]
+    }
+    for place, n in numbers.items():
+        for i in range(n):
+            size = 100 * (1 + list(PLACES).index(place)) + i if place in known else 0
+            ts = draw.randint(0, 10**6)
+            events.append(PLACES[place](size, ts))
+            if size:
+                sizes.setdefault(place, []).append((ts, 64 if place == SIZED else size))
+    first = [place for place in (RECORD, KERNEL, NCCL) if place in known][:1]
+    of_gloo = GLOO in known and (first != [RECORD] or numbers[NCCL] or numbers[KERNEL])
+    kinds = first + [GLOO] * bool(of_gloo)
+    kinds = kinds or [OPERATOR] * (OPERATOR in known)
+    kinds += [SIZED] * (SIZED in known)
+    listed = path.parent / "sizes.toml"
+    listed.write_text('[[kernels]]\nname = "mscclpp"\ncollective = "all_reduce"\nsize = 64\n')
+    read = Read(path, [*events, kernel("gemm")], kernel_sizes=listed)
+    assert [size for _, size, _ in read.calls] == [size for _, size in sorted(s for kind in kinds for s in sizes[kind])]
+    assert f"calls recorded by: {' and '.join(kinds) or 'nothing with a size'}" in read.notes
+    lost = numbers[KERNEL] if KERNEL not in kinds else 0
+    repeated = {place: n for place, n in numbers.items() if place not in kinds and n}
+    repeated = {place: n - lost * (place == KERNEL) for place, n in repeated.items() if kinds and place != SIZED}
+    said = [note.partition("not counted: ")[2] for note in read.notes if note.startswith("repeated records")]
+    assert sorted(said) == sorted(f"{n} {place}" for place, n in repeated.items() if n)
+    without = [note for note in read.left_out() if "without a record of their launch" in note]
+    assert [int(note.split()[0]) for note in without] == [lost] * bool(lost)
+
+
+def around(start, end, name="c10d::allreduce_", tid=1, **more):
+    """An operator without shapes."""
+    return event(name, ts=start, dur=end - start, tid=tid, **more)
+
+
+def nccl(number, start, took, **more):
+    """A kernel of a collective."""
+    return kernel(
+        "ncclDevKernel_AllReduce(x)", start, took, **({"correlation": number} if number is not None else {}), **more
+    )
+
+
+CALL = shaped("nccl:all_reduce", 8, 10, tid=1)
+OTHER = shaped("nccl:all_reduce", 9, 30, tid=1)
+GEMM = [launch(90, 40), kernel("gemm", ts=45, dur=5, correlation=90)]
+INSIDE, EARLIER, ABSENT = (
+    "outside of any record of a call",
+    "launched before the recording began",
+    "whose launch is not in the file",
+)
+
+
+@pytest.mark.parametrize(
+    ("events", "measured_us", "why"),
+    [
+        # launched within the record, its borders included
+        ([CALL, launch(1, 10), nccl(1, 20, 7)], [7], ""),
+        ([CALL, launch(1, 11), nccl(1, 20, 7)], [7], ""),
+        ([CALL, launch(1, 12), nccl(1, 20, 7)], [0], INSIDE),
+        ([CALL, launch(1, 9), nccl(1, 20, 7)], [0], INSIDE),
+        ([CALL, OTHER, launch(1, 10), launch(2, 30), nccl(2, 40, 3), nccl(1, 20, 7)], [7, 3], ""),
+        ([CALL, launch(1, 10), launch(2, 11), nccl(2, 30, 5), nccl(1, 20, 7)], [12], ""),
+        ([CALL, launch(0, 10), nccl(0, 20, 7)], [7], ""),
+        ([CALL, launch(None, 10), nccl(None, 20, 7)], [0], ABSENT),
+        # or within the operator around the record
+        ([CALL, around(5, 20), launch(1, 18), nccl(1, 20, 7)], [7], ""),
+        ([CALL, around(5, 20), launch(1, 20), nccl(1, 20, 7)], [7], ""),
+        ([CALL, around(5, 20), launch(1, 21), nccl(1, 20, 7)], [0], INSIDE),
+        ([CALL, around(10, 20), launch(1, 20), nccl(1, 20, 7)], [7], ""),
+        ([CALL, around(5, 10), launch(1, 9), nccl(1, 20, 7)], [0], "within a record without a size"),
+        ([CALL, around(5, 20, tid=2), launch(1, 18), nccl(1, 20, 7)], [0], INSIDE),
+        ([CALL, around(1, 40), around(5, 20), launch(1, 35), nccl(1, 50, 7)], [7], ""),
+        ([CALL, around(0, 4), around(5, 20), launch(1, 19), nccl(1, 50, 7)], [7], ""),
+        # by the id of the operation, of host records
+        ([record("allreduce", 8, ts=10, External__id=3), nccl(1, 20, 7, External__id=3)], [7], ""),
+        ([record("allreduce", 8, ts=10, External__id="a"), nccl(1, 20, 7, External__id="a")], [7], ""),
+        (
+            [record("allreduce", 8, ts=10, External__id=[3]), nccl(1, 20, 7, External__id=[3])],
+            [0],
+            "without a record of their launch",
+        ),
+        ([record("allreduce", 8, ts=10), nccl(1, 20, 7)], [0], "without a record of their launch"),
+        # by the only call that another thread issued at that time
+        ([CALL, launch(1, 10, tid=2), nccl(1, 20, 7)], [7], ""),
+        ([CALL, launch(1, 11, tid=2), nccl(1, 20, 7)], [7], ""),
+        ([CALL, launch(1, 12, tid=2), nccl(1, 20, 7)], [0], INSIDE),
+        ([CALL, shaped("nccl:all_reduce", 9, 10, tid=3), launch(1, 10, tid=2), nccl(1, 20, 7)], [0, 0], INSIDE),
+        ([CALL, launch(2, 10), nccl(2, 15, 4), launch(1, 10, tid=2), nccl(1, 20, 7)], [4], INSIDE),
+        ([event("gloo:all_reduce", ts=10, dur=6, **FLOATS), launch(1, 12, tid=2), nccl(1, 20, 7)], [6], INSIDE),
+        # why not
+        (
+            [CALL, event("nccl:wait", ts=30, dur=5), launch(1, 33), nccl(1, 40, 7)],
+            [0],
+            "within a record without a size",
+        ),
+        (
+            [CALL, event("nccl:wait", ts=30, dur=5), launch(1, 35), nccl(1, 40, 7)],
+            [0],
+            "within a record without a size",
+        ),
+        ([CALL, event("nccl:wait", ts=30, dur=5), launch(1, 36), nccl(1, 40, 7)], [0], INSIDE),
+        ([CALL, *GEMM, nccl(1, 39, 7)], [0], EARLIER),
+        ([CALL, *GEMM, nccl(91, 39, 7)], [0], EARLIER),
+        ([CALL, *GEMM, nccl(91, 40, 7)], [0], ABSENT),
+        ([CALL, *GEMM, nccl(89, 60, 7)], [0], EARLIER),
+        ([CALL, *GEMM, nccl(0, 60, 7)], [0], EARLIER),
+        ([CALL, *GEMM, nccl(None, 60, 7)], [0], ABSENT),
+        ([CALL, launch(1, 60, "cudaGraphLaunch"), nccl(1, 70, 7), nccl(1, 80, 7)], [0], "launched by a graph"),
+    ],
+)
+def test_whose_a_kernel_is(path, events, measured_us, why):
+    """The call within which it was launched, or the reason why it is of none, with its time."""
+    read = Read(path, events)
+    assert read.measured_us == measured_us
+    left = [note for note in read.left_out() if "kernels of collectives" in note]
+    assert len(left) == bool(why)
+    assert all(why in note for note in left)
+    took = sum(one["dur"] for one in events if one["name"].startswith("ncclDev"))
+    on_host = sum(one["dur"] for one in events if one["name"].startswith("gloo"))
+    assert all(f", {took - sum(measured_us) + on_host} us, " in note for note in left)
+
+
+def batch(ts, tid=1):
+    """The annotation in which a batch is launched."""
+    return event("nccl:coalesced", ts=ts, dur=4, tid=tid)
+
+
+def send(size, ts, tid=1):
+    """A record of a transfer."""
+    return record("send", size, ts=ts, tid=tid, Dst__Rank=1, Src__Rank=0)
+
+
+def swap(number, ts, took=30):
+    """The kernel of transfers."""
+    return kernel("ncclDevKernel_SendRecv(x)", ts, took, correlation=number)
+
+
+@pytest.mark.parametrize(
+    ("events", "measured_us", "remark"),
+    [
+        ([send(10, 0), send(20, 2), batch(5), launch(1, 6), swap(1, 20)], [10, 20], "1 kernel of 2 calls"),
+        ([send(10, 0), send(20, 2), batch(5), launch(1, 5), swap(1, 20)], [10, 20], "1 kernel of 2 calls"),
+        ([send(10, 0), send(20, 2), batch(5), launch(1, 9), swap(1, 20)], [10, 20], "1 kernel of 2 calls"),
+        ([send(10, 0), send(20, 2), batch(5), launch(1, 10), swap(1, 20)], [0, 0], ""),
+        ([send(10, 0), send(20, 2), batch(5), launch(1, 6, tid=2), swap(1, 20)], [0, 0], ""),
+        ([send(10, 0, 2), send(20, 2), batch(5), launch(1, 6), swap(1, 20)], [0, 30], "1 kernel of 1 call"),
+        ([send(10, 0), send(0, 2), batch(5), launch(1, 6), swap(1, 20, 22)], [20, 2], "1 kernel of 2 calls"),
+        # two kernels of one batch, and two batches
+        (
+            [send(10, 0), send(20, 2), batch(5), launch(1, 6), launch(2, 7), swap(2, 60), swap(1, 20)],
+            [20, 40],
+            "2 kernels of 2 calls",
+        ),
+        (
+            [send(10, 0), batch(5), launch(1, 6), send(20, 10), batch(12), launch(2, 13), swap(1, 20), swap(2, 60, 5)],
+            [30, 5],
+            "2 kernels of 2 calls",
+        ),
+        ([send(10, 0), batch(5), send(20, 9), batch(12), launch(2, 13), swap(2, 60, 5)], [0, 5], "1 kernel of 1 call"),
+        ([send(10, 0), batch(5), send(20, 10), batch(12), launch(2, 13), swap(2, 60, 5)], [0, 5], "1 kernel of 1 call"),
+        # a call with a kernel of its own ends the batch
+        (
+            [send(10, 0), launch(3, 0), swap(3, 10, 4), send(20, 2), batch(5), launch(1, 6), swap(1, 20)],
+            [4, 30],
+            "1 kernel of 1 call",
+        ),
+        ([send(10, 0), launch(3, 0), swap(3, 10, 4), batch(5), launch(1, 6), swap(1, 20)], [4], ""),
+        ([batch(5), launch(1, 6), swap(1, 20), send(10, 30)], [0], ""),
+    ],
+)
+def test_the_kernel_of_a_batch(path, events, measured_us, remark):
+    """Is of the calls of its thread before the annotation, back to the last one; they share its time by bytes."""
+    read = Read(path, events)
+    assert read.measured_us == measured_us
+    said = [note for note in read.notes if note.startswith("batches: ")]
+    assert said == ([f"batches: {remark}, which share their time by bytes"] if remark else [])
+    assert any("kernels of collectives" in note for note in read.left_out()) == (not remark)
+
+
+def graph(number, ts, *words, at=None):
+    """The launch of a graph and its kernels, in another order than they run in."""
+    rows = [
+        kernel(f"ncclDevKernel_{word}_RING(x)", (at or ts + 10) + 10 * i, 5 + i, correlation=number)
+        for i, word in enumerate(words)
+    ]
+    return [launch(number, ts, "cudaGraphLaunch"), *reversed(rows)]
+
+
+REDUCE, GATHER, SEND = "AllReduce", "AllGather", "SendRecv"
+AG = record("_allgather_base", 4, 16, ts=4)
+AR, AR2, SENT = record("allreduce", 8, ts=2), record("allreduce", 12, ts=6), send(6, 8)
+
+
+@pytest.mark.parametrize(
+    ("events", "found"),
+    [
+        ([AR, AG, *graph(1, 20, REDUCE, GATHER)], [(8, 5), (16, 6)]),
+        ([AG, AR, *graph(1, 20, REDUCE, GATHER), *graph(2, 90, REDUCE, GATHER)], [(8, 5), (16, 6)] * 2),
+        ([AR, AG, *graph(1, 20, GATHER, REDUCE)], [(8, 0), (16, 0)]),
+        ([AR, AG, *graph(1, 20, REDUCE)], [(8, 0), (16, 0)]),
+        ([AR, SENT, *graph(1, 20, REDUCE, SEND)], [(8, 5), (6, 6)]),
+        ([AR, AR2, *graph(1, 20, REDUCE, SEND)], [(8, 0), (12, 0)]),
+        ([AR, AG, *graph(1, 20, "X", GATHER)], [(8, 5), (16, 6)]),
+        # captured twice, the same or not
+        ([AR, {**AR, "ts": 9}, *graph(1, 20, REDUCE)], [(8, 5)]),
+        ([AR, AR2, *graph(1, 20, REDUCE)], [(8, 0), (12, 0)]),
+        # two graphs in the order of their captures
+        ([AR, AG, *graph(1, 20, REDUCE), *graph(2, 50, GATHER)], [(8, 5), (16, 5)]),
+        ([AR, AG, *graph(1, 50, REDUCE), *graph(2, 20, GATHER)], [(16, 5), (8, 5)]),
+        ([AR, AR2, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE)], [(8, 0), (16, 0), (12, 0)]),
+        # a launch in which the recording begins or ends, and one between others
+        ([AR, AG, *graph(1, 20, GATHER), *graph(2, 50, REDUCE, GATHER)], [(16, 5), (8, 5), (16, 6)]),
+        ([AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE)], [(8, 5), (16, 6), (8, 5)]),
+        (
+            [AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE), *graph(3, 90, REDUCE, GATHER)],
+            [(8, 5), (16, 6), (8, 5), (16, 6)],
+        ),
+        # a call that ran when it was issued was not captured; nor was one of the host
+        ([AR, launch(5, 2), nccl(5, 12, 3), AG, *graph(1, 20, GATHER)], [(8, 3), (16, 5)]),
+        ([AR, nccl(1, 30, 3), *graph(1, 20, REDUCE)[:1]], [(8, 3)]),
+        (
+            [
+                AR,
+                nccl(1, 30, 3, External__id=4),
+                *graph(1, 20, REDUCE)[:1],
+                {**AG, "args": {**AG["args"], "External id": 4}},
+            ],
+            [(8, 0), (16, 0)],
+        ),
+    ],
+)
+def test_the_kernels_of_a_graph(path, events, found):
+    """Are the calls that were recorded while it was captured, if their number and collectives agree in one way only."""
+    read = Read(path, events)
+    assert list(zip([size for _, size, _ in read.calls], read.measured_us, strict=True)) == found
+    linked = sum(bool(took) for took in read.measured_us)
+    replays = sum("GraphLaunch" in one["name"] for one in events)
+    said = [note for note in read.notes if note.startswith("graphs: ")]
+    assert bool(said) == bool(linked)
+    assert all(f"launched {replays} times" in note for note in said)
+    lost = sum(one["name"].startswith("ncclDev") for one in events) - linked
+    left = [int(note.split()[0]) for note in read.left_out() if "launched by a graph" in note]
+    assert left == [lost] * bool(lost)
+
+
+def test_a_graph_opens_what_was_launched_with_it(path):
+    """Its call depends on the kernels of the same launch before it, and those behind it on the call."""
+    rows = [kernel("gemm", ts, 5, correlation=1) for ts in (30, 36, 60)]
+    path.write_text("")
+    read = Read(path, [AR, *graph(1, 20, REDUCE, at=45), *rows])
+    assert read.measured_us == [5]
+    (step,) = load_steps(path)
+    assert [(task.name, task.after) for task in step.tasks] == [
+        ("2 kernels", ()),
+        ("allreduce", (0,)),
+        ("1 kernel", (1,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "calls", "matrices"),
+    [
+        # the operator has the whole message and the size of the group
+        (
+            [
+                shaped("nccl:_all_gather_base", 4, 5),
+                around(4, 9, "c10d::_allgather_base_", **{"Input Dims": [[8], [4]], "Input type": ["byte"] * 2}),
+            ],
+            [("all_gather", 8, (0, 1))],
+            [()],
+        ),
+        (
+            [
+                shaped("nccl:_reduce_scatter_base", 8, 5),
+                around(4, 9, "c10d::_reduce_scatter_base_", **{"Input Dims": [[4], [8]], "Input type": ["byte"] * 2}),
+            ],
+            [("reduce_scatter", 8, (0, 1))],
+            [()],
+        ),
+        # not of another collective, thread or time
+        (
+            [
+                shaped("nccl:_all_gather_base", 4, 5),
+                around(4, 9, "c10d::_reduce_scatter_base_", **{"Input Dims": [[4], [8]], "Input type": ["byte"] * 2}),
+            ],
+            [("all_gather", 16, ())],
+            [()],
+        ),
+        (
+            [
+                shaped("nccl:_all_gather_base", 4, 5),
+                around(6, 9, "c10d::_allgather_base_", **{"Input Dims": [[8], [4]], "Input type": ["byte"] * 2}),
+            ],
+            [("all_gather", 16, ())],
+            [()],
+        ),
+        # ends that the operator records, where the annotation has none
+        (
+            [shaped("nccl:send", 4, 5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [("send_recv", 4, (0, 2))],
+            [()],
+        ),
+        (
+            [shaped("nccl:send 0->3", 4, 5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [("send_recv", 4, (0, 3))],
+            [()],
+        ),
+        (
+            [
+                record("send", 4, ts=5, Src__Rank=0, Dst__Rank=3),
+                around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"]),
+            ],
+            [("send_recv", 4, (0, 3))],
+            [()],
+        ),
+        (
+            [record("send", 4, ts=5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [("send_recv", 4, (0, 2))],
+            [()],
+        ),
+        # a record keeps its own size
+        (
+            [
+                record("_allgather_base", 4, 16, ts=5),
+                around(4, 9, "c10d::_allgather_base_", **{"Input Dims": [[8], [4]], "Input type": ["byte"] * 2}),
+            ],
+            [("all_gather", 16, (0, 1, 2, 3))],
+            [()],
+        ),
+    ],
+)
+def test_the_operator_around_a_call(path, events, calls, matrices):
+    """Completes what its annotation or record does not say."""
+    read = Read(path, events)
+    assert read.calls == calls
+    assert read.matrices == matrices
