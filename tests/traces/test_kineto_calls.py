@@ -302,6 +302,23 @@ def test_a_graph_opens_what_was_launched_with_it(path):
     ]
 
 
+def test_kernels_that_are_calls(path):
+    """Come in the order of their launches, or of their starts; of a graph each depends on the kernels before it."""
+    first, second = (
+        record("allreduce", n, name="ncclDev", cat="kernel", ts=ts, correlation=n) for n, ts in ((8, 20), (9, 30))
+    )
+    assert [size for _, size, _ in Read(path, [first, second]).calls] == [8, 9]
+    assert [size for _, size, _ in Read(path, [first, second, launch(8, 10), launch(9, 5)]).calls] == [9, 8]
+    assert [size for _, size, _ in Read(path, [first, second, launch(8, 25)]).calls] == [8, 9]
+    assert [size for _, size, _ in Read(path, [first, second, launch(8, 31)]).calls] == [9, 8]
+    rows = [kernel("gemm", ts, 3, correlation=8) for ts in (12, 16, 40)]
+    for name, before in (("cudaGraphLaunch", 2), ("cudaLaunchKernel", 0)):
+        Read(path, [first, launch(8, 10, name), *rows])
+        (step,) = load_steps(path)
+        done = [task.name for task in step.tasks].index("allreduce")
+        assert sum(int(task.name.split()[0]) for task in step.tasks[:done]) == before
+
+
 @pytest.mark.parametrize(
     ("events", "calls", "matrices"),
     [

@@ -204,6 +204,8 @@ def test_a_record_without_a_size(path, one, said, missing):
         ([kernel(dur="5.5")], 5.5, []),
         ([kernel(dur=1e13)], 1e13, []),
         ([kernel(dur=1.1e13)], 0, ["times out of range, taken as 0: 1"]),
+        ([kernel(dur=10**400)], 0, ["times out of range, taken as 0: 1"]),
+        ([kernel(dur=[1])], 0, ["times out of range, taken as 0: 1"]),
         ([kernel(dur=None)], 0, []),
         ([kernel(ts=1e18)], 5, []),
         ([kernel(ts=1.1e18)], 5, ["times out of range, taken as 0: 1"]),
@@ -240,6 +242,11 @@ def test_a_record_without_a_size(path, one, said, missing):
             ["left out: 2 device events of an unknown kind, 7 us: odd (1), wait (1)"],
         ),
         ([event("odd", "mtia", dur=4, ph="i")], 0, []),
+        (
+            [event("nvshmemi_x", "mtia", dur=4)],
+            0,
+            ["left out: 1 device events of an unknown kind, 4 us: nvshmemi_x (1)"],
+        ),
         ([event("aten::mm", word, dur=4) for word in ("cpu_op", "ac2g", "Python_function", "user_defined", "")], 0, []),
         # waits of streams
         ([event("Event Sync", "cuda_sync", stream=1)], 0, []),
@@ -286,6 +293,22 @@ def test_the_rank_of_a_record(path, one, rank):
     assert Read(path, [one], {"world_size": 4, "rank": 1}).source == f"{source}, rank 1"
 
 
+def test_groups_of_the_file(path):
+    """By name, for records that have only that; what is no group is passed over."""
+    groups = [
+        5,
+        "x",
+        {"pg_name": "a", "ranks": [1, 3]},
+        {"pg_name": "b", "ranks": "x"},
+        {"ranks": [0, 2]},
+        {"pg_name": 7},
+    ]
+    named = [record("allreduce", 8, group={"Process Group Name": name}, ts=i) for i, name in enumerate("ab")]
+    assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": groups}).calls] == [(1, 3), ()]
+    assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": "x"}).calls] == [(), ()]
+    assert [ranks for *_, ranks in Read(path, named, [INFO]).calls] == [(), ()]
+
+
 def test_records_with_sizes_make_other_sizes_unneeded(path):
     """Kernels and annotations behind a record with a size only give times: what they say of sizes is not looked at."""
     odd = record("allreduce", -5, name="ncclDevKernel_X(x)", cat="kernel", ts=9, External__id=3)
@@ -323,14 +346,21 @@ def pair(ph, name="gemm", ts=0, tid=7, **args):
     return {"ph": ph, "cat": "kernel", "name": name, "pid": 0, "tid": tid, "ts": ts, "args": {"device": 0, **args}}
 
 
+NAMELESS = {"ph": "E", "pid": 0, "tid": 7, "ts": 9}
+
+
 @pytest.mark.parametrize(
     ("events", "compute_us", "said"),
     [
         ([pair("B", ts=5), pair("E", ts=9)], 4, ""),
-        ([pair("B", ts=5), {"ph": "E", "pid": 0, "tid": 7, "ts": 9}], 4, ""),
+        ([pair("B", ts=5), NAMELESS], 4, ""),
         ([pair("B", ts=5), pair("B", ts=6), pair("E", ts=7), pair("E", ts=17)], 13, ""),
         ([pair("B", "a", 1), pair("B", "b", 2), pair("E", "a", 5), pair("E", "b", 9)], 11, ""),
         ([pair("B", ts=5), pair("E", ts=3)], 0, ""),
+        ([pair("B", ts=5), NAMELESS, pair("E", ts=12)], 4, "end and did not begin 1"),
+        ([pair("B", ts=5), NAMELESS, pair("B", ts=20), pair("E", ts=30)], 14, ""),
+        ([pair("B", "a", 1), pair("B", "b", 2), pair("E", "a", 5), NAMELESS, NAMELESS], 11, "end and did not begin 1"),
+        ([pair("B", ts=5), {**NAMELESS, "name": ["gemm"]}], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("B", ts=5), pair("E", ts=9, tid=8)], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("E", ts=9), pair("B", ts=5)], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("B"), pair("B"), pair("E", ts=3)], 3, "begin and do not end 1"),

@@ -135,7 +135,7 @@ class Events:
         self.rank = -1
         self.groups: dict[str, tuple[int, ...]] = {}
         self.kernel_start_us, self.kernel_us = array("d"), array("d")
-        self.kernel_stream, self.kernel_correlation = array("q"), array("q")
+        self.kernel_stream, self.kernel_correlation = array("i"), array("q")
         self.launch_correlation, self.launch_thread, self.launch_us = array("q"), array("i"), array("d")
         self.graph_launches: set[int] = set()
         self.records: dict[str, list[Record]] = {kind: [] for kind in (RECORD, KERNEL, SIZED, NCCL, GLOO, OPERATOR)}
@@ -153,11 +153,11 @@ class Events:
 
         Args:
             start_us, took_us: start and duration [us].
-            stream, correlation: see `kernel_*`; -1 if not recorded.
+            stream, correlation: see `kernel_*`; -1 if not recorded, as is a stream from 2**31 on.
         """
         self.kernel_start_us.append(start_us)
         self.kernel_us.append(took_us)
-        self.kernel_stream.append(stream)
+        self.kernel_stream.append(stream if stream < 2**31 else -1)
         self.kernel_correlation.append(correlation)
 
     def add_launch(self, correlation: int, thread: object, at_us: float, *, graph: bool) -> None:
