@@ -9,6 +9,8 @@ from tests.traces.kineto_rules import Trace
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_steps
+from opticcl.traces.kineto import KinetoReader
+from opticcl.traces.reader import ReadOptions
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +72,31 @@ def test_steps_follow_the_rules(path, seed):
         for name, value in (step.recorded or {}).items():
             found = getattr(graph.recorded, name)
             assert found is value if value is None else found == pytest.approx(value * 1e-6), name
+
+
+@examples(60)
+@given(st.integers(0, 2**32))
+def test_times_and_streams_of_calls_and_kernels(path, seed):
+    """From the start of a call's first kernel to the end of its last, on the stream of the first; kernels by their start."""
+    drawn = DrawnSteps(seed)
+    path.write_text(drawn.text)
+    rules = Trace(drawn.text)
+    (read,) = KinetoReader().read_ranks(path, ReadOptions(), tasks=True)
+    streams = {-1: 0}
+    for call, found in zip(rules.calls, read.calls, strict=True):
+        assert found.size_bytes == call.size
+        if call.kernels:
+            times = call.kernels[0].start, max(kernel.end for kernel in call.kernels)
+            assert (found.start_s, found.end_s) == pytest.approx([us * 1e-6 for us in times])
+            assert found.stream == streams.setdefault(call.kernels[0].stream, len(streams))
+    for column, name in (("start_s", "start"), ("end_s", "end")):
+        expected = [getattr(kernel, name) * 1e-6 for kernel in rules.kernels]
+        assert getattr(read.kernels, column).tolist() == pytest.approx(expected)
+    assert read.kernels.stream.tolist() == [kernel.stream for kernel in rules.kernels]
+    assert read.compute_s == pytest.approx(sum(kernel.took for kernel in rules.kernels) * 1e-6)
+    lost = [kernel for kernel in rules.kernels if kernel.launch is None] if rules.launches else []
+    left = [note for note in read.after if "they belong to no step" in note]
+    assert [int(note.split()[2]) for note in left] == [len(lost)] * bool(lost)
+    outside = [call for call in rules.calls if not any(call in step.calls for step in rules.steps())]
+    left = [note for note in read.after if "outside of the profiler's steps" in note]
+    assert [int(note.split()[2]) for note in left] == [len(outside)] * bool(outside)
