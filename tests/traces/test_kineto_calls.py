@@ -107,9 +107,12 @@ INSIDE, EARLIER, ABSENT = (
         ([CALL, launch(1, 10), launch(2, 11), nccl(2, 30, 5), nccl(1, 20, 7)], [12], ""),
         ([CALL, launch(0, 10), nccl(0, 20, 7)], [7], ""),
         ([CALL, launch(None, 10), nccl(None, 20, 7)], [0], ABSENT),
+        ([CALL, launch(1, 10), nccl(None, 20, 7)], [0], ABSENT),
         # or within the operator around the record
         ([CALL, around(5, 20), launch(1, 18), nccl(1, 20, 7)], [7], ""),
         ([CALL, around(5, 20), launch(1, 20), nccl(1, 20, 7)], [7], ""),
+        ([CALL, around(5, 11), launch(1, 7), nccl(1, 20, 7)], [7], ""),
+        ([record("allreduce", 8, ts=10), around(5, 20, "nccl:all_reduce"), launch(1, 18), nccl(1, 20, 7)], [7], ""),
         ([CALL, around(5, 20), launch(1, 21), nccl(1, 20, 7)], [0], INSIDE),
         ([CALL, around(10, 20), launch(1, 20), nccl(1, 20, 7)], [7], ""),
         ([CALL, around(5, 10), launch(1, 9), nccl(1, 20, 7)], [0], "within a record without a size"),
@@ -256,6 +259,8 @@ AR, AR2, SENT = record("allreduce", 8, ts=2), record("allreduce", 12, ts=6), sen
         # a launch in which the recording begins or ends, and one between others
         ([AR, AG, *graph(1, 20, GATHER), *graph(2, 50, REDUCE, GATHER)], [(16, 5), (8, 5), (16, 6)]),
         ([AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE)], [(8, 5), (16, 6), (8, 5)]),
+        ([AR, AG, *graph(1, 20, REDUCE), *graph(2, 50, REDUCE, GATHER)], [(8, 5), (16, 6)]),
+        ([AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, GATHER)], [(8, 5), (16, 6)]),
         (
             [AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE), *graph(3, 90, REDUCE, GATHER)],
             [(8, 5), (16, 6), (8, 5), (16, 6)],
@@ -302,6 +307,11 @@ def test_a_graph_opens_what_was_launched_with_it(path):
     ]
 
 
+def sends(size, ts, peer):
+    """The operator of a transfer."""
+    return shaped("c10d::send", size, ts, Concrete__Inputs=["", "", str(peer), "0"])
+
+
 def test_kernels_that_are_calls(path):
     """Come in the order of their launches, or of their starts; of a graph each depends on the kernels before it."""
     first, second = (
@@ -311,6 +321,12 @@ def test_kernels_that_are_calls(path):
     assert [size for _, size, _ in Read(path, [first, second, launch(8, 10), launch(9, 5)]).calls] == [9, 8]
     assert [size for _, size, _ in Read(path, [first, second, launch(8, 25)]).calls] == [8, 9]
     assert [size for _, size, _ in Read(path, [first, second, launch(8, 31)]).calls] == [9, 8]
+    listed = path.parent / "sizes.toml"
+    listed.write_text(
+        "".join(f'[[kernels]]\nname = "mscclpp{n}"\ncollective = "all_reduce"\nsize = {n}\n' for n in (8, 9))
+    )
+    sized = [kernel(f"mscclpp{n}", ts, 1, correlation=n) for n, ts in ((8, 20), (9, 30))]
+    assert [size for _, size, _ in Read(path, [*sized, launch(8, 31)], kernel_sizes=listed).calls] == [9, 8]
     rows = [kernel("gemm", ts, 3, correlation=8) for ts in (12, 16, 40)]
     for name, before in (("cudaGraphLaunch", 2), ("cudaLaunchKernel", 0)):
         Read(path, [first, launch(8, 10, name), *rows])
@@ -380,6 +396,18 @@ def test_kernels_that_are_calls(path):
             [("send_recv", 4, (0, 2))],
             [()],
         ),
+        # Gloo starts calls later: the first operator of that size which no call has
+        (
+            [sends(4, 0, 1), sends(8, 2, 2), shaped("gloo:send", 8, 50, tid=5), shaped("gloo:send", 4, 60, tid=5)],
+            [("send_recv", 8, (0, 2)), ("send_recv", 4, (0, 1))],
+            [(), ()],
+        ),
+        (
+            [sends(4, 0, 1), sends(4, 2, 2), shaped("gloo:send", 4, 50, tid=5), shaped("gloo:send", 4, 60, tid=5)],
+            [("send_recv", 4, (0, 1)), ("send_recv", 4, (0, 2))],
+            [(), ()],
+        ),
+        ([sends(4, 70, 1), shaped("gloo:send", 4, 50, tid=5)], [("send_recv", 4, (0, -1))], [()]),
         # a record keeps its own size
         (
             [

@@ -111,6 +111,7 @@ ALL = (0, 1, 2, 3)
         (record("send", 8, Rank=1, group={"Process Group Ranks": "[0, 3]"}), [("send_recv", 8, (0, 3))]),
         (record("recv", 8, Rank=1, group={"Process Group Ranks": "[0, 3]"}), [("send_recv", 8, (3, 0))]),
         (record("recv", 8, Rank=0, group={"Process Group Ranks": "[2, 0]"}), [("send_recv", 8, (2, 0))]),
+        (record("send", 8), [("send_recv", 8, (0, -1))]),
         # kernels that say what they are
         (record("allreduce", 8, name="my_kernel", cat="kernel"), [("all_reduce", 8, ALL)]),
         (record("allreduce", 8, name="ncclDevKernel_AllReduce(x)", cat="Kernel"), [("all_reduce", 8, ALL)]),
@@ -183,6 +184,16 @@ SHAPED = "without shapes of a known type"
         (event("nccl:all_reduce"), "1 nccl:all_reduce without shapes", True),
         (event("nccl:all_reduce", **{"Input Dims": [[2]], "Input type": ["odd"]}), f"1 nccl:all_reduce {SHAPED}", True),
         (event("nccl:all_reduce", **{"Input Dims": "x", "Input type": []}), f"1 nccl:all_reduce {SHAPED}", True),
+        (event("gloo:all_reduce"), "1 gloo:all_reduce without shapes", True),
+        (
+            event(
+                "c10d::alltoall_base_",
+                Concrete__Inputs=["", "", "", "[1, 2]", "[]"],
+                **{**FLOATS, "Input Dims": [[4], [4]], "Input type": ["int"] * 2},
+            ),
+            "1 out split sizes that do not fit, not used: the list has 3 rows in all for 16 elements",
+            False,
+        ),
         (event("nccl:coalesced"), "1 nccl:coalesced, which moves no data itself", False),
         (event("hcom_allReduce__1"), "1 communication kernels of allReduce without a size", True),
     ],
@@ -284,6 +295,7 @@ def test_a_stream_wait_has_four_numbers(path, missing):
         (record("broadcast", 8, Rank=1, group={"Process Group Ranks": "[2, 3]"}), None),
         (record("gather", 8, Rank=1, group={"Process Group Ranks": "[2, 3]"}), None),
         (record("send", 8, Rank=1, group={"Process Group Ranks": "[2, 3]"}), None),
+        (record("send", 8, Rank=1, Dst__Rank=3, Src__Rank=2), None),
     ],
 )
 def test_the_rank_of_a_record(path, one, rank):
@@ -307,6 +319,14 @@ def test_groups_of_the_file(path):
     assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": groups}).calls] == [(1, 3), ()]
     assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": "x"}).calls] == [(), ()]
     assert [ranks for *_, ranks in Read(path, named, [INFO]).calls] == [(), ()]
+
+
+def test_calls_without_a_number_are_matched_in_order(path):
+    """Of two ranks in one file, the first call of one is the first of the other."""
+    made = [record("allreduce", 8 + i, ts=i, rank=rank) for rank in (0, 1) for i in range(2)]
+    assert Read(path, made, {"world_size": 4}).calls == [("all_reduce", 8, ALL), ("all_reduce", 9, ALL)]
+    made = [record("allreduce", 8, ts=i, rank=rank, Seq=i) for rank, i in ((0, 0), (0, 1), (1, 1), (1, 2))]
+    assert len(Read(path, made, {"world_size": 4}).calls) == 3
 
 
 def test_records_with_sizes_make_other_sizes_unneeded(path):
