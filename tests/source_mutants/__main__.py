@@ -2,6 +2,7 @@
 
     python -m tests.source_mutants verify circuits --minutes 30     go on for half an hour
     python -m tests.source_mutants verify/light/circuits.py                  one file
+    python -m tests.source_mutants traces --share 20                a fifth of the mutants, always the same ones
     python -m tests.source_mutants                                  what has been found so far
     python -m tests.source_mutants --record                         write it to results.toml and CONTRIBUTING.md
 
@@ -58,7 +59,14 @@ def run(targets: list[str], given: argparse.Namespace) -> None:
         for kernels in (False,) if given.plain else (False, True):
             environment = {**os.environ, "NUMBA_DISABLE_JIT": str(int(kernels))}
             command = [sys.executable, "-m", "tests.source_mutants", "--in-process", str(until)]
-            command += ["--limit", str(given.limit), *(f"--tests={tests}" for tests in given.tests), *mine]
+            command += [
+                "--limit",
+                str(given.limit),
+                "--share",
+                str(given.share),
+                *(f"--tests={tests}" for tests in given.tests),
+                *mine,
+            ]
             subprocess.run(
                 [*command, *["--kernels"] * kernels, *["--again"] * given.again],
                 env=environment,
@@ -77,7 +85,7 @@ def run_in_process(targets: list[str], given: argparse.Namespace) -> None:
     folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
     log = RESULTS / f"{package}.jsonl"
     until, limit_s = given.in_process, given.limit
-    plugin = MutantRun(files, log, given.kernels, until, limit_s, set(explained()), given.again)
+    plugin = MutantRun(files, log, given.kernels, until, limit_s, given.share, set(explained()), given.again)
     options = ["-q", "--timeout", "0", "-m", "not deep", "--assert=plain"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
         options += ["-p", f"no:{left_out}"]
@@ -157,6 +165,9 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help="packages or files; none: report only")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to stop")
     parser.add_argument("--limit", type=float, default=4, help="seconds of tests for one mutant")
+    parser.add_argument(
+        "--share", type=float, default=100, help="percent of the mutants of each file, drawn by their names"
+    )
     parser.add_argument(
         "--tests", action="append", default=[], help="file or folder of tests, in place of all of the package"
     )

@@ -9,6 +9,7 @@ one fails.
 
 import ast
 import gc
+import hashlib
 import importlib
 import json
 import mmap
@@ -46,6 +47,7 @@ class MutantRun:
         kernels: whether to run the mutants of functions that numba compiles (they run without it), or all others.
         until: when to stop, as `time.time` counts [s].
         limit_s: time of the processor for the tests of one mutant; tests that take more are not run at all [s].
+        share: of the mutants, those whose names are drawn [percent].
         explained: names of mutants that are known to survive, which are not run.
         again: whether those that survived, or were undecided, are run once more.
     """
@@ -57,11 +59,13 @@ class MutantRun:
         kernels: bool,
         until: float,
         limit_s: float,
+        share: float,
         explained: set[str],
         again: bool,
     ) -> None:
         self.files, self.log, self.kernels, self.until, self.limit_s = files, log, kernels, until, limit_s
         self.failed, self.explained, self.again = False, explained, again
+        self.share = share
         self.testing = -1
         """Number of the test that is run for a mutant."""
         self.killer = mmap.mmap(-1, 4)
@@ -97,7 +101,10 @@ class MutantRun:
         open_words = (WORDS[SURVIVED], WORDS[LATE]) if self.again else ()
         done = {name for name, word in last.items() if word not in open_words} | self.explained
         todo = [
-            m for file in self.files for m in mutants_of(file, ROOT) if m.kernel == self.kernels and m.name not in done
+            m
+            for file in self.files
+            for m in mutants_of(file, ROOT)
+            if m.kernel == self.kernels and m.name not in done and _drawn(m.name) < self.share
         ]
         print(f"{len(todo):,} mutants to run, {len(done):,} done")
         if not todo:
@@ -210,6 +217,11 @@ class MutantRun:
             function.__code__ = new
             _put_defaults(function, defaults)
         return bool(functions)
+
+
+def _drawn(name: str) -> float:
+    """A number from 0 to 100 for the name of a mutant, the same in every run."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32 * 100
 
 
 def _put_defaults(function: FunctionType, arguments: ast.arguments) -> None:
