@@ -5,7 +5,8 @@
     {"schema": "1.1.1-chakra.0.0.4", "nodes": [{"name": "record_param_comms", "inputs": ..., "attrs": [...]}, ...]}
 
 A node is what the host executes; there are no durations. The calls are the nodes `record_param_comms`: their attributes have
-collective, elements, type and group since schema 1.1, before that the same stand among the inputs. The node
+collective, elements, type and group since schema 1.1, before that the same stand among the inputs: tensors, number in the
+sequence of the group, its name, rank or root, collective, parts, first rank, stride and size. The node
 `## process_group:init ##` lists the process groups.
 
 Source: pytorch/pytorch, execution_trace_observer; facebookresearch/param, execution traces of schemas 1.0.2 to 1.1.1.
@@ -43,8 +44,10 @@ _ROOTED = ("broadcast", "reduce", "gather", "scatter", "send", "recv")  # their 
 
 
 def _is_execution_trace(head: bytes) -> int:
-    text = re.match(rb"(\xef\xbb\xbf)?\s*\{", head) and re.search(rb'"schema"\s*:\s*"[0-9]+\.[0-9]+\.[0-9]+', head)
-    return 2 if text else 0
+    if not re.match(rb"(\xef\xbb\xbf)?\s*\{", head):
+        return 0
+    nodes = rb'"nodes"\s*:\s*\[.*"(ctrl_deps|fw_parent)"\s*:'
+    return 2 if re.search(rb'"schema"\s*:\s*"[0-9]+\.[0-9]+\.[0-9]+|' + nodes, head, re.DOTALL) else 0
 
 
 @register_trace("pytorch_et", (), _is_execution_trace)
@@ -128,7 +131,9 @@ def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall
     call = RankCall(printable(name), collective, sent)
     after = inputs[0][at_name + 1 :] if at_name >= 0 else []
     call.group, call.ranks, call.group_size = _group(known, inputs[0][:at_name], after)
-    if collective in ("send", "recv"):
+    if collective not in ("send", "recv"):
+        call.sequence = _sequence(inputs[0][:at_name])
+    else:
         peer = count_of(inputs[0][at_name - 1], -1) if at_name > 0 else -1
         if peer >= 0:
             ends = (-1, peer) if collective == "send" else (peer, -1)
@@ -147,6 +152,21 @@ def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall
             for why in add_splits(call, lists, (call.size_bytes // width, call.received_bytes // width), width):
                 omissions.add(why)
     return call, rank
+
+
+def _sequence(before: Sequence[Any]) -> int:
+    """Number of a collective in the sequence of its group, from the inputs before its name; -1 if they do not have it.
+
+    It stands before name and description of the group, alone or with whether it counts transfers.
+    """
+    at = next((i for i, value in enumerate(before) if _is_name_of_group(value)), 0)
+    value = before[at - 1] if at else None
+    value = value[0] if isinstance(value, list) and len(value) == 2 else value
+    return count_of(value, 0) or -1
+
+
+def _is_name_of_group(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0 and isinstance(value[0], str)
 
 
 def _columns(node: dict[str, Any], key: str) -> tuple[list[Any], list[Any], list[Any]]:
@@ -183,7 +203,7 @@ def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -
     """Name, ranks and size of the group; without attributes start, stride and size are the last three inputs."""
     name = known.get("pg_name")
     if name is None:
-        pair = next((v for v in reversed(before) if isinstance(v, list) and v and isinstance(v[0], str)), None)
+        pair = next(filter(_is_name_of_group, reversed(before)), None)
         name = pair[0] if pair else ""
     numbers = [v for v in after if is_whole(v)][-3:]
     start, stride, size = numbers if len(numbers) == 3 else (-1, 0, 0)
