@@ -6,6 +6,8 @@ import pytest
 from tests.optional import shared_file
 from tests.traces.independent import chakra_nodes
 from tests.traces.test_chakra import attribute, coll, node, packed, trace
+from tests.traces.test_drawn_chakra import COLL, Node
+from tests.traces.test_drawn_chakra import as_json as drawn_json
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_workload
@@ -82,3 +84,50 @@ def test_damage_is_refused(tmp_path, content, said):
     with pytest.raises(WorkloadError, match=said) as caught:
         load_workload(tmp_path / "job.json")
     assert "character" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"name": "comm_size"', '"none": "comm_size"', "an attribute without a name"),
+        ('"name": "comm_size"', '"name": 5', "an attribute without a name"),
+        ('"int64Val": 8', '"int64Val": 8.5', "int64Val is '8.5', not a whole number"),
+        ('"int64Val": 8', '"int64Val": "8x", "doc": 1', "int64Val is '8x', not a whole number"),
+        ('"int64Val": 8', '"int64Val": [8]', r"int64Val is '\[8\]', not a whole number"),
+        ('"id": 1', '"id": [[1]]', r"id is '\[1\]', not a whole number"),
+        ('"dataDeps": []', '"dataDeps": [1, true]', "dataDeps is 'True', not a whole number"),
+        ('"ctrlDeps": []', '"ctrlDeps": [{}]', "ctrlDeps is '{}', not a whole number"),
+        ('"id": 1', '"id": 111111111111111111111', "id is '1{21}', not a whole number"),
+    ],
+)
+def test_numbers_and_attributes_of_another_form(tmp_path, old, new, said):
+    """One line with the place."""
+    nodes = [Node(1, COLL, False, [], 0, 0, {"comm_type": 0, "comm_size": 8})]
+    text = drawn_json(nodes, False, False, False)
+    assert old in text
+    (tmp_path / "a.json").write_text(text.replace(old, new))
+    with pytest.raises(WorkloadError, match=f"character 21: {said}"):
+        load_workload(tmp_path / "a.json")
+
+
+def test_json_in_other_forms(tmp_path):
+    """Types as numbers and in small letters, the last of several numbers, repeated fields, attributes that are none."""
+    first = {"type": 7, "id": [3, 1], "name": "a", "attr": [{"name": "comm_size", "uint32Val": 8}]}
+    first["attr"] += [{"name": "comm_type", "int32Val": "0"}, {"name": "pg_name", "stringVal": 7}]
+    first["attr"] += [
+        {"name": "is_cpu_op", "boolVal": False},
+        {"name": "unused", "floatList": [1.5]},
+        {"name": "comm_src"},
+    ]
+    second = {"id": 2, "type": "comp", "durationMicros": 5, "attr": [{"name": "is_cpu_op", "int32Val": 0, "doc": ""}]}
+    second |= {"attr": "none", "dataDeps": 1, "data_deps": [1, 9]}
+    third = {"id": 5, "type": -3, "durationMicros": []}
+    fourth = {"id": -1, "type": "LATER_NODE"}
+    (tmp_path / "a.json").write_text(" ".join(map(json.dumps, [first, second, third, fourth])))
+    read = load_workload(tmp_path / "a.json")
+    assert [(c.name, c.collective, c.size_bytes, c.group) for c in read.calls] == [("a", "all_reduce", 8, "7")]
+    assert "nodes: 1 comm_coll, 1 comp, 2 invalid; 4 in all" in read.notes
+    assert "dangling dependencies, ignored: 1 on 1 unknown ids" in read.notes
+    (tmp_path / "b.json").write_text(json.dumps([{"version": "1"}, *([first] * 2)]) + " 5")
+    with pytest.raises(WorkloadError, match="more text after the end"):
+        load_workload(tmp_path / "b.json")
