@@ -172,13 +172,15 @@ class MutantRun:
 
         def run() -> int:
             kept = self._kept()
-            for item in new:
+            for number, item in enumerate(new, 1):
                 self.failed = False
                 for one in kept:  # else only the first test that calls a function is seen to call it
                     one.cache_clear()
                 with coverage.of(item) as found, _at_most(LONGEST_S):
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
                     found.ok = not self.failed
+                if number % 50 == 0:  # of a run that is ended most is kept
+                    coverage.write()
             coverage.write()
             return SURVIVED
 

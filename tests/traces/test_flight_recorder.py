@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import load_job, load_workload
+from opticcl.traces import flight_recorder, load_job, load_workload
 
 
 def entry(name="nccl:all_reduce", sizes=((3, 4),), out=None, **more):
@@ -176,3 +176,178 @@ def test_damage_never_escapes(tmp_path_factory, data):
     path.write_bytes(content)
     with suppress(WorkloadError):
         load_workload(path)
+
+
+def read(path, *entries, form=json, **more):
+    """What is read of a dump with these entries."""
+    content = form.dumps(dump(*entries, **more))
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return load_workload(path)
+
+
+def test_what_a_dump_leaves_out(tmp_path):
+    """Entries of what moves no data, without a size, of Gloo; a dump without entries says so."""
+    path = tmp_path / "rank_0.json"
+    unsized = entry("nccl:all_reduce", ((3,),), input_dtypes=["Odd"], output_dtypes=["Odd"])
+    found = read(path, entry(), unsized, entry("nccl:wait"), entry(""), entry("gloo:broadcast", ((1,),)))
+    assert [(c.collective, c.size_bytes) for c in found.calls] == [("all_reduce", 48), ("broadcast", 4)]
+    assert {(one.what, one.calls, one.missing) for one in found.omitted} == {
+        ("entries of nccl:all_reduce without sizes of a known type", 1, True),
+        ("entries of nccl:wait, which move no data themselves", 1, False),
+        ("entries of no name, which move no data themselves", 1, False),
+    }
+    assert sum("Gloo's recorder writes a reduce_scatter as an all_reduce" in note for note in found.notes) == 1
+    assert "entries: 5" in found.notes
+    assert "no computation is recorded: the calls follow each other" in found.notes
+    assert not any("Gloo" in note for note in read(path, entry()).notes)
+    for value, said in (
+        ({"version": "2", "pg_config": {}}, "without an entry: nothing was recorded"),
+        ({"version": "2", "pg_status": {}}, r"it has no list of entries; its keys are version, pg_status"),
+        ({"entries": {}, "pg_config": {}}, "its keys are entries, pg_config"),
+    ):
+        path.write_text(json.dumps(value))
+        with pytest.raises(WorkloadError, match=said):
+            load_workload(path)
+    path.write_text(json.dumps(dump(entry())) + "5")
+    with pytest.raises(WorkloadError, match="more text after the end"):
+        load_workload(path)
+
+
+@pytest.mark.parametrize("form", [json, pickle])
+def test_limits_of_a_dump(tmp_path, monkeypatch, form):
+    """Entries of JSON, values of a pickle, digits of a number."""
+    path = tmp_path / "dump.pkl"
+    monkeypatch.setattr(flight_recorder, "MAX_VALUES", 3 if form is json else 200)
+    assert len(read(path, *[entry()] * 3, form=form).calls) == 3
+    many = [entry()] * (4 if form is json else 40)
+    with pytest.raises(WorkloadError, match=r"more than 3 entries|expands to more than a recorder writes"):
+        read(path, *many, form=form)
+    if form is pickle:
+        assert len(read(path, entry(), form=form, more=2**70 - 1).calls) == 1
+        with pytest.raises(WorkloadError, match="more than 20 digits"):
+            read(path, entry(), form=form, more=2**70)
+        deep = [[]]
+        for _ in range(flight_recorder.MAX_DEPTH - 3):
+            deep = [deep]
+        assert len(read(path, entry(), form=form, more=deep).calls) == 1
+        with pytest.raises(WorkloadError, match="expands to more"):
+            read(path, entry(), form=form, more=[[deep]])
+
+
+def test_an_index_of_the_memo_as_large_as_its_place(tmp_path):
+    """It is read; a larger one is refused."""
+    content = pickle.dumps(JOB, 2)
+    assert content[2:5] == b"}q\0"
+    (tmp_path / "nccl_trace_rank_1").write_bytes(content[:4] + b"\2" + content[5:])
+    assert len(load_workload(tmp_path / "nccl_trace_rank_1").calls) == 6
+    (tmp_path / "nccl_trace_rank_1").write_bytes(content[:4] + b"\3" + content[5:])
+    with pytest.raises(WorkloadError, match="its memo would have 3 entries"):
+        load_workload(tmp_path / "nccl_trace_rank_1")
+
+
+def test_pickled_values_of_other_types(tmp_path):
+    """Texts as bytes, tuples and sets as lists; keys that are no text or number are left out."""
+    call = entry(b"nccl:all_reduce", frozenset([(3, 4)]))
+    call[1.5] = 3
+    assert read(tmp_path / "rank_0", call, form=pickle).calls[0].size_bytes == 48
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "out", "group"),
+    [
+        ("_all_gather_base", (10,), (40,), 4),
+        ("_reduce_scatter_base", (80,), (10,), 8),
+        ("all_reduce", (10,), (10,), 0),
+        ("broadcast", (10,), (40,), 0),
+    ],
+)
+def test_the_size_of_a_group_that_is_not_listed(tmp_path, name, sizes, out, group):
+    """By both sides of an all_gather and a reduce_scatter; of groups that are listed the list counts."""
+    path = tmp_path / "rank_0.json"
+    call = entry(f"nccl:{name}", (sizes,), (out,), process_group=["9", "x"])
+    found = load_from(path, {"version": "2", "entries": [call]}, 16)
+    assert len(found.calls[0].ranks or range(16)) == (group or 16)
+    assert (found.calls[0].group, found.calls[0].size_bytes) == ("9", 4 * max(*sizes, *out))
+    one_side = {**call, "output_sizes": []}
+    assert len(load_from(path, {"version": "2", "entries": [one_side]}, 16).calls[0].ranks) == 0
+    listed = {"9": {"name": "9", "ranks": "[0, 5]"}}
+    known = load_from(path, {"version": "2", "pg_config": listed, "entries": [call]}, 16)
+    assert (known.calls[0].ranks, known.calls[0].group_source) == ((0, 5), "pg_config")
+    unnamed = {key: value for key, value in call.items() if key != "process_group"} | {"pg_id": 9}
+    assert load_from(path, {"version": "2", "pg_config": {"9": {"ranks": [0, 3]}}, "entries": [unnamed]}, 16).calls[
+        0
+    ].ranks == (0, 3)
+
+
+def load_from(path, value, ranks=0):
+    """What is read of a dump as JSON."""
+    path.write_text(json.dumps(value))
+    return load_workload(path, num_ranks=ranks)
+
+
+@pytest.mark.parametrize(
+    ("more", "took_ms"),
+    [
+        ({"duration_ms": 2}, 2),
+        ({"duration_ms": 0.5}, 0.5),
+        ({"duration_ms": 10**12}, 0),
+        ({"duration_ms": 0}, 0),
+        ({"duration_ms": "3"}, 0),
+    ],
+)
+def test_durations(tmp_path, more, took_ms):
+    """In milliseconds, as whole numbers or fractions."""
+    assert read(tmp_path / "rank_0.json", entry(**more)).calls[0].measured_s == pytest.approx(took_ms * 1e-3)
+
+
+@pytest.mark.parametrize("wrong", [None, "start", "end", "order"])
+def test_starts_and_ends_give_the_skew(tmp_path, wrong):
+    """Two ranks, one 3,000 ns behind, on clocks that differ by 5 us; times that cannot be are none."""
+    for rank in range(2):
+        calls = []
+        for at in (10_000, 30_000, 50_000):
+            start, end = at + 5_000 * rank + 3_000 * rank, at + 5_000 * rank + 8_000
+            if rank and wrong:
+                start, end = {"start": (0, end), "end": (start, 2**63), "order": (end, end)}[wrong]
+            about = {"time_discovered_started_ns": start, "time_discovered_completed_ns": end}
+            calls.append(entry(process_group=["7", "x"], **about, collective_seq_id=str(at)))
+        (tmp_path / f"d_rank_{rank}.json").write_text(
+            json.dumps({"version": "2", "pg_config": {"7": {"name": "7", "ranks": "[0, 1]"}}, "entries": calls})
+        )
+    notes = "; ".join(load_workload(tmp_path).notes)
+    said = "the first rank of a collective waited 3 us for the last (median of 3), 3 us at most; rank 1 was last in 3"
+    assert (said in notes) == (wrong is None)
+    assert ("skew" in notes) == (wrong is None)
+
+
+def test_parts_of_an_all_to_all(tmp_path):
+    """By lists of elements, else by the tensors of both sides, one for each member; a list that does not fit is named."""
+    config = {"7": {"name": "7", "ranks": "[0, 1]"}}
+    matrix = ((8, 12), (4, 20))
+    lists = {0: ([2, 3], [2, 1]), 1: ([1, 5], [3, 5])}
+    for form in ("lists", "tensors", "cut"):
+        for rank, (sent, received) in lists.items():
+            call = entry("nccl:all_to_all", ((sum(sent),),), ((sum(received),),), process_group=["7", "x"])
+            if form == "tensors":
+                call = entry("nccl:all_to_all", [[n] for n in sent], [[n] for n in received], process_group=["7", "x"])
+            else:
+                call |= {"input_split_sizes": sent, "output_split_sizes": received if form == "lists" else [9, 9, 9]}
+            (tmp_path / f"d_rank_{rank}.json").write_text(
+                json.dumps({"version": "2", "pg_config": config, "entries": [call]})
+            )
+        found = load_workload(tmp_path)
+        assert found.calls[0].matrix_bytes == matrix
+        said = "out split sizes that do not fit, not used: the list has 27 rows in all for"
+        assert any(said in note for note in found.notes) == (form == "cut")
+    (tmp_path / "d_rank_1.json").unlink()
+    call = entry("nccl:all_to_all", [[3], [1], [2]], [[6]], process_group=["7", "x"])
+    found = load_from(tmp_path / "d_rank_0.json", {"version": "2", "pg_config": config, "entries": [call]})
+    assert (found.calls[0].size_bytes, found.calls[0].matrix_bytes) == (24, ())
+
+
+def test_ranks_in_the_names_of_dumps(tmp_path):
+    """With a suffix, and as the number in which a name without one ends."""
+    call = entry("nccl:send", ((5,),), process_group=("1", "pair"))
+    for name in ("nccl_trace_rank_1", "x.rank1.json", "rank_1.pkl"):
+        (tmp_path / name).write_text(json.dumps(dump(call)))
+        assert load_workload(tmp_path / name).calls[0].ranks == (1, -1)

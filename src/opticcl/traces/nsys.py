@@ -11,7 +11,8 @@
     StringIds                             texts
 
 A report is of one process or, recorded once for a node, of several, each with a device or with several: every device of a
-process is a rank. A call is of the device on which its range launches, else of the only one on which its thread does. NCCL
+process is a rank. A call is of the device on which its range launches, else of the only one on which its thread does, and in a
+group of calls for several devices of the one that the others leave (_nsys_groups.py). NCCL
 records the bytes of one rank: the whole of an all_reduce, a broadcast and a reduce, of the others the share of each rank. Its
 later versions record the communicator of every call, and number, size and own rank when it is made (communicators.py); "Peer
 rank" counts within the communicator. Ranges called ProfilerStep#1, step 1 or iteration 1 divide the report into steps. The file
@@ -37,6 +38,7 @@ from opticcl.files import temporary_folder
 from opticcl.reading import DamageError, check_file, check_size, head_of, printable, reading, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces._kineto_parts import IN_ORDER, OTHER_DEVICE, by_device
+from opticcl.traces._nsys_groups import GroupRange, batch_of, groups_of, take_grouped
 from opticcl.traces.c10d import collective_of
 from opticcl.traces.communicators import nccl_call, number_in_largest
 from opticcl.traces.files import copy_unpacked
@@ -116,6 +118,7 @@ class _Process:
         places: of its rank in communicators.
         sizes: of communicators without a name [count].
         packed: ranges of calls whose values are only in a packed form [count].
+        groups: ranges in which groups of calls begin and end.
     """
 
     label: str
@@ -125,6 +128,7 @@ class _Process:
     places: dict[str, GroupPlace | None] = field(default_factory=dict)
     sizes: set[int] = field(default_factory=set)
     packed: int = 0
+    groups: list[GroupRange] = field(default_factory=list)
 
     @property
     def calls(self) -> bool:
@@ -142,6 +146,8 @@ class _Process:
 
     def divided(self) -> list[_Process]:
         """The process on each of its devices that has calls, by number; itself if that is one."""
+        groups = groups_of(self.groups)
+        self.events.batches = list(map(batch_of, groups))
         members = {device for _, device, _ in self.made}
         calling = {
             number: one
@@ -158,12 +164,17 @@ class _Process:
             self.places.update({name: place for name, _, place in self.made})
             return [self]
         found = []
+        grouped, unknown = take_grouped(groups, self.events, calling, self.made)
         for number, events in sorted(by_device(self.events, calling).items(), key=lambda one: str(one[0]).zfill(9)):
+            events.records[NCCL] += grouped.get(number, [])
             called = {row.call.group for row in events.records[NCCL] if row.call is not None and row.call.group}
             places: dict[str, GroupPlace | None] = dict.fromkeys(called & self.places.keys())
             places |= {name: place for name, device, place in self.made if device == number}
             label = f"device {number} of {self.label}"
             found.append(_Process(label, events, {number: events}, [], places, self.sizes, self.packed))
+        for call in (row.call for row in unknown if row.call is not None):
+            what = f"{call.name} in a group of calls for several devices, of which it is not known which is its own"
+            found[0].events.omissions[NCCL].add(what, call.size_bytes, missing=True)
         return found
 
 
@@ -363,6 +374,9 @@ class _Report:
                 continue
             if _STEP.fullmatch(name) and len(events.steps) < MAX_STEPS:
                 events.steps[printable(name)] = start * 1e-3, end * 1e-3
+            elif name in ("ncclGroupStart", "ncclGroupEnd"):
+                index = events.thread_index(thread)
+                process.groups.append(GroupRange(index, start * 1e-3, end * 1e-3, name == "ncclGroupEnd"))
             elif name.lower().startswith(("nccl", "rccl")):
                 values = _payload(payload)
                 size, number = _whole(values, "No. of ranks"), _whole(values, "Rank")

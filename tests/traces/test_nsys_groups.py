@@ -1,0 +1,208 @@
+"""Reports of a thread that drives several devices: calls within ncclGroupStart and ncclGroupEnd, each of its device."""
+
+import json
+import random
+import sqlite3
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.profiles import examples
+from tests.traces.test_nsys import BYTES, ID, KERNEL, KINDS, NUMBER, RUNTIME, SIZE, TABLES
+
+from opticcl.traces import load_job, load_steps, load_workload
+
+THREAD = 1 << 24 | 7
+
+
+class Node:
+    """A report of one process whose thread drives several devices.
+
+    Args:
+        devices: their number; the rank of each is its place [count].
+        threads: whether each device has a thread of its own.
+    """
+
+    def __init__(self, devices, threads=False):
+        self.devices, self.threads = devices, threads
+        self.rows = {name: [] for name in TABLES}
+        self.rows["StringIds"] = [(1, "ncclDevKernel_X"), (2, "cudaLaunchKernel_v7000"), (3, "gemm")]
+        self.now, self.correlation, self.took = 1_000, 0, Counter()
+        self.free = Counter()
+
+    def range(self, name, values=None, thread=THREAD, until=0):
+        """A range of the host, now; or from a time to now."""
+        end = self.now + 100
+        self.rows["NVTX_EVENTS"].append((until or self.now, end, name, thread, json.dumps(values or {}), None))
+        self.now = end + 10
+
+    def kernel(self, device, ns, name=1, thread=THREAD):
+        """A kernel, launched now."""
+        self.correlation, self.now = self.correlation + 1, self.now + 20
+        self.rows[RUNTIME].append((self.now, self.now + 5, thread, self.correlation, 2))
+        start = max(self.now + 50, self.free[device])
+        self.free[device] = start + ns
+        self.rows[KERNEL].append((start, start + ns, device, 20, self.correlation, name, 1 << 24))
+
+    def communicator(self, id, members):
+        """The ranges in which the ranks of the devices make it."""
+        for number, device in list(enumerate(members))[: self.devices]:
+            self.range("ncclCommInitRank", {ID: id, SIZE: len(members), NUMBER: number, "CUDA device": device})
+
+    def group(self, calls, kernels, nested=False):
+        """A group of calls (name, values), at whose end kernels (device, ns) are launched."""
+        self.range("ncclGroupStart")
+        for name, values in calls:
+            if nested:
+                self.range("ncclGroupStart")
+            self.range(name, values)
+            if nested:
+                self.range("ncclGroupEnd")
+        begun = self.now
+        for device, ns in kernels:
+            self.kernel(device, ns)
+        self.range("ncclGroupEnd", until=begun)
+
+    def write(self, path):
+        """The file."""
+        path.unlink(missing_ok=True)
+        with closing(sqlite3.connect(path)) as file:
+            for name, columns in TABLES.items():
+                file.execute(f"CREATE TABLE {name} ({columns})")
+                places = ", ".join("?" * len(columns.split(", ")))
+                file.executemany(f"INSERT INTO {name} VALUES ({places})", self.rows[name])
+            file.commit()
+        return path
+
+
+def drawn_calls(draw, members):
+    """Calls of each member of a communicator, and what they are: collectives in one order, and perhaps a shift."""
+    mine, due = [[] for _ in members], Counter()
+    for _ in range(draw.randint(1, 3)):
+        name, size = draw.choice(sorted(KINDS)), draw.randint(1, 4)
+        kind, share = KINDS[name]
+        due[kind, size * len(members) if share else size, members] += 1
+        for rows in mine:
+            rows.append((name, {BYTES: size}))
+    if draw.random() < 0.5:
+        by, size = draw.randint(1, len(members) - 1), draw.randint(1, 99)
+        for number, rows in enumerate(mine):
+            to = (number + by) % len(members)
+            rows.append(("ncclSend", {"Bytes": size, "Peer rank": to}))
+            rows.append(("ncclRecv", {"Bytes": size, "Peer rank": (number - by) % len(members)}))
+            due["send_recv", size, (members[number], members[to])] += 1
+    return mine, due
+
+
+def issued(mine, by_device):
+    """The calls of all members in the order in which a thread issues them."""
+    if by_device:
+        return [call for rows in mine for call in rows]
+    return [rows[i] for i in range(len(mine[0])) for rows in mine]
+
+
+@examples(40)
+@given(seed=st.integers(0, 2**32), by_device=st.booleans(), made=st.booleans(), nested=st.booleans())
+def test_each_call_of_a_group_is_of_its_device(tmp_path_factory, seed, by_device, made, nested):
+    """Device by device or call by call, of one communicator or several; each has a time, and the times are the kernels'."""
+    draw = random.Random(seed)
+    many = draw.choice([2, 3, 4])
+    everyone = tuple(range(many))
+    communicators = {11: everyone}
+    if many == 4 and made:
+        communicators |= {21: (0, 1), 22: (2, 3), 31: (2, 0)}
+    node, due = Node(many), Counter()
+    if made:
+        for id, members in communicators.items():
+            node.communicator(id, members)
+    took = 0
+    for _ in range(draw.randint(1, 4)):
+        ids = draw.sample(sorted(communicators), draw.randint(1, len(communicators)))
+        calls = []
+        for id in ids:
+            mine, more = drawn_calls(draw, communicators[id])
+            calls += [(name, {ID: id, **values}) for name, values in issued(mine, by_device)]
+            due += more
+        kernels = [(device, 900) for device in sorted({d for id in ids for d in communicators[id]})]
+        took += sum(device == 0 for device, _ in kernels) * 900
+        node.kernel(0, 200, 3)
+        node.group(calls, kernels, nested)
+    path = node.write(tmp_path_factory.getbasetemp() / "groups.sqlite")
+    read = load_workload(path)
+    assert Counter((c.collective, c.size_bytes, c.ranks or everyone) for c in read.calls) == due
+    assert read.num_ranks == many
+    assert not any("on no device" in note or "counterpart" in note or "left out: " in note for note in read.notes)
+    assert all(call.measured_s > 0 for call in read.calls)
+    job = load_job(path)
+    assert job.device_ranks == everyone
+    mine = [task for task in job.tasks if task.communicates and 0 in task.devices]
+    if due.keys() <= {one for one in due if one[2] == everyone and one[0] != "send_recv"}:
+        assert sum(task.measured_s for task in mine) == pytest.approx(took * 1e-9)
+    assert sum(task.compute_s for task in job.tasks if task.devices == (0,)) == pytest.approx(read.compute_s)
+
+
+def test_calls_that_no_way_fits_stay_without_a_device(tmp_path):
+    """Neither device by device nor call by call: two devices with three calls, and sends without their receives."""
+    for calls in (
+        [("ncclAllReduce", {ID: 1, BYTES: 8})] * 3,
+        [("ncclAllReduce", {ID: 1, BYTES: size}) for size in (1, 2, 3, 4)],
+        [("ncclSend", {ID: 1, "Bytes": 8, "Peer rank": peer}) for peer in (1, 0)],
+    ):
+        node = Node(2)
+        node.communicator(1, (0, 1))
+        node.group(calls, [(0, 500), (1, 500)])
+        node.group([("ncclAllGather", {ID: 1, BYTES: 7})] * 2, [(0, 500), (1, 500)])
+        read = load_workload(node.write(tmp_path / "a.sqlite"))
+        assert [(c.collective, c.size_bytes) for c in read.calls] == [("all_gather", 14)]
+        (left,) = read.omitted
+        assert (left.calls, left.missing, left.what.split()[0]) == (len(calls), True, calls[0][0])
+        assert left.size_bytes == sum(values.get(BYTES, 8) for _, values in calls)
+        assert load_job(tmp_path / "a.sqlite").bound in ("lower", "estimate")
+
+
+def test_a_group_of_one_device_has_the_time_of_its_kernel(tmp_path):
+    """Calls of a group share the kernels that its end launches; a call behind it, or before, has its own."""
+    node = Node(1)
+    node.communicator(1, (0, 1))
+    peer = {ID: 1, "Bytes": 300, "Peer rank": 1}
+    node.group([("ncclSend", peer), ("ncclRecv", {**peer, "Bytes": 100})], [(0, 400)])
+    begun = node.now
+    node.kernel(0, 1_000)
+    node.range("ncclAllReduce", {ID: 1, BYTES: 8}, until=begun)
+    read = load_workload(node.write(tmp_path / "report.rank0.sqlite"))
+    assert [(c.collective, c.size_bytes, c.ranks, round(c.measured_s * 1e9)) for c in read.calls] == [
+        ("send_recv", 300, (0, 1), 300),
+        ("send_recv", 100, (1, 0), 100),
+        ("all_reduce", 8, (0, 1), 1_000),
+    ]
+    assert "batches: 1 kernel of 2 calls, which share their time by bytes" in read.notes
+
+
+spans = st.lists(st.tuples(st.booleans(), st.integers(0, 300), st.integers(1, 200)), min_size=1, max_size=8)
+
+
+@examples(40)
+@given(spans)
+def test_recorded_times_add_up(tmp_path_factory, drawn):
+    """Computation, exposed calls and idle time of a device are the step, by marking every nanosecond."""
+    node = Node(1)
+    node.communicator(1, (0, 1))
+    for calls, gap, ns in [(True, 1, 9), *drawn, (False, 7, 5)]:
+        node.now += gap
+        begun = node.now
+        node.kernel(0, ns, 1 if calls else 3)
+        if calls:
+            node.range("ncclAllReduce", {ID: 1, BYTES: 8}, until=begun)
+    (step,) = load_steps(node.write(tmp_path_factory.getbasetemp() / "report.rank0.sqlite"))
+    kernels = node.rows[KERNEL]
+    first, last = min(one[0] for one in kernels), max(one[1] for one in kernels)
+    marks = bytearray(last - first)
+    for mark, name in ((1, 1), (2, 3)):
+        for one in kernels:
+            if one[5] == name:
+                marks[one[0] - first : one[1] - first] = bytes([mark]) * (one[1] - one[0])
+    parts = step.recorded.busy_s, step.recorded.exposed_s, step.recorded.idle_s
+    assert [round(part * 1e9) for part in parts] == [marks.count(2), marks.count(1), marks.count(0)]
+    assert sum(parts) == pytest.approx(step.recorded.total_s, rel=1e-3)
