@@ -18,7 +18,7 @@ import numpy as np
 
 from opticcl.errors import WorkloadError
 from opticcl.ir.call_table import exact_sum
-from opticcl.ir.task_graph import CallTable, CollectiveCall, Workload, counted_calls
+from opticcl.ir.task_graph import CallTable, CollectiveCall, Omission, Workload, counted_calls
 from opticcl.traces.call_rows import RankCallTable, kinds_of
 from opticcl.traces.communicators import add_communicators
 from opticcl.traces.notes import Omissions, notes_on
@@ -417,12 +417,12 @@ def _resolved(trace: RankTrace, table: RankCallTable, model: RankModel, omission
     one = CollectiveCall("", "send_recv", 0, ranks=(0, 1), group_source="recorded")
     kinds: list[CollectiveCall] = []
     factor = np.ones(len(table.kinds), np.int64)  # shares in a message
-    lost: dict[int, str] = {}  # kind that is left out -> why
+    lost: dict[int, Omission] = {}  # kind that is left out -> why
     for number, known in enumerate(table.kinds):
         seen = Omissions()
         found = one if known.is_transfer else model.resolve(trace, known, seen)
         if found is None:
-            lost[number] = next((record.what for record in seen.records()), "")
+            lost[number] = seen.records()[0]
         elif known.counts == "share":
             factor[number] = len(model.members(trace, known).ranks)
         kinds.append(found or one)
@@ -434,13 +434,13 @@ def _resolved(trace: RankTrace, table: RankCallTable, model: RankModel, omission
     rows = rows[np.argsort(kind[rows], kind="stable")]
     numbers, starts = np.unique(kind[rows], return_index=True)
     for number, part in zip(numbers.tolist(), np.split(rows, starts[1:]), strict=len(rows) > 0):
-        what = lost.get(number, f"{table.kinds[number].collective} from a rank to itself")
-        omissions.add(what, exact_sum(columns.size_bytes[part]), calls=len(part))
+        why = lost.get(number, Omission(f"{table.kinds[number].collective} from a rank to itself", 1))
+        omissions.add(why.what, exact_sum(columns.size_bytes[part]), calls=len(part), missing=why.missing)
     if len(rows):
         columns = columns.take(~left_out)
     if (factor > 1).any():
         times = factor[columns.kind]
-        if len(large := np.flatnonzero(columns.size_bytes > MAX_MESSAGE_BYTES // times)):
+        if len(large := np.flatnonzero(columns.size_bytes > int(MAX_MESSAGE_BYTES) // times)):
             at = int(large[0])
             raise _too_large(
                 trace, next(iter(RankCallTable(table.kinds, columns.take(large[:1]), table.name_of))), times[at]
