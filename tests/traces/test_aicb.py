@@ -273,3 +273,104 @@ def test_rows_are_bounded(path, monkeypatch):
         load(path, rows(row("all_reduce", size=2, count="1.5")))
     with pytest.raises(WorkloadError, match=r"line 2: comm_group_size is 1\.5, not a whole number"):
         load(path, rows(row("all_reduce", size=1.5)))
+
+
+def full_row(kind, group="CommGroup.dp_group", size="4", message="8", took="None", stage="x", count="1", more=""):
+    """A row of a group of four."""
+    return f"CommType.{kind},{group},{size},{message},{stage},None,None,{more},{took},None,None,{count}"
+
+
+def rows_of(*rows):
+    """A file of such rows."""
+    return "\n".join([HEAD, *rows])
+
+
+@pytest.mark.parametrize("ends", ["", "first", "middle", "last", "both"])
+def test_where_the_initialisation_ends(path, ends):
+    """At the first end of an epoch, if rows follow it; what follows the last is a step too."""
+    one, two, three = (full_row("all_reduce", message=str(8 * i)) for i in (1, 2, 3))
+    end = "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1"
+    rows = {"": [one, two, three], "first": [end, one, two, three], "middle": [one, end, two, three]}
+    rows |= {"last": [one, two, three, end], "both": [one, end, two, end, three]}
+    load(path, rows_of(*rows[ends]))
+    steps = {
+        "": [[8, 16, 24]],
+        "first": [[8, 16, 24]],
+        "middle": [[16, 24]],
+        "last": [[8, 16, 24]],
+        "both": [[16], [24]],
+    }
+    found = load_steps(path)
+    assert [[task.size_bytes for task in step.tasks] for step in found] == steps[ends]
+    assert [step.step for step in found] == (["epoch 1", "epoch 2"] if ends == "both" else [""])
+    left = "left out: rows of the initialisation, before the first epoch_end"
+    assert (left in load_workload(path).notes) == (ends in ("first", "middle", "both"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([full_row("all_reduce"), full_row("all_reduce", size="2")], "line 3: dp_group has 2 ranks here, and 4 before"),
+        ([full_row("all_reduce", message="8.5")], "line 2: msg_size is 8.5, not a whole number"),
+        ([full_row("all_reduce", size="2.5")], "line 2: comm_group_size is 2.5, not a whole number"),
+        ([full_row("all_reduce", count="0")], "line 2: count is 0, not 1 to"),
+        ([full_row("all_reduce", count="1.5")], "line 2: count is 1.5, not a whole number"),
+        ([full_row("all_reduce", took="-1")], "line 2: _elapsed_time is '-1', not a number from 0"),
+        ([full_row("all_reduce", took="inf")], "line 2: _elapsed_time is 'inf', not a number from 0"),
+        ([full_row("all_reduce", message="many")], "line 2: msg_size is 'many', not a number from 0"),
+        ([full_row("all_reduce", message=str(2**61))], "line 2: the message is .* bytes, not 0 to 2"),
+        ([full_row("all_reduce", size="99999999")], "line 2: comm_group_size is 99,999,999, more than"),
+        ([full_row("all_reduce") + ",9"], "line 2: 13 columns, not the 12 of the line before the rows"),
+        (["[ranks of none]", HEAD, full_row("all_reduce")], "line 2: .* lists no ranks, such as"),
+    ],
+)
+def test_a_wrong_row_is_refused(path, rows, said):
+    """With its line, name and value."""
+    with pytest.raises(WorkloadError, match=said) as caught:
+        load(path, rows_of(*rows))
+    assert str(caught.value).isprintable()
+
+
+def test_sizes_of_groups_that_do_not_count(path):
+    """Of rows without a group, and of transfers whose group is given as one rank."""
+    transfer = full_row("isend", "CommGroup.pp_group", "1", more="send_next")
+    rows = [
+        full_row("all_reduce", "None", "7"),
+        full_row("all_reduce", "None", "9"),
+        transfer,
+        full_row("all_reduce", "CommGroup.pp_group", "2"),
+    ]
+    read = load(path, rows_of(*rows, full_row("all_reduce")), num_ranks=16)
+    assert [(c.group, len(c.ranks or range(16))) for c in read.calls] == [
+        ("", 7),
+        ("", 9),
+        ("pp_group", 2),
+        ("pp_group", 2),
+        ("dp_group", 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "work"),
+    [
+        ("((4, 6), (6, 10))", (480, 248)),
+        ("((2, 4, 6), (6, 10))", (960, 376)),
+        ("((4, 6), (5, 10))", None),
+        ("((4,), (4, 6))", None),
+        ("((4, 6), (6, 10), (1, 2))", None),
+    ],
+)
+def test_products_of_matrices(path, shapes, work):
+    """Two operations an element of each pair, two bytes an element; other shapes have none, which is counted."""
+    load(path, rows_of(full_row("computation", "None", "None", shapes), full_row("all_reduce")))
+    job = load_job(path, num_ranks=4)
+    first = job.tasks[0]
+    assert (first.operations, first.memory_bytes) == (work or (0, 0))
+    notes = "; ".join(job.notes)
+    assert ("computation without a time: 1 product of matrices" in notes) == (work is not None)
+    assert ("1 computation without a time and without two matrices" in notes) == (work is None)
+    load(path, rows_of(full_row("computation", "None", "None", shapes, took="3", count="2"), full_row("all_reduce")))
+    timed = load_job(path, num_ranks=4)
+    assert timed.compute_s == pytest.approx(6e-3)
+    assert [task.operations for task in timed.tasks] == [0] * 3
+    assert "without a time" not in "; ".join(timed.notes)

@@ -1,6 +1,7 @@
 """Drawn traces of several ranks: their number, members of groups, ends of transfers, by the rules in plain words."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -72,8 +73,7 @@ def number_of(traces, given):
         here += named.values()
         if trace.whole_job:
             highest = max((max(call.ranks) for call in trace.calls if call.ranks), default=-1)
-            if highest >= max([n for n, _ in whole + here]):
-                here.append((highest + 1, "the ranks that occur"))
+            here.append((highest + 1, "the ranks that occur"))
         whole += here
     highest, most = max(occur), max(n for n, _ in whole)
     sources = {source for n, source in whole if n == most}
@@ -114,18 +114,18 @@ def test_more_ranks_than_a_job_has():
         rank_count([trace], 2**30 + 1)
 
 
-@examples(60)
-@given(
-    world=st.sampled_from([0, 4, 6, 12]),
-    rank=st.integers(-1, 11),
-    size=st.integers(0, 6),
-    stride=st.integers(1, 3),
-    rule=st.booleans(),
-    known=st.booleans(),
-    recorded=st.booleans(),
-)
-def test_members_of_a_group(world, rank, size, stride, rule, known, recorded):
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("world", [0, 4, 6, 12])
+def test_members_of_a_group(world, known):
     """Those of the call, of the file, of the rule that gives size and distance, a block of the size, else all."""
+    for rank, size, stride, rule, recorded in product(
+        (-1, 0, 3, 7, 11), range(7), (1, 2, 3), (False, True), (False, True)
+    ):
+        check_members(world, known, rank, size, stride, rule, recorded)
+
+
+def check_members(world, known, rank, size, stride, rule, recorded):
+    """One of them."""
     call = RankCall("x", "all_reduce", 8, group="g", group_size=size, group_stride=stride if rule else 1)
     call.group_rule = "by rule" if rule else ""
     call.ranks = (5, 2) if recorded else ()
@@ -371,3 +371,17 @@ def test_groups_without_the_rank_of_the_trace():
         assert not any(
             "groups without it" in note for note in workload_from(RankTrace("j", "s", "f", calls_ + more), 16).notes
         )
+
+
+def test_the_order_of_notes():
+    """What the reader says first, ranks and groups, what it says last, what is left out."""
+    trace = RankTrace("job", "s", "f", [RankCall("x", "all_reduce", 0)], before=["first"], after=["last"])
+    trace.omissions.add("of one kind", 5)
+    assert workload_from(trace, 2).notes == (
+        "first",
+        "size of 0 bytes: 1 of 1 calls",
+        "2 ranks (from --nodes)",
+        "groups assumed: 1 of 1 calls without a group: taken to be all ranks",
+        "last",
+        "left out: 1 of one kind, 5 bytes in all",
+    )

@@ -60,3 +60,22 @@ def test_another_line_is_refused(tmp_path, content, said):
     """With its number."""
     with pytest.raises(WorkloadError, match=said):
         load(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ([(0, 1), (2, 1)], None),
+        ([(0, 1), (3, 1)], "hosts 0 to 3 are numbered 0 to 2 here"),
+        ([(1, 2), (3, 2)], "hosts 1 to 3 are numbered 0 to 2 here"),
+        ([(5, 90), (7, 90)], "hosts 5 to 90 are numbered 0 to 2 here"),
+    ],
+)
+def test_hosts_with_gaps_are_numbered(tmp_path, pairs, said):
+    """In their order, with a note."""
+    (tmp_path / "flows.csv").write_text("".join(f"0,{src},{dst},8\n" for src, dst in pairs))
+    read = load_workload(tmp_path / "flows.csv")
+    order = sorted({host for pair in pairs for host in pair})
+    assert [c.ranks for c in read.calls] == [tuple(map(order.index, pair)) for pair in pairs]
+    assert [note for note in read.notes if note.startswith("hosts")] == ([said] if said else [])
+    assert read.num_ranks == 3

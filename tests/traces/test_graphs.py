@@ -114,6 +114,15 @@ def test_a_circle_without_a_host_is_refused(tmp_path):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize(("many", "shown"), [(8, "1 8 7 6 5 4 3 2 1"), (9, "1 9 8 7 6 5 4 3 1")])
+def test_a_long_circle_without_a_host_is_shortened(tmp_path, many, shown):
+    """Of nine ids all, of ten the first eight and the last."""
+    nodes = [kernel(i, 5, (i - 2) % many + 1) for i in range(1, many + 1)]
+    path = written(tmp_path, "job.et", trace(*nodes, coll(99, 8)))
+    with pytest.raises(WorkloadError, match=f"cyclic dependencies: {' needs '.join(shown.split())}; no order"):
+        load_job(path, num_ranks=2)
+
+
 def test_transfers_whose_ranks_are_not_told_are_noted(tmp_path):
     """They are taken as between the first two ranks, and a rank beyond the job is refused."""
     known = node(2, SEND, ON_DEVICE, attribute("comm_size", 6), attribute("comm_src", 0), attribute("comm_dst", 9))

@@ -88,7 +88,7 @@ def _members(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
     found = {place.number: rank for rank, place in of_ranks.items() if place is not None}
     sizes = {place.size for place in of_ranks.values() if place is not None}
     complete = len(found) == len(of_ranks) and sizes == {len(found)} and min(of_ranks) >= 0
-    return tuple(found[number] for number in range(len(found))) if complete and max(found) < len(found) else ()
+    return tuple(found[number] for number in range(len(found))) if complete else ()  # each number is below the size
 
 
 def _callers(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:

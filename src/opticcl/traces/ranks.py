@@ -59,7 +59,7 @@ def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
         (pair for trace in traces for pair in _occurring(trace)), key=lambda pair: pair[0], default=(-1, "")
     )
     recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}", highest + 1) for t in traces if t.world_size]
-    complete = _complete_group(traces)
+    largest = _largest_group(traces)
     name = traces[0].name
     for one in recorded[1:]:
         if one.value != recorded[0].value:
@@ -67,7 +67,7 @@ def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
     candidates = [
         *([RankCount(given, GIVEN, highest + 1)] if given else []),
         *recorded[:1],
-        *([RankCount(complete[0], complete[1], highest + 1)] if complete[0] > highest else []),
+        *([RankCount(*largest, highest + 1)] if largest[0] > highest else []),  # then it has all ranks from 0
     ]
     present = {trace.rank for trace in traces}
     if len(traces) > 1 and highest < len(traces) and present == set(range(len(traces))):
@@ -105,24 +105,20 @@ def _contradiction(name: str, count: RankCount, other: str) -> WorkloadError:
     return WorkloadError(f"{name}: {count.source} is {counted(count.value, 'rank')}, but {other}")
 
 
-def _complete_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
-    """Size and source of the largest group from rank 0 without a gap, or of the ranks of all groups together; else 0."""
+def _largest_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
+    """Size and source of the largest group, or of the ranks of all groups of a trace together; 0 if there is none."""
     best = 0, ""
     for trace in traces:
-        for name, ranks in trace.groups.items():
-            if len(ranks) > best[0] and _is_complete(ranks):
-                best = len(ranks), f"process group {name!r} of {trace.file}"
+        found = [(len({*ranks}), f"process group {name!r} of {trace.file}") for name, ranks in trace.groups.items()]
         together = {rank for ranks in trace.groups.values() for rank in ranks}
-        if len(together) > best[0] and _is_complete(together):
-            best = len(together), f"the groups in {trace.groups_source}"
-        distinct = {(call.group, call.ranks) for call in kinds_of(trace.calls) if not call.is_transfer and call.ranks}
+        found.append((len(together), f"the groups in {trace.groups_source}"))
+        distinct = dict.fromkeys((call.group, call.ranks) for call in kinds_of(trace.calls) if not call.is_transfer)
         for group, ranks in distinct:
-            if len(ranks) > best[0] and _is_complete(ranks):
-                best = len(ranks), f"process group {group!r} of {trace.file}" if group else "the largest group"
+            found.append((len({*ranks}), f"process group {group!r} of {trace.file}" if group else "the largest group"))
         if trace.whole_job:
             highest = max((max(call.ranks) for call in kinds_of(trace.calls) if call.ranks), default=-1)
-            if highest >= best[0]:
-                best = highest + 1, "the ranks that occur"
+            found.append((highest + 1, "the ranks that occur"))
+        best = max([best, *found], key=lambda one: one[0])  # of equal sizes the first
     return best
 
 
