@@ -285,10 +285,32 @@ def test_groups_of_other_devices(path):
     for groups in ("{{0},{1}}", "{{0},{1}}, channel_id=1, use_global_device_ids=true"):
         path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
         assert "no collective with a size" in one_line(load, path, path.read_bytes())
-    for groups in ("[3,2]<=[4]", "[0]<=[0]", f"[1,{2**21}]<=[{2**21}]"):
-        path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
-        (call,) = load_workload(path, num_ranks=2).calls
-        assert (call.ranks, call.group_source) == ((), "assumed: all ranks")
+    text = "%a = f32[4] all-reduce(f32[4] %p), replica_groups={}"
+    for groups in ("[3,2]<=[4]", "[0]<=[0]", f"[1,{2**21}]<=[{2**21}]", "mesh['x'=2] {'x'}"):
+        path.write_text(profile([(text.format("{}"), 1), (text.format(groups), 1)], 2))
+        read = load_workload(path, num_ranks=2)
+        assert [(call.ranks, call.group_source) for call in read.calls] == [((), "assumed: all ranks")]
+        assert "left out: 2 a, whose groups have a form that is not read, 32 bytes in all" in read.notes
+        assert load_job(path, num_ranks=2).bound in ("lower", "estimate")
+
+
+def test_names_of_devices(path):
+    """With the name of the host; SparseCores are no devices, and devices of several hosts are refused."""
+    plain = profile(OPERATIONS[:2], 2)
+    assert '"/device:TPU:1"' in plain
+    path.write_text(plain.replace('"/device:TPU:', '"t1v-n-0.local /device:TPU:'))
+    known = load_workload(path, num_ranks=4)
+    path.write_text(plain)
+    assert known.calls == load_workload(path, num_ranks=4).calls
+    path.write_text(plain.replace('"/device:TPU:1"', '"/device:TPU:0 SparseCore 1"'))
+    read = load_workload(path, num_ranks=4)
+    assert [call.ranks for call in read.calls] == [(0, 1)]
+    assert read.compute_s == pytest.approx(10e-6)
+    path.write_text(
+        plain.replace('"/device:TPU:1"', '"b /device:TPU:0"').replace('"/device:TPU:0"', '"a /device:TPU:0"')
+    )
+    with pytest.raises(WorkloadError, match=r"has devices of 2 hosts \(a, b\), .* give one"):
+        load_workload(path)
 
 
 def test_operations_without_their_text(path):

@@ -9,7 +9,9 @@
 
 Shapes and groups are in `long_name`, the text of the operation. A device is a rank, by its number; `replica_groups` (as lists
 or as [2,4]<=[8]) and `source_target_pairs` are taken to be numbers of devices. Operations of a device run one after the other,
-except between the start and the done of a collective. Events of the thread Steps divide the profile.
+except between the start and the done of a collective: the line that has their durations, Async XLA Ops, is not exported to such
+a file. Events of the thread Steps divide the profile. Of the SparseCores of a TPU, which have names of their own, nothing is
+read: a collective that they do for the TensorCore has its start and its done there. A name may begin with that of the host.
 
 Source: openxla/xla, HLO text and the export of profiles to trace events; openxla/xprof.
 """
@@ -28,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opticcl.formats.encoding.json_stream import JsonStream
-from opticcl.reading import DamageError, check_size, printable, reading, title
+from opticcl.reading import DamageError, check_size, printable, reading, refusal, title
 from opticcl.traces.kernel_names import library_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
@@ -53,12 +55,13 @@ _COMMUNICATES = re.compile(
     r"(ragged-)?all-|reduce-scatter|collective|async-(collective|start|done)|(send|recv)(-done)?\b"
 )
 _SHAPE = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,<= ]*)\]")
+_DEVICE = r"(?:([\w.-]+) )?/device:[A-Z]+:([0-9]{1,9})\b"
 _LIST = r"\{((?:\{[0-9, ]*\},?\s*)*)\}"
 
 
 def _is_xla(head: bytes) -> int:
     begins = re.match(rb"(\xef\xbb\xbf)?\s*[{\[]", head) is not None
-    return 3 * (begins and re.search(rb'"name"\s*:\s*"/(device|host):[A-Z]+', head) is not None)
+    return 3 * (begins and re.search(rb'"name"\s*:\s*"([\w.-]+ )?/(device|host):[A-Z]+', head) is not None)
 
 
 class _Event(NamedTuple):
@@ -72,9 +75,18 @@ class _Event(NamedTuple):
 
 @dataclass(slots=True)
 class _Device:
-    """Events of a device by thread, and names of the threads."""
+    """Events of a device by thread, and names of the threads.
+
+    Attributes:
+        number: of the device; -1 of another process.
+        host: before its name; empty if there is none.
+        sparse: whether it is a SparseCore of the device.
+        threads, events: by the id of the thread.
+    """
 
     number: int = -1
+    host: str = ""
+    sparse: bool = False
     threads: dict[Any, str] = field(default_factory=dict)
     events: dict[Any, list[_Event]] = field(default_factory=lambda: defaultdict(list))
 
@@ -92,10 +104,17 @@ class XlaReader(TraceReader):
         with reading(path, "profile of XLA (trace.json)", "character") as file:
             for event in _events(JsonStream(file)):
                 _add(devices[_key(event.get("pid"))], event)
-            with_operations = [one for one in devices.values() if one.number >= 0 and _lines(one, "XLA Ops", "Stream")]
+            known = [one for one in devices.values() if one.number >= 0 and not one.sparse]
+            with_operations = [one for one in known if _lines(one, "XLA Ops", "Stream")]
             if not with_operations:
                 raise DamageError(0, "no device has a thread of XLA's operations (XLA Ops)")
             traces = [_Rank(path, one).trace() for one in with_operations]
+        if len(hosts := sorted({one.host for one in with_operations})) > 1:
+            shown = ", ".join(map(printable, hosts[:4]))
+            raise refusal(
+                path,
+                f"has devices of {len(hosts):,} hosts ({shown}), whose numbers in the job are not recorded; give one",
+            )
         numbers = {number for trace, known in traces for number in known}
         if numbers and numbers == set(range(len(numbers))):
             for trace, _ in traces:
@@ -132,8 +151,8 @@ def _add(device: _Device, event: dict[str, Any]) -> None:
     args = args if isinstance(args, dict) else {}
     if event.get("ph") == "M":
         given = str(args.get("name"))
-        if name == "process_name" and (match := re.match(r"/device:[A-Z]+:([0-9]{1,9})\b", given, re.ASCII)):
-            device.number = int(match[1])
+        if name == "process_name" and (match := re.match(_DEVICE, given, re.ASCII)):
+            device.host, device.number, device.sparse = match[1] or "", int(match[2]), "SparseCore" in given
         elif name == "thread_name":
             device.threads[_key(event.get("tid"))] = given
         return
@@ -159,7 +178,7 @@ class _Hlo(NamedTuple):
         phase: "-start", "-done" or empty.
         operand: name of the start, of a done.
         size_bytes: of the result, of a start that of its last part [bytes].
-        groups: of devices; one empty group for all of them.
+        groups: of devices; one empty group for all of them, none if they have a form that is not read.
         pairs: of a permutation.
     """
 
@@ -190,7 +209,7 @@ def _parsed(text: str) -> _Hlo | None:
     if groups == ((0,),) and "channel_id=" in after and "use_global_device_ids=true" not in after:
         groups = ((),)  # the one replica, over all partitions
     operand = re.search(r"%?([\w.-]*start[\w.-]*)", after)
-    return _Hlo(_COLLECTIVES[kind], phase, operand[1] if operand else "", sum(sizes), groups or ((),), pairs)
+    return _Hlo(_COLLECTIVES[kind], phase, operand[1] if operand else "", sum(sizes), groups, pairs)
 
 
 def _communicates(one: _Event) -> bool:
@@ -221,7 +240,7 @@ def _numbers(match: re.Match[str] | None) -> tuple[tuple[int, ...], ...]:
 
 
 def _groups(text: str) -> tuple[tuple[int, ...], ...]:
-    """The groups of devices of a collective; none if it names none."""
+    """The groups of devices of a collective: one empty group if it names none, nothing if they have another form."""
     if match := re.search(r"replica_groups=\[([0-9,]+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?", text):
         shape, dims, turned = (tuple(map(int, re.findall("[0-9]{1,9}", one or ""))) for one in match.groups())
         count = math.prod(dims)
@@ -231,7 +250,10 @@ def _groups(text: str) -> tuple[tuple[int, ...], ...]:
         if sorted(turned) == list(range(len(dims))):
             numbers = numbers.transpose(turned)
         return tuple(map(tuple, numbers.reshape(-1, shape[-1]).tolist()))
-    return tuple(group for group in _numbers(re.search(rf"replica_groups={_LIST}", text)) if group)
+    match = re.search(rf"replica_groups={_LIST}", text)
+    if match is None and "replica_groups=" in text:
+        return ()
+    return tuple(group for group in _numbers(match) if group) or ((),)
 
 
 class _Rank:
@@ -328,6 +350,9 @@ class _Rank:
                 yield RankCall(
                     name, "send" if src == self._number else "recv", size, ranks=(src, dst), measured_s=measured_s
                 )
+            return
+        if not found.groups:
+            self._omissions.add(f"{name}, whose groups have a form that is not read", size, missing=True)
             return
         group = next((group for group in found.groups if not group or self._number in group), None)
         if group is None:
