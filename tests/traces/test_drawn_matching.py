@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -360,6 +361,9 @@ def test_the_number_of_devices_of_a_list(value, given_, ranks, fits):
         )
         with pytest.raises(WorkloadError, match=what):
             job_of(work, num_ranks=given_)
+        if fits is not None:
+            with pytest.raises(WorkloadError, match=what.replace("but w has", "but the workload has")):
+                job_of(replace(work, ranks_source=""), num_ranks=given_)
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -377,6 +381,10 @@ def test_bounds_of_the_trace_of_one_rank(missing, word, bound):
     assert job.bound == ({"": "lower", "upper": "estimate"}[bound] if low else bound)
     assert sum(note.startswith("order: 1 receives start as early") for note in job.notes) == (word == "recv")
     assert "of the step" in job.notes
+    assert "left out: 1 a call, 8 bytes in all" in job.notes
+    assert (
+        job.notes.index("last") < job.notes.index("left out: 1 a call, 8 bytes in all") < job.notes.index("of the step")
+    )
     trace.world_size = 0
     with pytest.raises(WorkloadError, match="does not record the number of devices"):
         task_graphs(trace)
