@@ -141,16 +141,11 @@ def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall
         call.ranks = (-1, -1)
     if collective == "all_to_all":
         call.received_bytes = sizes[-1]
-        width = width_of(known.get("dtype"))
-        if width:
-            listed = [
-                *(value for value in after if isinstance(value, list)),
-                "",
-                "",
-            ]  # before schema 1.1 among the inputs
-            lists = known.get("in_split_size", listed[0]), known.get("out_split_size", listed[1])
-            for why in add_splits(call, lists, (call.size_bytes // width, call.received_bytes // width), width):
-                omissions.add(why)
+        width = width_of(known.get("dtype")) or 1  # without a type both sides count bytes
+        listed = [*(value for value in after if isinstance(value, list)), "", ""]  # before schema 1.1 among the inputs
+        lists = known.get("in_split_size", listed[0]), known.get("out_split_size", listed[1])
+        for why in add_splits(call, lists, (call.size_bytes // width, call.received_bytes // width), width):
+            omissions.add(why)
     return call, rank
 
 
