@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
-from tests.traces.test_nsys import BYTES, ID, KERNEL, KINDS, NUMBER, RUNTIME, SIZE, TABLES
+from tests.traces.test_nsys import BYTES, ID, KERNEL, KINDS, NUMBER, RUNTIME, SIZE, TABLES, Report, begin, write_report
 
+from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_steps, load_workload
 
 THREAD = 1 << 24 | 7
@@ -206,3 +207,85 @@ def test_recorded_times_add_up(tmp_path_factory, drawn):
     parts = step.recorded.busy_s, step.recorded.exposed_s, step.recorded.idle_s
     assert [round(part * 1e9) for part in parts] == [marks.count(2), marks.count(1), marks.count(0)]
     assert sum(parts) == pytest.approx(step.recorded.total_s, rel=1e-3)
+
+
+def test_events_are_counted(tmp_path):
+    """Kernels, copies between devices, calls of the host and ranges; a kernel without a time has a note, and no time."""
+    node = Node(1)
+    node.communicator(1, (0, 1))
+    node.group([("ncclAllReduce", {ID: 1, BYTES: 8})], [(0, 500)])
+    node.kernel(0, 300, 3)
+    path = node.write(tmp_path / "report.rank0.sqlite")
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"INSERT INTO {KERNEL} VALUES (9, NULL, 0, 20, 77, 3, {1 << 24})")
+        file.execute(f"INSERT INTO {KERNEL} VALUES (9, 8, 0, 20, 78, 3, {1 << 24})")
+        file.execute("INSERT INTO StringIds VALUES (9, 'deep_ep::internode::dispatch')")
+        file.execute(f"INSERT INTO {KERNEL} VALUES (90000, 130000, 0, 20, NULL, 9, {1 << 24})")
+        file.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INT, end INT, streamId INT, copyKind INT, bytes INT, globalPid INT)"
+        )
+        rows = [
+            (10, 20, 7, 10, 64, 1 << 24),
+            (10, 20, 7, 10, 32, 1 << 24),
+            (10, 20, 7, 2, 64, 1 << 24),
+            (10, 20, 7, 10, 64, 5),
+        ]
+        file.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, ?, ?, ?, ?)", rows)
+        file.commit()
+    read = load_workload(path)
+    kernels, copies, host, ranges = 5, 2, 2, 4
+    assert f"events: {kernels + copies + host + ranges}" in read.notes
+    assert "kernels without a time: 2" in read.notes
+    notes = "; ".join(read.notes)
+    assert "1 kernels of DeepEP without a size, 40 us: deep_ep::internode::dispatch (1)" in notes
+    assert "2 copies between devices without a size, 20 ns, 96 " in notes
+    assert read.compute_s == pytest.approx(300e-9)
+
+
+def test_ranks_of_which_some_are_not_recorded(tmp_path):
+    """One device of two with a number, and processes without communicators, are refused."""
+    call = ("ncclAllReduce", {ID: 1, BYTES: 8})
+    path = write_report(tmp_path / "a.sqlite", {0: [begin(1, 2, 0), call], 1: [call]}, shared="threads")
+    with pytest.raises(WorkloadError, match=r"has calls of 2 ranks .* the number of device 1 of process 1;"):
+        load_workload(path)
+    path = write_report(tmp_path / "b.sqlite", {5: [("ncclAllReduce", {BYTES: 8})], 6: [("ncclAllReduce", {BYTES: 8})]})
+    with pytest.raises(
+        WorkloadError, match=r"has calls of 2 ranks \(process 5, process 6\), .* the number of process 5;"
+    ):
+        load_workload(path)
+    path = write_report(
+        tmp_path / "c.sqlite", {0: [("ncclCommInitRank", {SIZE: 3}), call], 1: [call]}, shared="threads"
+    )
+    with pytest.raises(WorkloadError, match="has calls of 2 ranks"):
+        load_workload(path)
+
+
+def test_waits_of_streams_for_events(tmp_path):
+    """A kernel waits for the call whose event its stream waits for, though the call had ended before it could start."""
+    report = Report()
+    report.rows["NVTX_EVENTS"].append((0, 500, "ncclCommInitRank", None, 99, json.dumps({SIZE: 4})))
+    for name, ns in (("a", 100_000), ("", 0), ("b", 400_000), ("wait", 0), ("c", 50_000), ("", 0), ("d", 60_000)):
+        if name == "wait":
+            report.wait(7, 20)
+        elif name:
+            report.kernel(name, 7, ns)
+        else:
+            report.call("ncclAllReduce", 8_000)
+    job = load_job(report.write(tmp_path / "report.rank0.sqlite"))
+    first, _ = (i for i, task in enumerate(job.tasks) if task.communicates)
+    waiting = [round(task.compute_s * 1e6) for task in job.tasks if first in task.after]
+    assert waiting == [50]
+
+
+def test_kernels_that_a_graph_launches(tmp_path):
+    """They belong to no call of the report, which says so."""
+    node = Node(1)
+    node.communicator(1, (0, 1))
+    node.group([("ncclAllReduce", {ID: 1, BYTES: 8})], [(0, 500)])
+    node.rows["StringIds"].append((8, "cudaGraphLaunch_v10000"))
+    node.kernel(0, 700)
+    row = node.rows[RUNTIME].pop()
+    node.rows[RUNTIME].append((*row[:4], 8))
+    notes = "; ".join(load_workload(node.write(tmp_path / "report.rank0.sqlite")).notes)
+    assert "1 kernels of collectives, 700 ns, launched by a graph" in notes
+    assert "outside of any record" not in notes

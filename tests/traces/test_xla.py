@@ -232,6 +232,7 @@ FILE = profile(OPERATIONS, 2)
         (FILE[:-40], "is this a whole profile of XLA"),
         (FILE.replace("bf16[256,4]", "bf16[99999999999,99999999999]"), "not 0 to 2"),
         (profile(OPERATIONS[:1], 2), "no collective with a size"),
+        (FILE + "5", "more text after the end of the trace"),
     ],
 )
 def test_a_wrong_profile_is_refused(path, text, said):
@@ -282,7 +283,7 @@ def test_groups_of_other_devices(path):
     assert [(c.size_bytes, c.ranks) for c in read.calls] == [(16, (0, 2))]
     assert "left out: 1 a, in groups without device 1, 16 bytes in all" in read.notes
     assert read.num_ranks == 3
-    for groups in ("{{0},{1}}", "{{0},{1}}, channel_id=1, use_global_device_ids=true"):
+    for groups in ("{{0}}", "{{0},{1}}", "{{0},{1}}, channel_id=1, use_global_device_ids=true"):
         path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
         assert "no collective with a size" in one_line(load, path, path.read_bytes())
     text = "%a = f32[4] all-reduce(f32[4] %p), replica_groups={}"

@@ -147,6 +147,7 @@ class _Process:
     def divided(self) -> list[_Process]:
         """The process on each of its devices that has calls, by number; itself if that is one."""
         groups = groups_of(self.groups)
+        self.events.count += sum(one.count for one in self.devices.values())
         self.events.batches = list(map(batch_of, groups))
         members = {device for _, device, _ in self.made}
         calling = {
@@ -166,6 +167,7 @@ class _Process:
         found = []
         grouped, unknown = take_grouped(groups, self.events, calling, self.made)
         for number, events in sorted(by_device(self.events, calling).items(), key=lambda one: str(one[0]).zfill(9)):
+            events.count = self.events.count
             events.records[NCCL] += grouped.get(number, [])
             called = {row.call.group for row in events.records[NCCL] if row.call is not None and row.call.group}
             places: dict[str, GroupPlace | None] = dict.fromkeys(called & self.places.keys())

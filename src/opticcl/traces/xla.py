@@ -116,7 +116,7 @@ class XlaReader(TraceReader):
                 f"has devices of {len(hosts):,} hosts ({shown}), whose numbers in the job are not recorded; give one",
             )
         numbers = {number for trace, known in traces for number in known}
-        if numbers and numbers == set(range(len(numbers))):
+        if {trace.rank for trace, _ in traces} <= numbers == set(range(len(numbers))):
             for trace, _ in traces:
                 trace.world_size, trace.world_source = len(numbers), "replica_groups"
                 for call in trace.calls:
@@ -156,12 +156,12 @@ def _add(device: _Device, event: dict[str, Any]) -> None:
         elif name == "thread_name":
             device.threads[_key(event.get("tid"))] = given
         return
-    start, took = event.get("ts"), event.get("dur", 0)
+    start, took = event.get("ts", -1), event.get("dur", 0)
     if event.get("ph") == "X" and all(
         isinstance(one, (int, float)) and 0 <= one < MAX_TIME_US for one in (start, took)
     ):
         text = str(args.get("long_name") or args.get("hlo_op") or "")
-        device.events[_key(event.get("tid"))].append(_Event(name, float(start or 0), float(took or 0), text))
+        device.events[_key(event.get("tid"))].append(_Event(name, float(start), float(took), text))
 
 
 def _lines(device: _Device, *names: str) -> list[_Event]:
@@ -219,7 +219,7 @@ def _communicates(one: _Event) -> bool:
     """
     match = _WORD.search(one.text)
     word = match[1] if match else ""
-    if word == "fusion" and "calls=%all-reduce-scatter" in one.text:
+    if "calls=%all-reduce-scatter" in one.text:
         return True
     if _COMMUNICATES.match(one.name if word in ("", "fusion", "custom-call") else word):
         return True
