@@ -179,6 +179,7 @@ def test_transfers_between_stages_are_named(path, value):
         ("all_gpus: 8 ep: 2 model_parallel_NPU_group: 2", "ALLTOALL_EP", "EP", (0, 2)),
         ("all_gpus: 8 pp: 2", "ALLREDUCE_DP", "DP", (0, 2, 4, 6)),
         ("all_gpus: 8 pp: 3", "ALLREDUCE_TP", "TP", ()),
+        ("all_gpus: 8 pp: 3", "ALLREDUCE", "TP", ()),
         ("all_gpus: 8 ep: 3", "ALLREDUCE_DP", "DP", ()),
         ("all_gpus: 8 ep: 2", "ALLREDUCE_ODD", "ODD", ()),
     ],
