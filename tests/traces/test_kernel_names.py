@@ -170,3 +170,21 @@ def test_tasks_of_an_ascend_device(tmp_path):
     assert read.compute_s == pytest.approx(200e-6)
     assert any("1 communication kernels of allReduce without a size" in note for note in read.notes)
     assert any("1 device events of an unknown kind" in note and "EVENT_WAIT" in note for note in read.notes)
+
+
+def test_events_of_the_host_and_the_size_of_a_list(tmp_path, monkeypatch):
+    """Categories of Python and of the user are none of a device; a list as long as allowed is read."""
+    assert [kernel_names.is_host(name) for name in ("python_function", "user_defined", "kernel", "mtia")] == [
+        1,
+        1,
+        0,
+        0,
+    ]
+    (tmp_path / "sizes.toml").write_text(ROW)
+    for most, fits in ((len(ROW), True), (len(ROW) - 1, False)):
+        monkeypatch.setattr(kernel_names, "MAX_LIST_BYTES", most)
+        if fits:
+            assert kernel_names.KernelSizes.read(tmp_path / "sizes.toml").calls
+        else:
+            with pytest.raises(WorkloadError, match=f"more than {most} bytes"):
+                kernel_names.KernelSizes.read(tmp_path / "sizes.toml")

@@ -321,3 +321,34 @@ def test_begins_and_ends_of_a_trace(path):
     rows = [first[0], second[0], send[0], send[1], second[1], first[1], {"cat": "COLL", "ph": "e", "id": 44, "ts": 5.0}]
     read = load(path, write_events([*rows, *events("AllReduce", 9, arguments(1, 0, 4), 30, 20)]), num_ranks=2)
     assert [(c.size_bytes, c.measured_s) for c in read.calls] == [(16, 10e-6), (32, 30e-6), (16, 5e-6), (16, 0)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "took_us"), [(1.0, 3.5, 2.5), ("1", 3.5, 0), (1.0, "x", 0), (1e18, 2e18, 0), (3, 2, 0)]
+)
+def test_times_and_elements_of_a_trace(path, start, end, took_us):
+    """Times that are none are not recorded; elements that are no events are passed over, as are calls without a size."""
+    rows = [5, None, *events("AllReduce", 0, arguments(9, 0, 10), start, end), "x"]
+    rows += events("Nothing", 1, arguments(9, 0, 10), 1.0, 2.0) + events("Nothing", 2, arguments(9, 0, 10), 1.0, 2.0)
+    rows += events("Broadcast", 3, arguments(9, 0, 10, "ncclOdd")) + events("Broadcast", 4, arguments(9, 0, "10"))
+    read = load(path, json.dumps(rows), num_ranks=2)
+    assert [(c.collective, c.size_bytes, c.measured_s) for c in read.calls] == [
+        ("all_reduce", 40, pytest.approx(took_us * 1e-6))
+    ]
+    assert {(one.what, one.calls, one.missing) for one in read.omitted} == {
+        ("Nothing, which is not a known collective", 2, True),
+        ("Broadcast, without elements of a known type", 2, True),
+    }
+    assert "events: 10" in read.notes
+
+
+def test_calls_of_several_communicators_of_a_log(path):
+    """One communicator after the other, each by its numbers; a log of one has no such note."""
+    rows = [(("0xa", 0, 4), 5, 8), (("0xb", 0, 2), 1, 16), (("0xa", 0, 4), 2, 24), (("0xb", 0, 2), 0, 32)]
+    text = "\n".join(line(*about, **coll("AllReduce", number, size)) for about, number, size in rows)
+    read = load(path, text)
+    assert [c.size_bytes for c in read.calls] == [24, 8, 32, 16]
+    note = "order: the calls of one communicator after the other, since the log does not record it otherwise"
+    assert note in read.notes
+    assert "communicators: 2 communicators" in read.notes
+    assert note not in load(path, text.splitlines()[0]).notes

@@ -109,6 +109,6 @@ def _world(places: Mapping[str, Mapping[int, GroupPlace | None]], ranks: Sequenc
         return ""
     for name, of_ranks in places.items():
         numbers = [(rank, place.number) for rank, place in of_ranks.items() if place is not None]
-        if sizes[name] == largest and numbers and all(rank == number for rank, number in numbers):
+        if sizes[name] == largest and all(rank == number for rank, number in numbers):
             return name
     return ""
