@@ -285,13 +285,14 @@ def rows_of(*rows):
     return "\n".join([HEAD, *rows])
 
 
-@pytest.mark.parametrize("ends", ["", "first", "middle", "last", "both"])
+@pytest.mark.parametrize("ends", ["", "first", "middle", "late", "last", "both"])
 def test_where_the_initialisation_ends(path, ends):
     """At the first end of an epoch, if rows follow it; what follows the last is a step too."""
     one, two, three = (full_row("all_reduce", message=str(8 * i)) for i in (1, 2, 3))
     end = "CommType.epoch_end,None,None,0,,None,None,,None,None,None,1"
     rows = {"": [one, two, three], "first": [end, one, two, three], "middle": [one, end, two, three]}
     rows |= {"last": [one, two, three, end], "both": [one, end, two, end, three]}
+    rows["late"] = [one, two, end, three]
     load(path, rows_of(*rows[ends]))
     steps = {
         "": [[8, 16, 24]],
@@ -300,11 +301,12 @@ def test_where_the_initialisation_ends(path, ends):
         "last": [[8, 16, 24]],
         "both": [[16], [24]],
     }
+    steps["late"] = [[24]]
     found = load_steps(path)
     assert [[task.size_bytes for task in step.tasks] for step in found] == steps[ends]
     assert [step.step for step in found] == (["epoch 1", "epoch 2"] if ends == "both" else [""])
     left = "left out: rows of the initialisation, before the first epoch_end"
-    assert (left in load_workload(path).notes) == (ends in ("first", "middle", "both"))
+    assert (left in load_workload(path).notes) == (ends in ("first", "middle", "late", "both"))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.profiles import examples
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import flight_recorder, load_job, load_workload
+from opticcl.traces.loading import load_traces
 
 
 def entry(name="nccl:all_reduce", sizes=((3, 4),), out=None, **more):
@@ -351,3 +352,10 @@ def test_ranks_in_the_names_of_dumps(tmp_path):
     for name in ("nccl_trace_rank_1", "x.rank1.json", "rank_1.pkl"):
         (tmp_path / name).write_text(json.dumps(dump(call)))
         assert load_workload(tmp_path / name).calls[0].ranks == (1, -1)
+
+
+def test_a_rank_without_calls_has_no_states(tmp_path):
+    """Of several ranks one may have none."""
+    (tmp_path / "rank_0.json").write_text(json.dumps(dump(entry("nccl:wait"))))
+    (trace,) = load_traces(tmp_path / "rank_0.json")
+    assert (list(trace.calls), [note for note in trace.after if "state" in note]) == ([], [])
