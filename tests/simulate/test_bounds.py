@@ -145,11 +145,12 @@ def test_channels_that_lead_back_carry_nothing():
 
 
 def test_every_direction_carries_its_own_blocks():
-    """All-to-all on 2 x 8 of ODDL: 7 of 8 blocks cross the long side, by one NIC of two."""
+    """All-to-all on 2 x 8 of ODDL: two NICs a column lead to 2, 4 and 1 others, 1, 2 and 3 hops away."""
     where = fabric("oddl:shape=2x8")
     found = bound(where, "all_to_all", 10**9, TRANSFER_ALONE)
-    assert found.name == "circuits of dimension 1"
-    assert found.seconds == pytest.approx(7 / 8 * 8e9 / (where.lasers_per_port * where.nic_rate))
+    assert found.name == "routes of dimension 1, set once a job"
+    hops = 2 * (2 * 1 + 4 * 2 + 1 * 3)  # to both nodes of a column
+    assert found.seconds == pytest.approx(hops / 16 * 8e9 / (where.lasers_per_port * where.nic_rate))
 
 
 def test_slots_of_direct_and_relayed_blocks():

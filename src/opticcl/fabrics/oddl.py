@@ -453,10 +453,11 @@ class Oddl(FailingFabric):
         return apart & self.joined_around(src, dst) if self.conditions else apart
 
     def axes(self, nodes: IntArray) -> Iterator[Axis]:
-        """A dimension each, with its NIC: all wavelengths that it bonds lead to one partner."""
-        rate = self.lasers_per_port * self.rate_bits_per_s
+        """A dimension each, with its NIC: one partner at a time, and for each wavelength one partner a job."""
+        routes, nodes = self.lasers_per_port, nodes.astype(np.int64)
+        rate = routes * self.rate_bits_per_s
         for d in range(len(self.shape)):
-            yield Axis(f"dimension {d}", coordinate(self.shape, nodes.astype(np.int64), np.array(d)), rate, 1)
+            yield Axis(f"dimension {d}", coordinate(self.shape, nodes, np.array(d)), rate, 1, routes)
 
     def ring_order(self) -> IntArray:
         """Dimension by dimension; see `ring_order`."""

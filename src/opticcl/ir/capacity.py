@@ -21,12 +21,14 @@ class Axis:
         coordinate: of each of the nodes, int64 (nodes,).
         rate_bits_per_s: of a node towards others in this direction [bit/s].
         partners: that a node can have in it at once [count].
+        routes: wavelengths of a node, each of which leads to one partner for the whole job [count]; 0: circuits change.
     """
 
     name: str
     coordinate: IntArray
     rate_bits_per_s: float
     partners: int
+    routes: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

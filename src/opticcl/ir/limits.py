@@ -79,6 +79,7 @@ LIMITS: dict[str, Guard] = {
     "published.MOST_STEPS": Guard(1 << 12, "steps", REFUSAL, "of a published schedule"),
     "published.MOST_NODES": Guard(1 << 12, "nodes", REFUSAL, "of a published case"),
     "published.MOST_CASES": Guard(1 << 12, "cases", REFUSAL, "of a published matrix"),
+    "set_routes.MOST_CLASSES": Guard(25, "classes", EFFORT, "of NICs in a bound of routes that are set once a job"),
     "shift_laws.MOST_NODES": Guard(8192, "nodes", EFFORT, "up to which a search plans held shifts too"),
     "sizes.MOST_SIZES": Guard(1000, "sizes", REFUSAL, "of one sweep"),
     "streams.MOST_PIECES": Guard(1 << 11, "pieces", EFFORT, "that are tried"),

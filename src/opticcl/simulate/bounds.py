@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from math import ceil, floor
 from typing import Literal, NamedTuple
 
@@ -16,6 +17,7 @@ from opticcl.ir import Collective, Fabric, IntArray, Schedule
 from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.limits import limit
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
+from opticcl.simulate._set_routes import busy_of_routes
 from opticcl.simulate.closed_form.facts import ScheduleFacts, StepEnds, circuits_at_once
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.simulate.parts import memory_traffic
@@ -296,6 +298,24 @@ def _reach(fabric: Fabric) -> _Reach:
     return _Reach(axes, cuts, rate, min(others, partners), others if splits else min(others, partners))
 
 
+@lru_cache(maxsize=64)
+def _rates_of_set_routes(fabric: Fabric) -> tuple[tuple[str, float], ...]:
+    """Most of an all_to_all that nodes send in a time, where each wavelength leads to one partner for the whole job [bit/s].
+
+    Of every set of axes that are bound so, with its name; sending along the other axes takes no time.
+    """
+    axes, found = [axis for axis in _reach(fabric).axes if axis.routes], list[tuple[str, float]]()
+    for number in range(1, len(axes) + 1):
+        for chosen in combinations(axes, number):
+            coordinates = np.stack([axis.coordinate for axis in chosen])
+            held = int(np.unique(coordinates, axis=1, return_counts=True)[1].max())
+            rate, routes = max(axis.rate_bits_per_s for axis in chosen), max(axis.routes for axis in chosen)
+            blocks = held / number * busy_of_routes(fabric.num_nodes / held, held * number, routes)
+            name = "routes of " + " and ".join(axis.name for axis in chosen) + ", set once a job"
+            found.append((name, fabric.num_nodes / blocks * rate))
+    return tuple(found)
+
+
 def _fewest_steps(collective: Collective, reach: _Reach, in_line: bool) -> tuple[int, str]:
     """Dependent steps that every schedule has, and why.
 
@@ -402,6 +422,8 @@ class _Forms:
             held = np.unique(axis.coordinate, return_counts=True)[1].astype(np.float64)
             apart = 1 - float((held**2).sum()) / n**2  # share of the pairs that differ in it
             yield f"circuits of {axis.name}", apart * self.bits / axis.rate_bits_per_s
+        for name, rate in _rates_of_set_routes(fabric):
+            yield name, self.bits / rate
         if fabric.slot_s:
             payload, block = fabric.slot_payload_bytes, self.bits / 8 / n
             slots = ceil(2 * (n - 1) * block / (reach.receives_from * (payload + block)) - ROUNDING)
