@@ -48,6 +48,7 @@ What is new beside the papers, with its source in the first lines of its file:
 | `skewed_exchange:classes` | the second step meets one node of each other class of places, on all transceivers | the same |
 | `skewed_exchange:parts` | whole slots of a block go directly, the rest of it in two steps | the same |
 | `rotated_rings` | one way along all dimensions, circuits set once | Sack and Gropp 2015 |
+| `relayed_exchange` | relays over links set once: a twisted grid, or two strides | double loops |
 | `rotated_exchange` | all-to-all along all dimensions, each side in levels | Bruck et al. 1997, Sack and Gropp 2015 |
 | `twisted_grid` | every line a ring in an order of its own: an expander on circuits set once | random regular graphs |
 | `torus_trees` | broadcast on as many trees as a torus has ways to go, along rings that stand | Edmonds 1973 |

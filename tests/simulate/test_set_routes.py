@@ -118,6 +118,7 @@ def best_of_one_switch(ports, wavelengths):
 
 @pytest.mark.parametrize(("ports", "wavelengths"), [(4, 2), (6, 2), (6, 3)])
 def test_one_switch_in_all_settings(ports, wavelengths):
+    """The bound equals the time of the best setting."""
     blocks, name = bound_of((ports,), wavelengths)
     assert blocks == pytest.approx(best_of_one_switch(ports, wavelengths), rel=1e-6)
     assert name == "routes of dimension 0, set once a job"
@@ -150,6 +151,7 @@ def test_two_rows_of_four_in_all_settings():
 
 @pytest.mark.parametrize("wavelengths", [1, 2])
 def test_two_rows_of_two(wavelengths):
+    """A square has one setting."""
     across = np.kron(np.array([[0, 1], [1, 0]]), np.eye(2, dtype=np.int64)) * wavelengths
     along = np.kron(np.eye(2, dtype=np.int64), np.array([[0, 1], [1, 0]])) * wavelengths
     assert bound_of((2, 2), wavelengths)[0] == pytest.approx(least_time([across, along]), rel=1e-6)

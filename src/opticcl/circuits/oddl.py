@@ -165,7 +165,10 @@ def _all_at_once(fabric: Fabric, schedule: Schedule, pairs: IntArray) -> bool:
 def _rounds(
     fabric: Fabric, transfers: Transfers, dimension: IntArray, wavelength_lo: IntArray, wavelength_n: IntArray
 ) -> tuple[Circuits, ...]:
-    """Circuits of a step, in as many rounds as the busiest NIC has partners in it."""
+    """Circuits of a step, in as many rounds as the busiest NIC has transfers in it.
+
+    Where every NIC has one partner, those of all NICs go by their size, so that none waits long in a round.
+    """
     sender = transfers.src * np.int64(fabric.ports_per_node) + dimension
     receiver = transfers.dst * np.int64(fabric.ports_per_node) + dimension
     num_rounds = _busiest(sender, receiver)
@@ -173,8 +176,15 @@ def _rounds(
     circuits = Circuits.of(rows, transfers.src, transfers.dst, dimension, wavelength_lo, wavelength_n, path)
     if num_rounds == 1:
         return (circuits,)
-    number = edge_colouring(sender, receiver, fabric.num_machine_nodes * fabric.ports_per_node, num_rounds)
-    return tuple(circuits.take(number == r) for r in range(num_rounds))
+    ports = fabric.num_machine_nodes * fabric.ports_per_node
+    if _busiest(*np.divmod(np.unique(sender * ports + receiver), ports)) > 1:
+        number = edge_colouring(sender, receiver, ports, num_rounds)
+    else:
+        by_size = np.lexsort((-transfers.size_chunks(), sender))
+        number = np.empty(len(rows), np.int64)
+        number[by_size] = rows - np.searchsorted(sender[by_size], sender[by_size])
+    order = np.argsort(number, kind="stable")
+    return tuple(circuits.take(some) for some in np.split(order, np.cumsum(np.bincount(number))[:-1]))
 
 
 def _busiest(left: IntArray, right: IntArray) -> int:

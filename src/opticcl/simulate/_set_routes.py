@@ -5,8 +5,8 @@ that lead there. A node with few partners reaches them quickly and the others ov
 divide the wavelengths, also another in every node.
 
 For all pairs of places let d be the distance of the shortest path, a hop over w of W wavelengths counting W / w. A class is a
-division of the wavelengths that a NIC sends on, and where a place has one NIC, of those that it hears. Of each class k, with
-all numbers divided by that of the places n::
+division of the wavelengths that a NIC sends on, and where a place has one NIC, of those that it receives on. Of each class k,
+with all numbers divided by that of the places n::
 
     p_k(d)      pairs whose second end is of class k       p_k(0) = share of k, sum over d = n times the share
     q_kw(d)     the same for the sender at the other end of each of its links of w wavelengths
@@ -41,22 +41,22 @@ TOLERANCE = 1e-7  # of the solver
 
 
 class _Class(NamedTuple):
-    """NICs that divide their wavelengths alike.
+    """NICs that divide their wavelengths in the same way.
 
     Args:
-        heard, sent: links of each number of wavelengths on either side; heard is None where it is left open.
+        received, sent: links of each number of wavelengths on either side; received is None where it is left open.
     """
 
-    heard: dict[int, float] | None
+    received: dict[int, float] | None
     sent: dict[int, float]
 
     @property
     def busy(self) -> float:
         """Share of the time in which both sides can be busy, of twice the time at most."""
-        if self.heard is None:
+        if self.received is None:
             return 2.0
-        widest = min(max(self.heard), max(self.sent))
-        return min(1.0, widest / min(self.heard)) + min(1.0, widest / min(self.sent))
+        widest = min(max(self.received), max(self.sent))
+        return min(1.0, widest / min(self.received)) + min(1.0, widest / min(self.sent))
 
 
 @lru_cache(maxsize=256)
@@ -75,7 +75,7 @@ def busy_of_routes(places: float, nics: int, wavelengths: int) -> float:
         return 0.0
     sent = _divisions(wavelengths)
     joint = nics == 1 and len(sent) ** 2 <= MOST_CLASSES
-    classes = [_Class(heard, out) for heard in (sent if joint else [None]) for out in sent]
+    classes = [_Class(received, out) for received in (sent if joint else [None]) for out in sent]
     costs = {w: FINENESS * wavelengths // w for out in sent for w in out}
     step = int(np.gcd.reduce(list(costs.values())))
     costs = {w: cost // step for w, cost in costs.items()}
@@ -131,20 +131,20 @@ def _last_hops(
     last = pairs.shape[1] - 1
     links: dict[int, list[tuple[int, IntArray]]] = {w: [] for w in costs}
     for k, one in enumerate(classes):
-        assert one.heard is not None
+        assert one.received is not None
         terms = [(pairs[k, 1:last], 1.0)]
-        for w, number in one.heard.items():
+        for w, number in one.received.items():
             tails = programme.columns(1, last + 1)[0]
             links[w].append((k, tails))
             programme.equal(np.array([[tails[0], share[k]]]), [1.0, -number])
             programme.equal(np.concatenate([tails, share[k : k + 1]])[None], [*np.ones(last + 1), -number * places])
             terms.append((np.concatenate([np.full(costs[w], -1), tails])[1:last], -1.0))
         programme.at_most(terms)
-    for w, heard in links.items():
-        into = np.stack([tails for _, tails in heard], 1)
+    for w, received in links.items():
+        into = np.stack([tails for _, tails in received], 1)
         out = [(k, one.sent[w]) for k, one in enumerate(classes) if w in one.sent]
         rows = np.hstack([into, pairs[[k for k, _ in out]].T])
-        programme.equal(rows, [*np.ones(len(heard)), *(-number for _, number in out)])
+        programme.equal(rows, [*np.ones(len(received)), *(-number for _, number in out)])
 
 
 def _all_last_hops(
