@@ -11,10 +11,10 @@ from tests.profiles import examples
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
-from opticcl.plans.held_links import ShiftLaw, bound_s
 from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.shift_laws import held_shifts
 from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.simulate.held_links import ShiftLaw, bound_s
 
 PORT = 8 / 800e9  # s/byte
 

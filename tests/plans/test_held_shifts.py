@@ -11,10 +11,10 @@ from tests.profiles import examples
 
 import opticcl
 from opticcl.errors import ParameterError
-from opticcl.plans.held_links import ShiftLaw, bound_s
 from opticcl.plans.held_sets import factorisations
 from opticcl.plans.held_shifts import fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
+from opticcl.simulate.held_links import ShiftLaw, bound_s
 
 PORT = 8 / 800e9  # s/byte
 KIB = 1024

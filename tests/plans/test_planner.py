@@ -6,10 +6,10 @@ from tests.small_systems import SYSTEMS
 import opticcl
 from opticcl.errors import ParameterError
 from opticcl.plans.compare import compare_plans
-from opticcl.plans.held_links import shift_law
 from opticcl.plans.planner import plan_collective
 from opticcl.plans.search import Searches
 from opticcl.plans.shift_laws import held_shifts
+from opticcl.simulate.held_links import shift_law
 
 OCS = "ocs:nodes=12,reconfiguration=10us"
 

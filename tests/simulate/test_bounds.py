@@ -485,6 +485,24 @@ def test_messages_of_a_node():
     assert mesh.simulate("flow:mode=asynchronous", assumptions=slow).gap == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.parametrize("gap_us", [0.5, 4, 5, 6, 40])
+def test_messages_of_an_all_to_all(gap_us):
+    """Equal to the best of all graphs of 4 nodes: a message a partner, and as many as steps to the farthest node."""
+    pairs, block_us, best = list(permutations(range(4), 2)), 5.0, np.inf
+    for chosen in product((False, True), repeat=len(pairs)):
+        far = np.full((4, 4), np.inf)
+        far[np.arange(4), np.arange(4)] = 0
+        for (src, dst), linked in zip(pairs, chosen, strict=True):
+            far[src, dst] = 1 if linked else np.inf
+        partners = (far == 1).sum(axis=1).max()
+        for middle in range(4):
+            far = np.minimum(far, far[:, middle, None] + far[middle])
+        if np.isfinite(far).all():
+            best = min(best, gap_us * max(partners, far.max()) + block_us * far.sum() / 4)
+    assumed = assumptions("common", endpoint=0, transceiver=0, fibre=0, hop=0, message_gap=f"{gap_us} us")
+    assert bound("ideal:nodes=4", "all_to_all", 10**6, assumed, overlap=False).seconds * 1e6 == pytest.approx(best)
+
+
 def test_nothing_to_send_takes_no_time():
     """One rank alone, and a send to oneself."""
     assert bound("ideal:nodes=1", "all_reduce", 10**6).seconds == 0

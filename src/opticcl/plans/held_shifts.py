@@ -33,9 +33,9 @@ from opticcl.errors import ParameterError
 from opticcl.ir import IntArray
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
-from opticcl.plans.held_links import ShiftLaw
 from opticcl.plans.held_sets import factorisations, set_families
 from opticcl.schedule.digit_shifts import COLLECTIVES, shift_steps
+from opticcl.simulate.held_links import ShiftLaw
 
 __all__ = ["HeldShifts", "fastest_held", "links_needed"]
 

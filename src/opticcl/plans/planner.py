@@ -28,7 +28,6 @@ from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import limit
 from opticcl.plans.direct_parts import in_short
-from opticcl.plans.held_links import larger_bound
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.plan import Plan
 from opticcl.plans.search import TIE, Searches
@@ -459,8 +458,7 @@ def plan_collective(
         )
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
-    known = timeline.lower_bound_s, timeline.bound_by
-    bound = larger_bound(known, wanted.name, where, size_bytes, assumed, apart=False)
+    bound = timeline.lower_bound_s, timeline.bound_by
     return asked.answer(found, timeline, bound, notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays)
 
 

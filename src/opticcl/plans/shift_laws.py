@@ -10,9 +10,9 @@ from opticcl.errors import TooLargeError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import Fabric
 from opticcl.ir.limits import limit
-from opticcl.plans.held_links import shift_law
 from opticcl.plans.held_shifts import HeldShifts, fastest_held
 from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.simulate.held_links import shift_law
 
 __all__ = ["MOST_NODES", "held_algorithm", "held_shifts"]
 

@@ -14,7 +14,6 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics.ocs import Ocs
 from opticcl.ir import CircuitPlan, Fabric, Timeline
 from opticcl.ir.limits import limit
-from opticcl.plans.held_links import larger_bound, shift_law
 from opticcl.plans.held_sets import factorisations
 from opticcl.plans.overlap import Overlapped, SwitchLaw, overlap, plan_on_switches, settings_of
 from opticcl.plans.plan import Plan
@@ -23,6 +22,7 @@ from opticcl.plans.search import TIE
 from opticcl.schedule import generate, reason_declined
 from opticcl.simulate import simulate
 from opticcl.simulate.bounds import lower_bound
+from opticcl.simulate.held_links import shift_law
 
 __all__ = ["plan_overlapped"]
 
@@ -77,8 +77,8 @@ def plan_overlapped(
             best = _fastest(asked, other)
             regrets.append(Regret(factor, kept_s, min(kept_s, best.timeline.total_s), best.algorithm))
     notes = [f"steps of {found.algorithm}, divided among {where.planes} switches; timed by the device engine"]
-    known = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
-    bound = larger_bound((known.seconds, known.name), asked.wanted.name, where, size_bytes, assumed, apart=True)
+    least = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
+    bound = least.seconds, least.name
     left_s = max(0.0, asked.deadline_s - perf_counter())
     together = plan_collective(
         where, asked.wanted, size_bytes, assumptions=assumed, break_evens=False, time_limit_s=left_s

@@ -17,10 +17,10 @@ from opticcl.fabrics import FABRICS, fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback, no_progress
 from opticcl.kernels import compiled_kernels
 from opticcl.plans.compare import compare_plans
-from opticcl.plans.held_links import ShiftLaw
 from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.plan import compile
 from opticcl.simulate import simulate
+from opticcl.simulate.held_links import ShiftLaw
 
 __all__ = ["Warmth", "warm"]
 

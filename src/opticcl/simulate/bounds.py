@@ -19,6 +19,7 @@ from opticcl.ir.limits import limit
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
 from opticcl.simulate._set_routes import busy_of_routes
 from opticcl.simulate.closed_form.facts import ScheduleFacts, StepEnds, circuits_at_once
+from opticcl.simulate.held_links import bound_of_held_links
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.simulate.parts import memory_traffic
 from opticcl.units import counted
@@ -105,7 +106,8 @@ def lower_bound(
     On packet fabrics, also the latency of the shortest path to the farthest node: alone, or, where each step takes the latency
     of its longest path and then the time of its busiest link, as links(t) if that is more. Without barriers transfers of one
     step overlap with latencies of another, so the larger of t steps and their links and one of them with transfer(t) counts.
-    Where a step adds when its data is there, also the least time of sums, beside the rest.
+    Where a step adds when its data is there, also the least time of sums, beside the rest. Where circuits share links that
+    stand until they change, at least what sets of links one after the other reach: `opticcl.simulate.held_links`.
 
     Args:
         collective: what is computed.
@@ -127,13 +129,13 @@ def lower_bound(
     barriers, law = starts == "steps", path_latency(fabric, assumed)
     charge = _charge(fabric, assumed, starts)
     in_line = in_line_on(fabric, assumed) or starts == "devices"
-    forms = _Forms(collective, fabric, reach, size_bytes, charge, in_line=in_line, barriers=barriers)
+    gap_s = law.message_gap_s
+    forms = _Forms(collective, fabric, reach, size_bytes, charge, gap_s, in_line=in_line, barriers=barriers)
     steps, why_steps = (1, "latency") if own else _fewest_steps(collective, reach, in_line)
     base_s = max(0.0, law.base_s)
     link_s = law.least_s - base_s
     path_s = link_s if own or overlap else _farthest_s(collective, fabric, law) - base_s
     step_s = base_s + charge.control_every_s + charge.change_every_s
-    gap_s = law.message_gap_s
     times = _StepTimes(step_s, link_s, path_s, gap_s)
     t, rest_s, transfer_s, name = _best_steps(forms, steps, times)
     messages_s = gap_s * float(forms.messages(np.array([t]))[0])
@@ -149,7 +151,9 @@ def lower_bound(
     parts["one control exchange"], parts["one change of circuits"] = charge.control_first_s, charge.change_first_s
     parts["control exchanges"], parts["changes of circuits"] = t * charge.control_every_s, t * charge.change_every_s
     first_s = charge.control_first_s + charge.change_first_s
-    return LowerBound(first_s + rest_s, max(parts, key=lambda part: parts[part]))
+    found = first_s + rest_s, max(parts, key=lambda part: parts[part])
+    held = bound_of_held_links(collective, fabric, size_bytes, assumed, apart=overlap or not barriers)
+    return LowerBound(*max(found, held or found))
 
 
 def _least_sums_s(collective: Collective, size_bytes: int, assumed: Assumptions) -> float:
@@ -236,7 +240,7 @@ def least_transfer_s(collective: Collective, fabric: Fabric, size_bytes: int, as
     fabric = fabric.member
     charge = _charge(fabric, assumed, "steps")
     in_line = in_line_on(fabric, assumed)
-    forms = _Forms(collective, fabric, _reach(fabric), size_bytes, charge, in_line=in_line, barriers=True)
+    forms = _Forms(collective, fabric, _reach(fabric), size_bytes, charge, 0.0, in_line=in_line, barriers=True)
     return max(seconds for _, seconds in forms.of_any_number())
 
 
@@ -349,6 +353,7 @@ class _Forms:
         reach: of the fabric.
         size_bytes: message of every rank [bytes].
         charge: of changes of circuits.
+        gap_s: of each message of a node [s].
         in_line: whether a node may have any number of partners in a step.
         barriers: as in `lower_bound`.
     """
@@ -360,6 +365,7 @@ class _Forms:
         reach: _Reach,
         size_bytes: int,
         charge: _Charge,
+        gap_s: float,
         *,
         in_line: bool,
         barriers: bool,
@@ -367,7 +373,7 @@ class _Forms:
         self.collective, self.name, self.n = collective, collective.name, collective.num_ranks
         self.fabric, self.reach, self.in_line, self.barriers = fabric, reach, in_line, barriers
         self.change_s = 0.0 if charge.change_every_s or in_line else fabric.reconfiguration_s
-        self.bits = 8.0 * size_bytes
+        self.bits, self.gap_s = 8.0 * size_bytes, gap_s
         self.has_ring = fabric.double_ring_bits_per_s > 0 and self.n <= MOST_POSITIONS and self.name in ON_RINGS
         self.has_partners = self.name == "all_to_all" and not reach.axes and not fabric.is_packet_switched
 
@@ -401,6 +407,8 @@ class _Forms:
             yield "contributions", (self.n - 1) * self.bits / (held * self.reach.rate_bits_per_s)
         if self.has_partners:
             yield "blocks that are relayed", self._relayed_s(steps)
+        if self.name == "all_to_all" and self.barriers and self.gap_s:
+            yield "blocks that are relayed, or messages", self._in_messages_s(steps)
         if self.has_ring:
             lengths = ring_tree_lengths(self.n)
             length = lengths[np.minimum(steps, len(lengths)) - 1] + (self.n - 1) * (self.name == "all_reduce")
@@ -438,6 +446,16 @@ class _Forms:
         standing_s = (2 * others - min(others, at_once)) * block_s
         relayed: npt.NDArray[np.float64] = np.minimum(changed_s, standing_s)
         return relayed
+
+    def _in_messages_s(self, steps: IntArray) -> npt.NDArray[np.float64]:
+        """A block that moves once takes a message of its own, others move twice; less the gaps of `messages`."""
+        others, block_s, least = self.n - 1, self.bits / self.n / self.reach.rate_bits_per_s, self.messages(steps)
+        own_s = others * block_s + np.maximum(0, others - least) * self.gap_s
+        relayed_s = (2 * others - np.minimum(others, least)) * block_s
+        found: npt.NDArray[np.float64] = np.minimum(own_s, relayed_s) * (
+            1 - ROUNDING
+        )  # a port alone goes by its own name
+        return found
 
 
 @lru_cache(maxsize=64)

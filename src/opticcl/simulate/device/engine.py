@@ -11,7 +11,6 @@ Source: the laws of `opticcl.verify.time.programme`; Graham 1966 (list schedulin
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opticcl.assumptions import Assumptions
@@ -19,10 +18,8 @@ from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, ProgressCallback, Timeline
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import Programme
-from opticcl.simulate.bounds import moved_share
 from opticcl.simulate.engines import SimulationResult, register_engine
 from opticcl.simulate.guards import EventLimit, refuse_below_bound
-from opticcl.simulate.latency import path_latency
 from opticcl.simulate.options import DeviceOptions, FlowOptions
 from opticcl.simulate.traffic import Recorder
 
@@ -84,7 +81,8 @@ def run_device(
     timeline = None if record else timeline_of_long_run(plan, size_bytes, assumed)
     if timeline is None:
         times = _schedule(plan, size_bytes, assumed, options, progress)
-        timeline = _bounded(plan, times.timeline(plan, size_bytes, assumed), size_bytes, assumed)
+        timeline = times.timeline(plan, size_bytes, assumed)
+        refuse_below_bound(plan, timeline, "device")
         if recorder is not None:
             times.record(recorder, plan.schedule.step_classes())
     return SimulationResult(timeline, recorder.traffic() if recorder else None)
@@ -110,35 +108,9 @@ def timeline_of_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumption
         found = long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
     except UnsupportedError:
         return None
-    return found and _bounded(plan, found, size_bytes, assumed)
-
-
-def _bounded(plan: CircuitPlan, timeline: Timeline, size_bytes: int, assumed: Assumptions) -> Timeline:
-    """The timeline with the bound of what circuits that need not wait for each other may overlap.
-
-    Args:
-        plan: schedule, fabric and circuits.
-        timeline: its times.
-        size_bytes: message of every rank [bytes].
-        assumed: time assumptions.
-    Raises: BoundError: the time is below the lower bound.
-    """
-    bound_s = min(timeline.lower_bound_s, _one_transfer_s(plan, size_bytes, assumed))
-    bounded = replace(timeline, lower_bound_s=bound_s)
-    refuse_below_bound(plan, bounded, "device")
-    return bounded
-
-
-def _one_transfer_s(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) -> float:
-    """Latency of one transfer and the bytes that a node must move: bounds with barriers count latencies that overlap here [s].
-
-    Args:
-        plan: schedule, fabric and circuits.
-        size_bytes: message of every rank [bytes].
-        assumed: time assumptions.
-    """
-    share = moved_share(plan.schedule.collective)
-    return path_latency(plan.fabric, assumed).least_s + share * size_bytes * 8 / plan.fabric.node_rate_bits_per_s
+    if found:
+        refuse_below_bound(plan, found, "device")
+    return found
 
 
 def _schedule(

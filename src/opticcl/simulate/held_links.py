@@ -10,13 +10,13 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError
-from opticcl.fabrics.ocs import Ocs
-from opticcl.ir import Circuits, Fabric, IntArray
-from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.ir import Circuits, Collective, Fabric, IntArray
 from opticcl.simulate.latency import path_latency
 from opticcl.units import Seconds
 
-__all__ = ["ShiftLaw", "bound_apart_s", "bound_s", "larger_bound", "shift_law"]
+__all__ = ["ShiftLaw", "bound_apart_s", "bound_of_held_links", "bound_s", "shift_law"]
+
+COLLECTIVES = ("all_to_all", "reduce_scatter", "all_gather", "all_reduce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +95,27 @@ def bound_s(
     return float(seconds[best]), max(parts, key=lambda part: float(parts[part][best])), best
 
 
-def larger_bound(
-    known: tuple[Seconds, str], collective: str, fabric: Fabric, size_bytes: int, assumed: Assumptions, *, apart: bool
-) -> tuple[Seconds, str]:
-    """A bound of all fabrics, or what sets of links that stand one after the other can reach if that is more.
+def bound_of_held_links(
+    collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions, *, apart: bool
+) -> tuple[Seconds, str] | None:
+    """Least time on sets of links that stand one after the other, and the term that dominates; None where there are none.
 
     Args:
-        known: bound of all fabrics [s], and what binds it.
-        collective: name.
-        fabric: with other links than those of an `ocs` there is nothing more.
+        collective: what is computed.
+        fabric: on which machine.
         size_bytes: message of every rank [bytes].
         assumed: time assumptions.
-        apart: whether links change one by one while others carry data.
+        apart: whether links change one by one while others carry data, or data moves while other data is on its way.
     """
-    if not isinstance(fabric, Ocs) or collective not in COLLECTIVES:
-        return known
+    one = Circuits.of(np.zeros(1), np.zeros(1), np.zeros(1), path=np.zeros((1, 1)))
+    if collective.name not in COLLECTIVES or fabric.node_of_rank is not None or fabric.links_set(one) is None:
+        return None
     law = shift_law(fabric, assumed)
     if assumed.configuration is not None:
         law = replace(law, first_free=True)  # what stands at the start may serve, whatever it is
-    asked = collective, fabric.num_nodes, size_bytes, law
-    own = bound_apart_s(*asked, planes=fabric.planes) if apart else bound_s(*asked, planes=fabric.planes)[:2]
-    return max(known, own)
+    asked = collective.name, fabric.num_nodes, size_bytes, law
+    planes = fabric.ports_per_node
+    return bound_apart_s(*asked, planes=planes) if apart else bound_s(*asked, planes=planes)[:2]
 
 
 def bound_apart_s(
@@ -157,17 +157,17 @@ def _reached(num_nodes: int, planes: int) -> tuple[IntArray, IntArray]:
     return farthest_of, total_of
 
 
-def shift_law(fabric: Ocs, assumed: Assumptions) -> ShiftLaw:
+def shift_law(fabric: Fabric, assumed: Assumptions) -> ShiftLaw:
     """What steps of shifts and changes of links take on a machine, for `opticcl.plans.held_shifts` and `bound_s`.
 
     Args:
         fabric: optical circuit switches.
         assumed: time assumptions.
     """
-    law, links = path_latency(fabric, assumed), fabric.nodes * fabric.planes
+    law, links = path_latency(fabric, assumed), fabric.num_machine_nodes * fabric.ports_per_node
     alone = _path_s(fabric, assumed, [0])
     relay = _path_s(fabric, assumed, [0, links]) - alone
-    control = fabric.control if assumed.control == "charged" else 0.0
+    control = fabric.shortest_control_s if assumed.control == "charged" else 0.0
     each, on_change = _charged(fabric.reconfiguration_s, control, assumed)
     passes = {"fused": 3, "chain": 3, "none": 0}[assumed.compute]
     return ShiftLaw(
@@ -202,13 +202,13 @@ def _charged(change_s: float, control_s: float, assumed: Assumptions) -> tuple[f
     return each, whole - each
 
 
-def _path_s(fabric: Ocs, assumed: Assumptions, hops: list[int]) -> float:
+def _path_s(fabric: Fabric, assumed: Assumptions, hops: list[int]) -> float:
     """Latency of one circuit over these hops [s]."""
     one = Circuits.of(np.zeros(1), np.zeros(1), np.zeros(1), path=np.array([hops]))
     return float(path_latency(fabric, assumed).of_circuits(one)[0])
 
 
-def _shifts_standing(fabric: Ocs, assumed: Assumptions) -> tuple[int, ...]:
+def _shifts_standing(fabric: Fabric, assumed: Assumptions) -> tuple[int, ...]:
     """The shift on each plane whose links all stand at the start; () where some plane has another setting."""
     start = assumed.configuration
     links = None if start is None or start.links is None else fabric.links_set(start.links)
