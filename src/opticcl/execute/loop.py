@@ -14,6 +14,7 @@ import numpy as np
 from opticcl.execute.ranks import RankSchedule
 
 __all__ = [
+    "Buffer",
     "Exchange",
     "Reduction",
     "Scratch",

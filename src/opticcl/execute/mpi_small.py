@@ -17,7 +17,8 @@ import numpy as np
 
 from opticcl.execute.loop import Reduction, chunk_width, fill_state, store_result
 from opticcl.execute.mpi import TAGS, MpiTransport, load_mpi
-from opticcl.execute.ranks import RankSchedule, Rows
+from opticcl.execute.prepared import PreparedStep, prepare
+from opticcl.execute.ranks import RankSchedule
 
 __all__ = ["SMALL_BYTES", "CallCheck", "SmallCall"]
 
@@ -110,38 +111,14 @@ class SmallCall:
         chunks = state[: schedule.num_chunks]
         self._whole = chunks.reshape(-1) if chunks.size == length and schedule.final is None else None
         byte = load_mpi().BYTE
-        self._steps: list[tuple[list[Any], Callable[[], str]]] = []
-        self._before: list[list[Callable[[], Any]]] = []
-        self._after: list[list[Callable[[], Any]]] = []
-        for number, step in enumerate(schedule.steps):
-            requests, before, after = list[Any](), list[Callable[[], Any]](), list[Callable[[], Any]]()
-            for message in step.recvs:
-                place = (staging if message.staged else state)[message.rows]
-                room = comparison.room(message.peer, place) if number == 0 else None
-                if room is not None:
-                    after.append(partial(np.copyto, place, room[1]))
-                else:
-                    requests.append(comm.Recv_init([place.view(np.uint8), byte], message.peer, number % TAGS))
-            for message in step.sends:
-                held = state[message.rows]
-                room = comparison.room(message.peer, held) if number == 0 else None
-                sent = held if room is None else room[0]
-                if sent is not held or not isinstance(message.rows, slice):
-                    before.append(_copy(state, message.rows, sent))
-                if room is None:
-                    requests.append(comm.Send_init([sent.view(np.uint8), byte], message.peer, number % TAGS))
-            for rows, slots in step.copies:
-                after.append(partial(_store, state, slots, staging, rows))
-            for rows, slots in step.turns:
-                if isinstance(slots, slice) and isinstance(rows, slice):
-                    after.append(partial(reduce, state[slots], staging[rows]))
-                else:
-                    after.append(partial(_add, state, slots, staging, rows, reduce))
-            peers = sorted({message.peer for message in (*step.recvs, *step.sends)})
-            names = f"step {number}, with ranks {', '.join(map(str, peers[:8]))}"
-            self._steps.append((requests, partial(self._where, names)))
-            self._before.append(before)
-            self._after.append(after)
+        self._steps: list[tuple[PreparedStep, list[Any], Callable[[], str]]] = []
+        for step in prepare(schedule, state, staging, reduce, comparison.room):
+            number, sends, recvs = step.exchange
+            tag = number % TAGS
+            requests = [comm.Recv_init([rows.view(np.uint8), byte], peer, tag) for peer, rows in recvs]
+            requests += [comm.Send_init([rows.view(np.uint8), byte], peer, tag) for peer, rows in sends]
+            peers = ", ".join(map(str, sorted({peer for peer, _ in (*recvs, *sends)})[:8]))
+            self._steps.append((step, requests, partial(self._where, f"step {number}, with ranks {peers}")))
 
     def load(self, given: np.ndarray | None) -> None:
         """Take the input, and write what the comparison carries.
@@ -152,8 +129,8 @@ class SmallCall:
             self._whole[:] = given
         else:
             fill_state(self._schedule, given, self._length, self._state)
-        if self._before:
-            for operation in self._before[0]:
+        for step, _, _ in self._steps[:1]:
+            for operation in step.before:
                 operation()
 
     def finish(self, result: np.ndarray | None) -> None:
@@ -161,13 +138,13 @@ class SmallCall:
 
         Args: result: filled, flat; None if the rank gets nothing.
         """
-        for number, (requests, where) in enumerate(self._steps):
+        for number, (step, requests, where) in enumerate(self._steps):
             if number:
-                for operation in self._before[number]:
+                for operation in step.before:
                     operation()
             if requests:
                 self._transport.start(requests, where)
-            for operation in self._after[number]:
+            for operation in step.after:
                 operation()
         if result is None:
             return
@@ -180,26 +157,9 @@ class SmallCall:
 
     def free(self) -> None:
         """Free the messages."""
-        for requests, _ in self._steps:
+        for _, requests, _ in self._steps:
             for request in requests:
                 request.Free()
 
     def _where(self, names: str) -> str:
         return f"{self._transport.label}, {names}"
-
-
-def _copy(state: np.ndarray, rows: Rows, target: np.ndarray) -> Callable[[], Any]:
-    """Copies rows of a state into an array of their own."""
-    if isinstance(rows, slice):
-        return partial(np.copyto, target, state[rows])
-    return partial(np.take, state, rows, 0, target, "clip")  # the array needs no other check of its rows
-
-
-def _store(state: np.ndarray, slots: Rows, staging: np.ndarray, rows: Rows) -> None:
-    state[slots] = staging[rows]
-
-
-def _add(state: np.ndarray, slots: Rows, staging: np.ndarray, rows: Rows, reduce: Reduction) -> None:
-    sums = state[slots]
-    reduce(sums, staging[rows])
-    state[slots] = sums

@@ -5,27 +5,62 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 from opticcl.execute.loop import Exchange
 from opticcl.execute.torch.transport import OWN_TAGS, GlooTransport
 
-__all__ = ["Agreement"]
+__all__ = ["Agreement", "Asked"]
 
+HEAD = 4
+"""Words before the room in a message [count]."""
+ROOM_BYTES = 1 << 14
+"""Room for data in the messages of a rank to all others together [bytes]."""
+SHARE_BYTES = 1 << 11
+"""Most room in one of them [bytes]."""
 TEXT_S = 30.0
 """Longest wait for the words of another rank whose call differs; it writes them when it sees the same [s]."""
 
+SPREAD = 0x9E3779B97F4A7C15
+"""An odd number whose multiples spread over all numbers of 64 bits."""
+
+
+class Asked(NamedTuple):
+    """What a rank calls.
+
+    Args:
+        name: of the collective.
+        call: collective, operation, type and length, in words.
+        problem: why this rank cannot execute it; None: it can.
+        digest: of both.
+        head: what is sent: the digest, whether there is a problem, and two numbers for all_to_all, int64 (HEAD,).
+    """
+
+    name: str
+    call: str
+    problem: str | None
+    digest: int
+    head: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, call: str, problem: str | None) -> Asked:
+        """A call, with its digest."""
+        digest = int.from_bytes(hashlib.blake2b(f"{call}{problem}".encode(), digest_size=7).digest(), "little")
+        return cls(name, call, problem, digest, np.array([digest, problem is not None, 0, 0]))
+
 
 class Agreement:
-    """Compares what the ranks of a group call, by one message of four numbers between every pair, the same for all calls.
+    """Compares what the ranks of a group call, by one message between every pair, of one size for all calls.
 
-    The numbers are a digest of the call, whether this rank cannot execute it, and for all_to_all the size of all its parts, if
-    it is one, and of that for the receiver.
+    It has a digest of the call, whether this rank cannot execute it, and for all_to_all the size of all its parts, if it is
+    one, and of that for the receiver. It has room for what a rank sends to the other in the first step of a call of few
+    bytes: the receiver takes it once all ranks agree.
 
     Args:
         transport: of the group.
@@ -49,11 +84,24 @@ class Agreement:
         self._transport, self._store, self._nodes, self._timeout = transport, store, nodes, timeout
         self._rank, self._size, self._check = rank, size, check and size > 1
         self._calls = 0
-        given, found = (torch.zeros((size, 4), dtype=torch.int64) for _ in range(2))
-        self._given, self._found = given.numpy(), found.numpy()
+        room = 2 * (min(SHARE_BYTES, ROOM_BYTES // max(1, size - 1)) // 16)  # in words; rows stay aligned to 16 bytes
+        self._words = torch.zeros((2, size, HEAD + room), dtype=torch.int64)
+        self._given, self._found = self._words[:, :, :HEAD].numpy()
         others = [other for other in range(size) if other != rank]
-        sends, recvs = ([(other, table[other]) for other in others] for table in (given, found))
+        sends, recvs = ([(other, table[other]) for other in others] for table in self._words)
         self._exchange = Exchange(-1, sends, recvs)
+
+    def room(self, peer: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Tensors of that shape in the messages to and from a rank; None if there is no room.
+
+        Args:
+            peer: the other rank.
+            like: rows that are sent or received.
+        """
+        if not self._check or like.nbytes > 8 * (self._words.shape[2] - HEAD):
+            return None
+        to, of = (words[peer, HEAD:].view(torch.uint8)[: like.nbytes].view(like.dtype) for words in self._words)
+        return to.view(like.shape), of.view(like.shape)
 
     def begin_call(self, name: str) -> None:
         """Number the next call; all ranks make their calls in one order.
@@ -68,92 +116,79 @@ class Agreement:
         """Calls that have begun [count]."""
         return self._calls
 
-    def agree(self, name: str, call: str, problem: str | None, first: Exchange | None = None) -> int:
+    def agree(self, asked: Asked, first: Exchange | None = None) -> int:
         """Compare the call of all ranks, and carry the messages of its first step meanwhile.
 
         The tag of these messages is a digest of the call, so that they never reach a rank that calls something else.
 
         Args:
-            name: of the collective.
-            call: collective, operation, type and length, in words.
-            problem: why this rank cannot execute it; None: it can.
+            asked: by this rank.
             first: messages of the first step, into memory that is no result.
         Returns: the tag for the messages of this call.
         Raises: ParameterError: on every rank, where calls differ or one of them is invalid.
         """
-        digest = _digest(call, problem)
-        tag = self._tag(digest)
+        tag = self._tag(asked)
         if self._check:
-            compared = self._compare(name, call, problem, digest, (0, 0))
-            wait_for_first = self._transport.post(first, tag) if first is not None else None
-            compared()
-            if wait_for_first is not None:
-                wait_for_first()
-        elif problem is not None:
-            raise self._named(f"{name}: rank {self._rank}: {problem}", self._nodes[self._rank])
+            self._given[:] = asked.head
+            self._compare(asked, first, tag)
+        elif asked.problem is not None:
+            raise self._named(f"{asked.name}: rank {self._rank}: {asked.problem}", self._nodes[self._rank])
         elif first is not None:
             self._transport.post(first, tag)()
         return tag
 
-    def agree_on_parts(
-        self, name: str, call: str, problem: str | None, common: int, parts: Sequence[int]
-    ) -> tuple[int, list[int], list[int]]:
+    def agree_on_parts(self, asked: Asked, common: int, parts: Sequence[int]) -> tuple[int, list[int], list[int]]:
         """Compare the call of all ranks, and send each its part of this one; also where calls are not compared.
 
         Args:
-            name, call, problem: as for `agree`.
+            asked: by this rank.
             common: elements of each part that this rank sends or receives; -1: they differ [count].
             parts: elements that it sends to each rank [count].
         Returns: the tag for the messages of this call; `common` of each rank; what each rank sends to this one.
         Raises: ParameterError: as `agree`.
         """
-        digest = _digest(call, problem)
-        found = self._compare(name, call, problem, digest, [(common, part) for part in parts])()
-        return self._tag(digest), [values[2] for values in found], [values[3] for values in found]
+        tag = self._tag(asked)
+        self._given[:] = asked.head
+        self._given[:, 2:] = [(common, part) for part in parts]
+        self._compare(asked, None, tag)
+        found: list[list[int]] = self._found.tolist()
+        return tag, [values[2] for values in found], [values[3] for values in found]
 
-    def _tag(self, digest: bytes) -> int:
-        by_call = hashlib.blake2b(digest, digest_size=4, key=self._calls.to_bytes(8, "little")).digest()
-        return 2 * (int.from_bytes(by_call, "little") % (OWN_TAGS // 2)) + 1
+    def _tag(self, asked: Asked) -> int:
+        """A number of this call of all calls, and of what is called: other calls have it with a probability of 2**-29."""
+        return 2 * ((asked.digest ^ self._calls * SPREAD) % (OWN_TAGS // 2)) + 1
 
-    def _compare(
-        self, name: str, call: str, problem: str | None, digest: bytes, parts: Any
-    ) -> Callable[[], list[list[int]]]:
-        """Send each rank the digest of this call and two numbers; returns a function that waits for those of all ranks."""
-        head = int.from_bytes(digest, "little"), int(problem is not None)
-        self._given[:, :2], self._given[:, 2:] = head, parts
+    def _compare(self, asked: Asked, first: Exchange | None, tag: int) -> None:
+        """Send each rank what is given to it, and receive what is given to this one; messages of a first step meanwhile."""
         self._found[self._rank] = self._given[self._rank]
-        wait = self._transport.post(self._exchange, 2 * self._calls % OWN_TAGS)
-
-        def all_of_them() -> list[list[int]]:
+        waits = [self._transport.post(self._exchange, 2 * self._calls % OWN_TAGS)]
+        if first is not None and (first.sends or first.recvs):
+            waits.append(self._transport.post(first, tag))
+        for number, wait in enumerate(waits):
             wait()
-            rows: list[list[int]] = self._found.tolist()
-            for row in rows:
-                if row[1] or row[0] != head[0]:
-                    raise self._difference(name, call, problem)
-            return rows
+            if number == 0 and (asked.problem or self._found[:, :2].tobytes() != self._given[:, :2].tobytes()):
+                raise self._difference(asked)
 
-        return all_of_them
-
-    def _difference(self, name: str, call: str, problem: str | None) -> OpticclError:
+    def _difference(self, asked: Asked) -> OpticclError:
         """What differs, by the texts of all ranks in the store; each writes its own when it sees the difference."""
         place = f"call{self._calls}"
-        self._store.set(f"{place}/{self._rank}", pickle.dumps((name, call, problem)))
+        self._store.set(f"{place}/{self._rank}", pickle.dumps(asked))
         keys = [f"{place}/{rank}" for rank in range(self._size)]
         try:
             self._store.wait(keys, min(self._timeout, timedelta(seconds=TEXT_S)))
         except RuntimeError:
             silent = next((rank for rank, key in enumerate(keys) if not self._store.check([key])), self._rank)
             failure = ExecutionError(
-                f"rank {self._rank} of {self._size}: {call}: rank {silent} calls something else and does not say what"
+                f"rank {self._rank} of {self._size}: {asked.call}: rank {silent} calls something else and does not say what"
             )
             failure.failed_rank = silent
             return failure
-        calls = [pickle.loads(self._store.get(key)) for key in keys]
-        for rank, (of_rank, _, why) in enumerate(calls):
-            if why is not None:
-                return self.common(f"{of_rank}: rank {rank}: {why}")
-        other = next(rank for rank, made in enumerate(calls) if made[1] != calls[0][1])
-        return self.common(f"rank 0 calls {calls[0][1]}, rank {other} calls {calls[other][1]}; all must be equal")
+        calls: list[Asked] = [pickle.loads(self._store.get(key)) for key in keys]
+        for rank, made in enumerate(calls):
+            if made.problem is not None:
+                return self.common(f"{made.name}: rank {rank}: {made.problem}")
+        other = next(rank for rank, made in enumerate(calls) if made.call != calls[0].call)
+        return self.common(f"rank 0 calls {calls[0].call}, rank {other} calls {calls[other].call}; all must be equal")
 
     def common(self, text: str) -> ParameterError:
         """An error that all ranks of the group raise, and its first rank prints."""
@@ -174,7 +209,3 @@ class Agreement:
         text = str(error)
         rank, _, first = self._store.compare_set("failure", "", f"{error.failed_rank} {text}").decode().partition(" ")
         return error if rank == str(error.failed_rank) else ExecutionError(f"{text}; the first failure: {first}")
-
-
-def _digest(call: str, problem: str | None) -> bytes:
-    return hashlib.blake2b(f"{call}{problem}".encode(), digest_size=7).digest()

@@ -6,7 +6,7 @@ import logging
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -14,16 +14,39 @@ from opticcl.collective import Request
 from opticcl.errors import ExecutionError, OpticclError
 from opticcl.execute.calls import MOVES, check_buffers
 from opticcl.execute.failures import text_of_error
-from opticcl.execute.loop import Exchange
+from opticcl.execute.loop import Exchange, Reduction
 from opticcl.execute.ranks import RankSchedule
-from opticcl.execute.torch.agreement import Agreement
-from opticcl.execute.torch.executor import TorchExecutor, works_in_result
+from opticcl.execute.torch.agreement import Agreement, Asked
+from opticcl.execute.torch.executor import Layout, TorchExecutor
 from opticcl.execute.torch.reductions import tensor_reduction
+from opticcl.execute.torch.small import SMALL_BYTES, SmallCall
 from opticcl.execute.torch.transport import GlooTransport
 
 __all__ = ["GroupCollectives", "Planner"]
 
 LOG = logging.getLogger("opticcl")
+KEPT = 256
+"""Calls that are remembered at most; all of them are forgotten when one more comes [count]."""
+
+
+class _Kept(NamedTuple):
+    """A call that was made before, with all that its arguments give.
+
+    Args:
+        schedule: of this rank.
+        layout: of its tables.
+        reduce: its reduction.
+        asked: what is compared with the calls of other ranks.
+        early: whether it writes to the result before the ranks have agreed.
+        small: the call, where it is of few bytes.
+    """
+
+    schedule: RankSchedule
+    layout: Layout
+    reduce: Reduction
+    asked: Asked
+    early: bool
+    small: SmallCall | None
 
 
 class Planner(Protocol):
@@ -66,10 +89,11 @@ class GroupCollectives:
         self._executor, self._transport, self._agreement, self._store = executor, transport, agreement, store
         self._rank, self._size, self._timeout, self._planner, self._log_it = rank, size, timeout, planner, log
         self._schedules: dict[tuple[str, int, int], RankSchedule] = {}
+        self._kept: dict[tuple[Any, ...], _Kept] = {}
 
     def all_reduce(self, tensor: torch.Tensor, op: str) -> None:
         """Reduce a tensor over all ranks, in place."""
-        flat = tensor.reshape(-1)
+        flat = tensor if tensor.dim() == 1 and tensor.is_contiguous() else tensor.reshape(-1)
         self.run("all_reduce", 0, flat, flat, flat.numel(), op)
         self.divide(flat, op)
         if not tensor.is_contiguous():
@@ -117,7 +141,8 @@ class GroupCollectives:
             problem = f"tensors of {kinds}; all must have one type"
         common, announced = parts[0] if len(sizes) == 1 else -1, parts if problem is None else [0] * self._size
         self._agreement.begin_call("all_to_all")
-        tag, commons, sent = self._agreement.agree_on_parts("all_to_all", call, problem, common, announced)
+        asked = Asked.of("all_to_all", call, problem)
+        tag, commons, sent = self._agreement.agree_on_parts(asked, common, announced)
         if common >= 0 and set(commons) == {common}:
             given = torch.cat([part.reshape(-1) for part in inputs]) if whole is None else whole[1].reshape(-1)
             length = common * self._size
@@ -133,7 +158,7 @@ class GroupCollectives:
         if wrong:
             problem = f"rank {wrong[0]} sends it {sent[wrong[0]]} elements, and it expects {outputs[wrong[0]].numel()}"
         self._agreement.begin_call("all_to_all")
-        tag = self._agreement.agree("all_to_all", call, problem)
+        tag = self._agreement.agree(Asked.of("all_to_all", call, problem))
         self.log("all_to_all of unequal parts is sent directly, without a schedule")
         self._direct(outputs, inputs, tag)
 
@@ -146,7 +171,7 @@ class GroupCollectives:
             each: executes one.
         """
         self._agreement.begin_call(name)
-        self._agreement.agree(name, call, None)
+        self._agreement.agree(Asked.of(name, call, None))
         for one in each:
             one()
 
@@ -161,10 +186,11 @@ class GroupCollectives:
         Raises: ParameterError: on every rank, with the problem.
         """
         self._agreement.begin_call(name)
+        asked = Asked.of(name, name, problem)
         if name == "all_to_all":
-            self._agreement.agree_on_parts(name, name, problem, -1, [0] * self._size)
+            self._agreement.agree_on_parts(asked, -1, [0] * self._size)
         else:
-            self._agreement.agree(name, name, problem)
+            self._agreement.agree(asked)
 
     @property
     def calls(self) -> int:
@@ -193,28 +219,57 @@ class GroupCollectives:
             tag: of the messages, where all ranks have agreed on the call; -1: they have not.
         Raises: ParameterError: on every rank, where their calls differ, or the collective cannot be compiled.
         """
+        form = _form(name, root, op, length, given, result)
+        kept = self._kept.get(form)
+        if kept is not None and tag < 0:
+            self._agreement.begin_call(name)
+            if kept.small is not None:
+                kept.small.run(given, result)
+            else:
+                self._execute(kept, given, result, -1)
+            return
         some = given if given is not None else result
         assert some is not None
-        size_bytes = length * some.element_size()
-        key = (name, root, size_bytes.bit_length())
-        schedule = self._schedules.get(key)
         call = f"{name} root {root} {op} {some.dtype} of {length} elements"
         if tag < 0:
             problem = text_of_error(lambda: check_call(name, self._size, given, result, length, op))
             self._agreement.begin_call(name)
-            if problem is not None or not length or schedule is None or writes_early(schedule, given, result, length):
-                tag = self._agreement.agree(name, call, problem)
+            tag = self._agreement.agree(Asked.of(name, call, problem))
         if not length:
             return
-        if schedule is None:
-            schedule = self._schedules[key] = self._shared(key, size_bytes)
+        size_bytes = length * some.element_size()
+        key = (name, root, size_bytes.bit_length())
+        if key not in self._schedules:
+            self._schedules[key] = self._shared(key, size_bytes)
+        schedule = self._schedules[key]
+        layout = Layout.of(schedule, result, length)
+        reduce = _moves_only if name in MOVES else tensor_reduction(op, some.dtype)
+        early, asked = writes_early(schedule, layout, given, result), Asked.of(name, call, None)
+        small = None
+        if schedule.steps and size_bytes <= SMALL_BYTES:
+            small = SmallCall(schedule, asked, length, some.dtype, reduce, self._agreement, self._transport)
+        kept = _Kept(schedule, layout, reduce, asked, early, small)
+        if len(self._kept) >= KEPT:
+            self._kept.clear()
+        self._kept[form] = kept
+        self._execute(kept, given, result, tag)
+
+    def _execute(self, kept: _Kept, given: torch.Tensor | None, result: torch.Tensor | None, tag: int) -> None:
+        """Execute a call in the memory of its tensors, where that can be.
+
+        Args:
+            kept: the call.
+            given, result: of this rank.
+            tag: of the messages, where all ranks have agreed on the call; -1: they agree now.
+        """
 
         def carry(exchanges: Iterator[Exchange]) -> None:
-            by_call = tag if tag >= 0 else self._agreement.agree(name, call, None, next(exchanges, None))
+            by_call = tag
+            if tag < 0:
+                by_call = self._agreement.agree(kept.asked, None if kept.early else next(exchanges, None))
             self._transport.run(exchanges, by_call)
 
-        reduce = _moves_only if name in MOVES else tensor_reduction(op, some.dtype)
-        self._executor.execute(schedule, given, result, length, reduce, carry)
+        self._executor.execute(kept.schedule, given, result, kept.layout, kept.reduce, carry)
 
     def _shared(self, key: tuple[str, int, int], size_bytes: int) -> RankSchedule:
         """Rank 0 compiles; every rank gets its schedule from the store.
@@ -265,6 +320,16 @@ class GroupCollectives:
             print(f"opticcl: rank {self._rank} of {self._size}: {text}", flush=True)
 
 
+def _form(
+    name: str, root: int, op: str, length: int, given: torch.Tensor | None, result: torch.Tensor | None
+) -> tuple[Any, ...]:
+    """What a call depends on, but for the numbers in its tensors."""
+    of_given = None if given is None else (given.dtype, given.numel())
+    if given is result:
+        return name, root, op, length, of_given
+    return name, root, op, length, of_given, None if result is None else (result.dtype, result.numel())
+
+
 def with_place(output: torch.Tensor, call: Callable[[torch.Tensor], None]) -> None:
     """Call a function with a flat tensor for the result of a call: the output itself where it is contiguous."""
     result = output.view(-1) if output.is_contiguous() else torch.empty(output.numel(), dtype=output.dtype)
@@ -273,19 +338,20 @@ def with_place(output: torch.Tensor, call: Callable[[torch.Tensor], None]) -> No
         output.copy_(result.view(output.shape))
 
 
-def writes_early(schedule: RankSchedule, given: torch.Tensor | None, result: torch.Tensor | None, length: int) -> bool:
+def writes_early(
+    schedule: RankSchedule, layout: Layout, given: torch.Tensor | None, result: torch.Tensor | None
+) -> bool:
     """Whether the first messages of a schedule, or its input, go directly into the memory of the result.
 
     Args:
         schedule: of this rank.
+        layout: of its tables.
         given: what the rank holds at the start, flat; None if nothing.
         result: flat; None if it gets nothing.
-        length: elements of the whole message [count].
     """
-    if result is None or not works_in_result(schedule, result, length):
-        return False
-    in_place = given is not None and given.data_ptr() == result.data_ptr() and len(given) == length
-    return not in_place or any(not message.staged for step in schedule.steps[:1] for message in step.recvs)
+    return layout.in_result and (
+        given is not result or any(not message.staged for step in schedule.steps[:1] for message in step.recvs)
+    )
 
 
 def check_call(

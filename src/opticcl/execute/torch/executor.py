@@ -1,4 +1,4 @@
-"""Rank schedules on tensors: one worker thread a group runs the calls in their order."""
+"""Rank schedules on tensors: the calls of a group run in their order, on a worker thread or on that of the caller."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch._C._distributed_c10d import Work
 from torch.futures import Future
@@ -21,7 +20,7 @@ from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.tables import fill_table, store_table
 
-__all__ = ["Carry", "FutureWork", "TorchExecutor", "Transport", "works_in_result"]
+__all__ = ["Carry", "FutureWork", "Layout", "TorchExecutor", "Transport"]
 
 Carry = Callable[[Iterator[Exchange]], None]
 """Carries the messages of all steps of a schedule."""
@@ -92,8 +91,80 @@ class FutureWork(Work):  # type: ignore[misc]
         return self._future.then(lambda done: done.value())
 
 
+class DoneWork(Work):  # type: ignore[misc]
+    """A call that was done before its caller got this.
+
+    Args: tensors: of the result.
+    """
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        super().__init__()
+        self._tensors = tensors
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Whether the call is done."""
+        return True
+
+    def result(self) -> list[torch.Tensor]:
+        """The tensors of the result."""
+        return list(self._tensors)
+
+    def is_completed(self) -> bool:
+        """Whether the call is done."""
+        return True
+
+    def exception(self) -> BaseException | None:
+        """The failure of the call: none."""
+        return None
+
+    def is_success(self) -> bool:
+        """Whether the call is done without a failure."""
+        return True
+
+    def get_future(self) -> Future:
+        """A future of the result."""
+        future: Future = Future()
+        future.set_result(self._tensors)
+        return future
+
+
+class Layout(NamedTuple):
+    """The tables of a rank that executes a schedule.
+
+    Args:
+        length: elements of the whole message [count].
+        width: elements of a row [count].
+        stage_rows: rows of the staging table [count].
+        in_result: whether the state is the memory of the result: the chunks divide the message, which is all the rank's.
+    """
+
+    length: int
+    width: int
+    stage_rows: int
+    in_result: bool
+
+    @classmethod
+    def of(cls, schedule: RankSchedule, result: torch.Tensor | None, length: int) -> Layout:
+        """The tables for a message.
+
+        Args:
+            schedule: of this rank.
+            result: flat; None if the rank gets nothing.
+            length: elements of the whole message [count].
+        """
+        width = chunk_width(schedule, length)
+        in_result = (
+            result is not None
+            and schedule.slots == schedule.num_chunks
+            and len(result) == length == schedule.num_chunks * width
+            and schedule.final is None
+            and bool(schedule.after.all())
+        )
+        return cls(length, width, schedule.stage_rows, in_result)
+
+
 class TorchExecutor:
-    """Executes rank schedules on tensors, one call after the other, on a worker thread.
+    """Executes rank schedules on tensors, one call after the other: on a worker thread, or on that of a caller who waits.
 
     Args:
         transport: of the group.
@@ -103,6 +174,8 @@ class TorchExecutor:
     def __init__(self, transport: Transport, device: torch.device | None = None) -> None:
         self._transport, self._device = transport, device
         self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future] | None] = queue.SimpleQueue()
+        self._order, self._turn = threading.Lock(), threading.Lock()
+        self._waiting = 0
         self._failed: Exception | None = None
         self._closed = False
         self._scratch: dict[tuple[str, torch.dtype], torch.Tensor] = {}
@@ -110,21 +183,35 @@ class TorchExecutor:
         self._thread.start()
         _executors.add(self)
 
-    def submit(self, name: str, call: Callable[[], Any]) -> Any:
-        """Run a call on the worker, after those before it.
+    def submit(self, name: str, call: Callable[[], Any], *, waits: bool = False) -> Any:
+        """Run a call after those before it: on the worker, or here if there are none before it and the caller waits.
 
         Args:
             name: of the collective, for messages.
             call: returns the tensors of the result.
+            waits: whether the caller waits for the call before it does anything else.
         Returns: a torch Work.
         """
         if self._closed:
             raise ExecutionError(f"{name}: the process group has been destroyed")
-        future: Future = Future()
         if self._device is not None:
             call = self._after(torch.cuda.current_stream(self._device).record_event(), call)
-        self._calls.put((call, future))
-        return FutureWork(name, future)
+        with self._order:
+            here = waits and not self._waiting and self._turn.acquire(blocking=False)
+            if not here:
+                future: Future = Future()
+                self._waiting += 1
+                self._calls.put((call, future))
+                return FutureWork(name, future)
+        grad = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(False)
+        try:
+            return DoneWork(self._result(call))
+        except Exception as error:
+            return FutureWork(name, _failed(error))
+        finally:
+            torch._C._set_grad_enabled(grad)
+            self._turn.release()
 
     def _after(self, event: Any, call: Callable[[], Any]) -> Callable[[], Any]:
         """A call that begins on the device after an event, and returns when the device has finished it."""
@@ -148,57 +235,68 @@ class TorchExecutor:
             self._thread.join()
 
     def _work(self) -> None:
-        with torch.no_grad(), np.errstate(all="ignore"):  # an overflow is a value, as with torch
+        with torch.no_grad():
             while (entry := self._calls.get()) is not None:
                 call, future = entry
-                try:
-                    if self._failed is not None:
-                        raise self._failed
-                    result = call()
-                except ParameterError as error:  # the same on all ranks; the group stays usable
-                    remember_failure(error)
-                    future.set_exception(error.with_traceback(None))
-                except OpticclError as error:
-                    remember_failure(error)
-                    self._failed = self._failed or error.with_traceback(None)
-                    future.set_exception(self._failed)
-                except Exception as error:  # messages that other ranks wait for are left, or none
-                    self._failed = self._failed or (error if self._transport.underway else None)
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
+                with self._turn:
+                    try:
+                        result = self._result(call)
+                    except Exception as error:
+                        _failed(error, future)
+                    else:
+                        future.set_result(result)
                 del call, future, entry
+                with self._order:
+                    self._waiting -= 1
+
+    def _result(self, call: Callable[[], list[torch.Tensor]]) -> list[torch.Tensor]:
+        """Run a call.
+
+        Raises: Exception: its failure, or that of an earlier call that ended the group.
+        """
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return call()
+        except ParameterError as error:  # the same on all ranks; the group stays usable
+            remember_failure(error)
+            raise
+        except OpticclError as error:
+            remember_failure(error)
+            self._failed = error
+            raise
+        except Exception as error:  # messages that other ranks wait for are left, or none
+            self._failed = error if self._transport.underway else None
+            raise
 
     def execute(
         self,
         schedule: RankSchedule,
         given: torch.Tensor | None,
         result: torch.Tensor | None,
-        length: int,
+        layout: Layout,
         reduce: Reduction,
         carry: Carry | None = None,
     ) -> None:
-        """Execute a rank schedule; on the worker.
+        """Execute a rank schedule, in a call that was submitted.
 
         Args:
             schedule: of this rank.
             given: what the rank holds at the start, flat and contiguous; None if nothing.
             result: filled with its result, flat and contiguous; None if it gets nothing. It may be `given`.
-            length: elements of the whole message [count].
+            layout: of the tables.
             reduce: reduces one table of rows into another.
             carry: carries the messages of all steps; None: the transport.
         """
         some = given if given is not None else result
         assert some is not None
-        width = chunk_width(schedule, length)
-        staging = self._table("staging", schedule.stage_rows, width, some)
-        if in_result := works_in_result(schedule, result, length):
+        length, width, stage_rows, in_result = layout
+        staging = self._table("staging", stage_rows, width, some)
+        if in_result:
             assert result is not None
             state = result.view(schedule.num_chunks, width)
-            if given is not None and given.data_ptr() != result.data_ptr():
+            if given is not None and given is not result:
                 (result if len(given) == length else result.view(schedule.blocks, -1)[schedule.rank]).copy_(given)
-            elif given is not None and len(given) != length:
-                result.view(schedule.blocks, -1)[schedule.rank].copy_(given)
         else:
             state = self._table("state", schedule.slots, width, some)
             fill_table(schedule, given, length, state)
@@ -214,21 +312,11 @@ class TorchExecutor:
         return buffer[:size].view(rows, width)
 
 
-def works_in_result(schedule: RankSchedule, result: torch.Tensor | None, length: int) -> bool:
-    """Whether a schedule is executed in the memory of the result: the chunks divide the message, which is all its own.
-
-    Args:
-        schedule: of this rank.
-        result: flat; None if the rank gets nothing.
-        length: elements of the whole message [count].
-    """
-    return (
-        result is not None
-        and schedule.slots == schedule.num_chunks
-        and len(result) == length == schedule.num_chunks * chunk_width(schedule, length)
-        and schedule.final is None
-        and bool(schedule.after.all())
-    )
+def _failed(error: Exception, future: Future | None = None) -> Future:
+    """A future with a failure; one of OptiCCL is a line of text, and keeps no frames."""
+    future = Future() if future is None else future
+    future.set_exception(error.with_traceback(None) if isinstance(error, OpticclError) else error)
+    return future
 
 
 _executors: weakref.WeakSet[TorchExecutor] = weakref.WeakSet()

@@ -174,7 +174,8 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Reduce a tensor over all ranks, in place."""
         (tensor,) = tensors
         op = op_name(opts)
-        return self._submit("all_reduce", tensors, lambda: self._collectives.all_reduce(tensor, op), tensors)
+        call = partial(self._collectives.all_reduce, tensor, op)
+        return self._submit("all_reduce", tensors, call, tensors, opts=opts)
 
     def allreduce_coalesced(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Reduce several tensors, one flat buffer per type."""
@@ -207,7 +208,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 self._collectives.divide(result, op)
                 tensor.copy_(result.view(tensor.shape))
 
-        return self._submit("reduce", tensors, call, tensors)
+        return self._submit("reduce", tensors, call, tensors, opts=opts)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any = None) -> Any:
         """Send a tensor of one rank to all."""
@@ -220,13 +221,13 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             if not tensor.is_contiguous():
                 tensor.copy_(flat.view(tensor.shape))
 
-        return self._submit("broadcast", tensors, call, tensors)
+        return self._submit("broadcast", tensors, call, tensors, opts=opts)
 
     def barrier(self, opts: Any = None) -> Any:
         """Wait for all ranks."""
         token = torch.zeros(1, dtype=torch.uint8)
         call = partial(self._collectives.run, "barrier", 0, token, token, 1)
-        return self._submit("barrier", [token], call, [], (0, 0))
+        return self._submit("barrier", [token], call, [], (0, 0), opts=opts)
 
     def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
         """Gather a tensor of every rank into a list."""
@@ -240,11 +241,12 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                 tensor.copy_(part.view(tensor.shape))
 
         lengths = (given.numel() * self._size, given.numel())
-        return self._submit("all_gather", [given, *out], call, out, lengths, self._size + 1)
+        return self._submit("all_gather", [given, *out], call, out, lengths, self._size + 1, opts)
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Gather a tensor of every rank into one."""
-        return self._submit("all_gather", [given], lambda: self._collectives.all_gather(output, given), [output])
+        call = partial(self._collectives.all_gather, output, given)
+        return self._submit("all_gather", [given], call, [output], opts=opts)
 
     def all_gather_single_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
@@ -272,13 +274,13 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             self._collectives.reduce_scatter(output, torch.cat([tensor.reshape(-1) for tensor in given]), op)
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, self._size + 1)
+        return self._submit("reduce_scatter", [*given, output], call, outputs, lengths, self._size + 1, opts)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         """Reduce a tensor; every rank gets a block of it."""
         op = op_name(opts)
         call = partial(self._collectives.reduce_scatter, output, given, op)
-        return self._submit("reduce_scatter", [given], call, [output])
+        return self._submit("reduce_scatter", [given], call, [output], opts=opts)
 
     def reduce_scatter_single_coalesced(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
@@ -305,7 +307,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             places = output.split(list(output_splits or [self._share(output)] * self._size))
             self._collectives.all_to_all(list(places), list(parts), (output, given))
 
-        return self._submit("all_to_all", [given], call, [output])
+        return self._submit("all_to_all", [given], call, [output], opts=opts)
 
     def _share(self, tensor: torch.Tensor) -> int:
         """Rows of a tensor for each rank."""
@@ -318,7 +320,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """Send a tensor to every rank; tensors of unequal size travel directly, without a schedule."""
         lengths = (sum(part.numel() for part in outputs), sum(part.numel() for part in inputs))
         call = partial(self._collectives.all_to_all, outputs, inputs)
-        return self._submit("all_to_all", [*inputs, *outputs], call, outputs, lengths)
+        return self._submit("all_to_all", [*inputs, *outputs], call, outputs, lengths, opts=opts)
 
     def gather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
         """Gather a tensor of every rank on one rank."""
@@ -334,9 +336,8 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
                     tensor.copy_(part.view(tensor.shape))
 
         lengths = (given.numel() * self._size, given.numel())
-        return self._submit(
-            "gather", [given, *out], call, out, lengths, len(inputs) + self._size * (self._rank == root)
-        )
+        equal = len(inputs) + self._size * (self._rank == root)
+        return self._submit("gather", [given, *out], call, out, lengths, equal, opts)
 
     def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any = None) -> Any:
         """Send a tensor of one rank to every rank."""
@@ -350,7 +351,8 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
             output.copy_(result.view(output.shape))
 
         lengths = (output.numel(), output.numel() * self._size)
-        return self._submit("scatter", [*given, output], call, outputs, lengths, 1 + self._size * (self._rank == root))
+        equal = 1 + self._size * (self._rank == root)
+        return self._submit("scatter", [*given, output], call, outputs, lengths, equal, opts)
 
     _allgather_base = all_gather_single
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -415,12 +417,14 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         result: list[torch.Tensor],
         lengths: tuple[int, int] | None = None,
         equal: int = 0,
+        opts: Any = None,
     ) -> Any:
-        """Record the call where a profiler runs, and run it on the worker; a call that cannot be is refused on every rank.
+        """Record the call where a profiler runs, and run it; a call that cannot be is refused on every rank.
 
         Args:
             lengths: elements of output and input, where these are not the first tensors above [count].
             equal: tensors of one size that it takes; 0: any [count].
+            opts: of the call, which say whether the caller waits.
         """
         problem = problem_of([*given, *result], equal, len(given))
 
@@ -441,7 +445,7 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         if torch._C._autograd._profiler_enabled() and given:
             out, into = lengths or (result[0].numel() if result else given[0].numel(), given[0].numel())
             record_call(name, out, into, given[0].dtype)
-        work = self._executor.submit(name, run)
+        work = self._executor.submit(name, run, waits=not getattr(opts, "asyncOp", True))
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work
@@ -456,7 +460,7 @@ def problem_of(tensors: list[torch.Tensor], equal: int, count: int) -> str | Non
         count: tensors that it got [count].
     """
     for each in tensors:
-        if each.device.type != "cpu":
+        if not each.is_cpu:
             return f"a tensor on {each.device} in a group for CPU tensors; move it to the CPU"
         if each.is_sparse:
             return "sparse tensors are not available; use to_dense()"

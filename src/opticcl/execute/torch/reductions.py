@@ -23,7 +23,8 @@ NUMPY_TYPES = {
 def _numpy(function: Any) -> Reduction:
     def reduce(target: torch.Tensor, source: torch.Tensor) -> None:
         array = target.numpy()
-        function(array, source.numpy(), out=array)
+        with np.errstate(all="ignore"):  # an overflow is a value, as with torch
+            function(array, source.numpy(), out=array)
 
     return reduce
 
@@ -49,7 +50,12 @@ _OPS = {
 def op_name(opts: Any) -> str:
     """Name of the reduce operation of the options of a call; SUM by default."""
     op = getattr(opts, "reduceOp", None)
-    return "SUM" if op is None else str(getattr(op, "op", op)).rpartition(".")[2]  # a ReduceOp holds its kind
+    return "SUM" if op is None else _name_of(getattr(op, "op", op))  # a ReduceOp holds its kind
+
+
+@cache
+def _name_of(kind: Any) -> str:
+    return str(kind).rpartition(".")[2]
 
 
 def root_of(opts: Any) -> int:

@@ -28,6 +28,7 @@ class GlooTransport:
 
     def __init__(self, p2p: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._p2p, self._rank, self._size, self._timeout = p2p, rank, size, timeout
+        self._has_options = hasattr(p2p, "options")
         self._calls = 0
         self.label = "collective"
         self.underway = False
@@ -68,13 +69,14 @@ class GlooTransport:
             raise self._failure(exchange.step, peer, error) from None
 
         def wait() -> None:
-            options = getattr(self._p2p, "options", None)  # callers may change them
-            timeout = self._timeout if options is None else options._timeout
-            for peer, work in works:
-                try:
+            peer = -1
+            try:
+                timeout = self._p2p.options._timeout if self._has_options else self._timeout  # callers may change it
+                for each in works:
+                    peer, work = each
                     work.wait(timeout)
-                except RuntimeError as error:
-                    raise self._failure(exchange.step, peer, error) from None
+            except RuntimeError as error:
+                raise self._failure(exchange.step, peer, error) from None
 
         return wait
 

@@ -1,0 +1,81 @@
+"""Calls of few bytes on tensors: memory and messages that are made once, and used by every call of one length and type."""
+
+from __future__ import annotations
+
+import torch
+
+from opticcl.execute.loop import Reduction, chunk_width
+from opticcl.execute.prepared import prepare
+from opticcl.execute.ranks import RankSchedule
+from opticcl.execute.torch.agreement import Agreement, Asked
+from opticcl.execute.torch.tables import fill_table, store_table
+from opticcl.execute.torch.transport import GlooTransport
+
+__all__ = ["SMALL_BYTES", "SmallCall"]
+
+SMALL_BYTES = 1 << 17
+"""Largest message of a call that is kept [bytes]."""
+
+
+class SmallCall:
+    """One collective of few bytes, for all its calls of one length and type.
+
+    Args:
+        schedule: of this rank.
+        asked: what is compared with the calls of other ranks.
+        length: elements of the whole message, at least one [count].
+        dtype: of the elements.
+        reduce: reduces one table of rows into another.
+        agreement, transport: of the group.
+    """
+
+    def __init__(
+        self,
+        schedule: RankSchedule,
+        asked: Asked,
+        length: int,
+        dtype: torch.dtype,
+        reduce: Reduction,
+        agreement: Agreement,
+        transport: GlooTransport,
+    ) -> None:
+        self._schedule, self._asked, self._length = schedule, asked, length
+        self._agreement, self._transport = agreement, transport
+        width = chunk_width(schedule, length)
+        state, staging = (torch.zeros((rows, width), dtype=dtype) for rows in (schedule.slots, schedule.stage_rows))
+        self._state = state
+        chunks = state[: schedule.num_chunks]
+        whole = chunks.view(-1) if chunks.numel() == length and schedule.final is None else None
+        self._before = whole if schedule.before.all() else None
+        self._after = whole if schedule.after.all() else None
+        self._steps = prepare(schedule, state, staging, reduce, agreement.room)
+
+    def run(self, given: torch.Tensor | None, result: torch.Tensor | None) -> None:
+        """Execute a call, once all ranks agree on it; the result is written at the end.
+
+        Args:
+            given: what the rank holds, flat; None if nothing.
+            result: filled, flat; None if the rank gets nothing.
+        """
+        if self._before is not None and given is not None and given.numel() == self._length:
+            self._before.copy_(given)
+        else:
+            fill_table(self._schedule, given, self._length, self._state)
+        tag = 0
+        for number, (exchange, before, after) in enumerate(self._steps):
+            for operation in before:
+                operation()
+            if number:
+                self._transport.post(exchange, tag)()
+            else:
+                tag = self._agreement.agree(self._asked, exchange)
+                self._transport.underway = True
+            for operation in after:
+                operation()
+        self._transport.underway = False
+        if result is None:
+            return
+        if self._after is not None and result.numel() == self._length:
+            result.copy_(self._after)
+        else:
+            store_table(self._schedule, self._state, self._length, result)
