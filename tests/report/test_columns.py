@@ -141,11 +141,12 @@ def test_cells_are_the_values_of_records_in_their_units(rows):
 
 
 def test_a_page_shows_short_cells_of_one_column_with_the_whole_as_tooltips():
-    """And the rows that are wanted; markup of texts is escaped, that of a bar is not."""
+    """And links on the names of rows; markup of texts is escaped, that of a bar is not."""
     whole = Column("part", ["link a (g=1)", "<b>"], justify="left", short=["link a", "<b>"], short_rank=1)
     drawn = Column("share", [share_bar({"latency": 1.0}), share_bar({"transfer": 1.0})], justify="left")
     page = table([Column("row", ["1", "2"]), whole, drawn], tips="part")
     assert '<td title="link a (g=1)">link a</td>' in page
     assert "<b>" not in page
     assert page.count('<span class="bar"') == 2
-    assert table([whole, drawn], rows=[1]).count('<th scope="row">') == 1
+    linked = table([whole, drawn], links={"<b>": "#b"})
+    assert linked.count("<a ") == linked.count('<a href="#b">&lt;b&gt;</a>') == 1

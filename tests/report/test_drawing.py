@@ -1,5 +1,7 @@
 """Parts of pictures: places in inches, bars of times, keys of colours."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +26,7 @@ def bars_of(axes):
 def test_bars_are_divided_into_their_parts(lengths):
     """Each part begins where those before it end, in the row of its bar."""
     axes = axes_at(new_figure(3.0), 1.0, 0.5, 5.0, 2.0)
-    stack_bars(axes, np.array(lengths, float), COLOURS)
+    stack_bars(axes, np.array(lengths, float), COLOURS, [["", "", ""]] * len(lengths))
     found = bars_of(axes)
     for number, colour in enumerate(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))):
         parts = [(sum(row[:number]), sum(row[: number + 1]), place) for place, row in enumerate(lengths)]
@@ -34,17 +36,23 @@ def test_bars_are_divided_into_their_parts(lengths):
 
 @pytest.mark.parametrize(("slowest_s", "bars"), [(25.0, True), (26.0, False)])
 def test_times_that_differ_too_much_for_bars_are_points(slowest_s, bars):
-    """On a logarithmic scale, and no text leaves its room."""
+    """On a logarithmic scale; the scale ends with the data, the texts stand right of it, and titles tell the parts."""
     figure = new_figure(2.0)
     axes = axes_at(figure, 1.0, 0.5, 5.0, 1.0)
     parts = np.array([[0.5, 0.5, 0.0], [slowest_s, 0.0, 0.0]])
     texts = ["1 s, of many words", f"{slowest_s} s, of many words"]
-    assert time_bars(axes, parts, COLOURS, ["#000000"] * 2, texts, 6.0) == bars
+    titles = [["first half", "second half", ""], ["all <of it>", "", ""]]
+    assert time_bars(axes, parts, COLOURS, ["#000000"] * 2, texts, titles) == bars
     assert axes.get_xscale() == ("linear" if bars else "log")
     assert bool(axes.patches) == bars
+    assert slowest_s <= axes.get_xlim()[1] <= 1.3 * slowest_s
     figure.draw_without_rendering()
     for text in axes.texts:
-        assert text.get_window_extent().x1 <= (1.0 + 6.0) * figure.dpi
+        assert text.get_window_extent().x0 >= axes.get_window_extent().x1
+    shown = re.findall(r"<g><title>(.*?)</title>", to_svg(lambda: figure, "bars", "bars"))
+    assert shown == (
+        ["first half", "all &lt;of it&gt;", "second half"] if bars else ["first half, second half", "all &lt;of it&gt;"]
+    )
 
 
 def test_places_are_inches():

@@ -15,11 +15,12 @@ from opticcl.fabrics import fabric
 from opticcl.ir import Violation
 from opticcl.plans.compare import compare_plans
 from opticcl.plans.comparison import Declined
+from opticcl.plans.hardware import bill_per_node
 from opticcl.plans.names import labels
 from opticcl.report import comparison_page as sections
-from opticcl.report.comparison_page import result, write_page
+from opticcl.report.comparison_page import every_plan, write_page
 from opticcl.report.fastest import crossings
-from opticcl.report.kit.words import busiest
+from opticcl.report.kit.words import PART_NAMES, busiest
 from opticcl.report.reproduce import reproduction
 from opticcl.units import format_seconds
 
@@ -110,41 +111,57 @@ def test_the_page_is_whole_and_needs_nothing_else(text):
     assert read.tags["h1"] == 1
 
 
-def test_the_first_chart_comes_before_the_parameters(text):
-    """And the machine that was compared before its small instance."""
-    order = [text.index(f'<section id="{key}">') for key in ("result", "time", "size", "compared", "light")]
+def test_the_answer_stands_before_the_plans_and_circuits_are_folded(text):
+    """One picture and one row a fabric are open; each row leads to its plan, the machine compared before its small instance."""
+    order = [text.index(f'id="{key}"') for key in ("result", "notes", "all", "size", "plans", "assumptions", "again")]
     assert order == sorted(order)
-    light = text[order[-1] :]
-    for name in ("ramp", "ideal"):
-        assert 0 < light.index(f'id="machine-{name}-title"') < light.index(f'id="light-{name}-title"')
-        assert re.search(
-            rf"{name}, 54 nodes, [\w:=,]+: (all circuits|the circuits of \d+ of 54 senders) of step 0", light
-        )
+    opened = re.sub("<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert opened.count("<figure>") == 1
+    assert set(re.findall(r'<a href="#plan-\d+">(\w+)</a>', opened)) == {"ramp", "ideal"}
+    for number in re.findall(r'<h3 id="plan-(\d+)">', text):
+        assert 0 < text.index(f'id="machine-{number}-title"') < text.index(f'id="light-{number}-title"')
+    assert re.search(
+        r"ramp, 54 nodes, [\w:=,]+: (all circuits|the circuits of \d+ of 54 senders) of step 0", text[order[4] :]
+    )
 
 
-def test_many_plans_are_folded(spiced, monkeypatch):
-    """The fastest few of each fabric are in the first table, the others in the folded one; pictures name what is left out."""
-    monkeypatch.setattr(sections, "TOP", 1)
-    names = [entry.fabric.name for entry in spiced.entries]
-    first = sections.best_of_each(spiced, 1)
-    assert [names[i] for i in first] == list(dict.fromkeys(names))
-    assert len(first) < len(names)
-    first_table, folded = sections.result(spiced).split("<details><summary>", 1)
-    assert first_table.count('<th scope="row">') == len(first)
-    assert folded.startswith(f"{len(names) - len(first)} more plan")
-    assert folded.count('<th scope="row">') == len(names) - len(first)
-    some, about = sections.drawn(spiced)
-    assert (len(some.entries), about) == (len(first), " Drawn: the fastest plan of each fabric.")
+def test_the_answer_has_one_plan_of_each_fabric_and_the_folded_table_all(spiced):
+    """The fastest plan of each, with the columns of the terminal; pictures say what they leave out."""
+    best = sections.best_of_each(spiced)
+    fabrics = [entry.fabric.name for entry in spiced.entries]
+    assert [fabrics[i] for i in best] == list(dict.fromkeys(fabrics))
+    assert [spiced.entries[i].total_s for i in best] == [
+        min(e.total_s for e in spiced.entries if e.fabric.name == name) for name in dict.fromkeys(fabrics)
+    ]
+    assert sections.answer(spiced).count('<th scope="row">') == len(best) < len(fabrics)
+    assert sections.every_plan(spiced).partition("<details>")[0].count('<th scope="row">') == len(fabrics)
+    some, about = sections.drawn(spiced, ())
+    assert len(best) <= len(some.entries) < len(fabrics)
+    assert about.startswith(" Drawn: the fastest plan of each fabric")
 
 
 def test_lines_carry_their_names(text, spiced):
     """As the pointer shows them, in the order of the lines."""
     named = re.findall(r'<g class="line" data-line="(\d+)"><title>(.*?)</title>', text)
     some, _ = sections.drawn(spiced, crossings(spiced))
-    assert len(some.entries) == 20 < len(spiced.entries)
-    assert [int(number) for number, _ in named] == list(range(20))
+    assert 1 < len(some.entries) < len(spiced.entries)
+    assert [int(number) for number, _ in named] == list(range(len(some.entries)))
     assert [name for _, name in named] == [escape(name) for name in labels(some)]
     assert {int(number) for number in re.findall(r'<g class="end" data-line="(\d+)">', text)} == set(range(len(named)))
+
+
+def test_bars_carry_their_values(text, spiced):
+    """The time of each part of a plan, and price and power of a node, as the pointer shows them."""
+    shown = re.findall(r"<title>([^<]*)</title>", text)
+    for i in sections.best_of_each(spiced):
+        entry = spiced.entries[i]
+        for part, seconds in entry.totals().items():
+            words = f": {PART_NAMES[part]} {format_seconds(seconds)}, {seconds / entry.total_s:.0%}"
+            assert any(words in one for one in shown) == bool(seconds)
+        usd, w = bill_per_node(entry.fabric)
+        assert usd is None or {f": {usd:,.0f} USD", f": {w:,.0f} W"} <= {
+            one[one.rindex(": ") :] for one in shown if ": " in one
+        }
 
 
 @pytest.mark.deep
@@ -169,18 +186,27 @@ def test_the_script_in_a_browser(tmp_path):
         page.on("pageerror", lambda error: said.append(str(error)))
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
         page.goto(path.as_uri())
-        time = page.locator("#result table.plans").first.locator("thead th", has_text="Time")
+        assert page.evaluate("document.documentElement.scrollHeight") < 6 * 800
+        page.set_viewport_size({"width": 360, "height": 800})
+        box = page.locator("#result tbody tr").first.locator("td", has_text=format_seconds(found.entries[0].total_s))
+        assert box.bounding_box()["x"] + box.bounding_box()["width"] <= 360
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        page.set_viewport_size({"width": 1280, "height": 800})
+        for key in ("all", "size"):
+            page.locator(f'nav a[href="#{key}"]').click()
+            assert page.locator(f"#{key}").is_visible()
+        time = page.locator("#all table.plans").first.locator("thead th", has_text="Time")
         for order, first in (("ascending", found.entries[0]), ("descending", None)):
             time.locator("button").focus()
             page.keyboard.press("Enter")
             assert time.get_attribute("aria-sort") == order
-            cells = page.locator("#result table.plans").first.locator("tbody tr").first.locator("td").all_inner_texts()
+            cells = page.locator("#all table.plans").first.locator("tbody tr").first.locator("td").all_inner_texts()
             assert (format_seconds(found.entries[0].total_s) in cells) == (first is not None)
-        page.locator("#result input[type=search]").fill("ideal ring")
-        shown = page.locator("#result table.plans tbody tr:visible").all_inner_texts()
+        page.locator("#all input[type=search]").fill("ideal ring")
+        shown = page.locator("#all table.plans tbody tr:visible").all_inner_texts()
         assert shown
         assert all("ideal" in text and "ring" in text for text in shown)
-        assert page.locator("#result output").inner_text() == f"{len(shown)} of {len(found.entries)}"
+        assert page.locator("#all output").inner_text() == f"{len(shown)} of {len(found.entries)}"
         toggle = page.locator("#size .toggles button").first
         line = page.locator("#size g.line").first
         toggle.click()
@@ -218,7 +244,7 @@ def test_every_cell_stands_under_a_heading(text, widths):
 
 def test_the_bottleneck_is_named_in_few_words_and_whole_to_the_pointer(comparison):
     """Coordinates and the like would make the row many lines tall."""
-    cells = dict(re.findall(r'<td title="([^"]+)">([^<]+)</td>', result(comparison)))
+    cells = dict(re.findall(r'<td title="([^"]+)">([^<]+)</td>', every_plan(comparison)))
     whole = next(busiest(e) for e in comparison.entries if "(" in busiest(e))
     assert whole in cells
     assert "(" not in cells[whole]

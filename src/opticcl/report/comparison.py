@@ -29,12 +29,15 @@ UNRANKED_COLUMNS = ("fabric", "algorithm", "time", "light")
 """Headings of the columns of plans without a rank, before the reason."""
 
 
-def comparison_blocks(comparison: Comparison, columns: Sequence[str] = ()) -> list[FittedTable]:
+def comparison_blocks(
+    comparison: Comparison, columns: Sequence[str] = (), rows: Sequence[int] | None = None
+) -> list[FittedTable]:
     """The plans that have a rank, fastest first, and those that have none with the reason, in a table of their own.
 
     Args:
         comparison: of plans.
         columns: headings of the columns to show; "all": every one; empty: those that answer the question.
+        rows: positions of the plans to show; None: all.
     Raises: ParameterError: no such column.
     """
     known = {one.header: one for one in comparison_columns(comparison)}
@@ -45,8 +48,9 @@ def comparison_blocks(comparison: Comparison, columns: Sequence[str] = ()) -> li
         if wanted not in known:
             raise ParameterError(f"--columns: no column {wanted!r}; there are {', '.join(known)}, and all")
     keys = sum(header in ("fabric", "algorithm") for header in shown)
-    first = [i for i, entry in enumerate(comparison.entries) if entry.ranked]
-    others = [i for i, entry in enumerate(comparison.entries) if not entry.ranked]
+    listed_rows = range(len(comparison.entries)) if rows is None else rows
+    first = [i for i in listed_rows if comparison.entries[i].ranked]
+    others = [i for i in listed_rows if not comparison.entries[i].ranked]
     blocks = []
     if first:
         blocks.append(

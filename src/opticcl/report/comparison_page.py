@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
@@ -16,27 +15,20 @@ from opticcl.plans.machines import specification
 from opticcl.plans.names import fabric_names, labels, messages
 from opticcl.plans.sentences import caveats, headline
 from opticcl.report.beside import verdicts_line
-from opticcl.report.comparison import comparison_columns
-from opticcl.report.comparison_pictures import breakdown_picture, line_names, size_picture
+from opticcl.report.comparison import comparison_blocks, comparison_columns
+from opticcl.report.comparison_pictures import breakdown_picture, size_picture
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
 from opticcl.report.kit import html as _html
 from opticcl.report.kit.columns import Column, Shown, columns_of
 from opticcl.report.kit.words import shares
 from opticcl.report.light import light_caption, light_picture, small_instance, thinned_picture
 from opticcl.report.reproduce import reproduction
-from opticcl.units import counted
 
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
     from opticcl.plans.plan import Plan
 
-__all__ = ["best_of_each", "drawn", "page_text", "result", "write_page"]
-
-TOP = 10
-"""Plans of a fabric in the table; the others are folded [count]."""
-
-MOST_DRAWN = 40
-"""Plans of a picture [count]."""
+__all__ = ["answer", "best_of_each", "drawn", "every_plan", "page_text", "write_page"]
 
 MOST_NODES = 256
 """Of a machine that is drawn [count]."""
@@ -68,15 +60,14 @@ def page_text(comparison: Comparison, title: str, progress: ProgressCallback = n
     changes = crossings(comparison)
     progress("draw times")
     sections = [
-        ("result", "Which plan is fastest", result(comparison)),
-        ("time", "Where the time goes", _breakdown(comparison)),
-        ("size", "Time against message size", _message_sizes(comparison, changes)),
-        ("compared", "What was compared", _compared(comparison)),
-        ("light", "The machines, and their circuits", _light(comparison, progress)),
-        ("assumptions", "Assumptions behind these times", _assumptions(comparison)),
-        ("again", "How to reproduce this page", _again(comparison)),
+        _html.Section("result", "Which plan is fastest", answer(comparison)),
+        _html.Section("all", "All plans and columns", every_plan(comparison), folded=True),
+        _html.Section("size", "Time against message size", _message_sizes(comparison, changes), folded=True),
+        _html.Section("plans", "The plans and their circuits", _plans(comparison, progress), folded=True),
+        _html.Section("assumptions", "Assumptions behind these times", _assumptions(comparison), folded=True),
+        _html.Section("again", "How to reproduce this page", _again(comparison), folded=True),
     ]
-    notes = (*comparison.notes, *caveats(comparison), *map(str, comparison.excluded))
+    notes = [*caveats(comparison), *comparison.notes, *map(str, comparison.left_out)]
     return _html.page(title, _lead(comparison), notes, sections, script="page.js")
 
 
@@ -85,10 +76,25 @@ def _lead(comparison: Comparison) -> str:
     return f"{headline(comparison)} {verdicts_line([e.verdict.verdict for e in comparison.entries])}."
 
 
-def result(comparison: Comparison) -> str:
-    """Table of the plans and what is wrong with some; values that all plans share are above it."""
-    known = {one.header: one for one in comparison_columns(comparison)}
-    shown = [known[header] for header in _SHOWN if header in known]
+def answer(comparison: Comparison) -> str:
+    """The fastest plan of each fabric with the columns that a terminal shows, and their times beside price and power."""
+    best = best_of_each(comparison)
+    names = fabric_names(comparison)
+    links = {names[i]: f"#plan-{i}" for i in best}
+    blocks = comparison_blocks(comparison, rows=best)
+    tables = "".join(_html.table(one.columns, one.heading, kind="answer", links=links) for one in blocks)
+    some = replace(comparison, entries=tuple(comparison.entries[i] for i in best))
+    caption = (
+        "Reconfiguration: setting up circuits. Latency: from the first bit sent to the first bit received. Transfer: "
+        "bytes over the rate. Compute: sums of received data. Control: messages of the control plane before a step. "
+        "Price and power: geometric mean of the range of the bill, at the rate of this comparison."
+    )
+    return tables + _violations(comparison) + _html.figure(breakdown_picture(some), caption)
+
+
+def every_plan(comparison: Comparison) -> str:
+    """Table of all plans with all columns."""
+    shown = [one for one in comparison_columns(comparison) if one.header != "parts (%)"]
     why = [entry.no_rank for entry in comparison.entries]
     if any(why):
         shown.append(Column("no rank", why, justify="left"))
@@ -100,58 +106,33 @@ def result(comparison: Comparison) -> str:
         "algorithm on that fabric, with what determines that bound. Bottleneck: the busiest part of the machine, and the "
         "share of the time in which it is busy. Light: margin of the worst circuit of the plan."
     )
-    first = best_of_each(comparison, TOP)
-    listed = _html.table(shown, about, kind="plans", rows=first, tips="bottleneck") + _html.colour_key()
-    others = [i for i in range(len(comparison.entries)) if i not in {*first}]
-    if others:
-        more = _html.table(shown, kind="plans", rows=others, tips="bottleneck")
-        listed += _html.folded(f"{counted(len(others), 'more plan')}: each fabric has {TOP} faster ones above", more)
-    return listed + _violations(comparison)
+    return _html.table(shown, about, kind="plans", tips="bottleneck") + _html.colour_key() + _declined(comparison)
 
 
-_SHOWN = (
-    "fabric", "algorithm", "time", "vs best", "as built", "light", "node rate", "nodes", "published", "common", "x bound",
-    "USD per node", "verified", "bottleneck", "steps", "rounds",
-)  # fmt: skip
-"""Headings of the columns, those that answer the question first."""
+def best_of_each(comparison: Comparison) -> list[int]:
+    """Position of the fastest plan of each fabric, in the order of the comparison."""
+    first: dict[str, int] = {}
+    for i, name in enumerate(fabric_names(comparison)):
+        first.setdefault(name, i)
+    return list(first.values())
 
 
-def best_of_each(comparison: Comparison, most: int) -> list[int]:
-    """Positions of the fastest plans of each fabric, in the order of the comparison.
-
-    Args:
-        comparison: whose plans are in the order of their times.
-        most: plans of a fabric [count].
-    """
-    seen: Counter[str] = Counter()
-    found = []
-    for i, entry in enumerate(comparison.entries):
-        seen[entry.fabric.name] += 1
-        if seen[entry.fabric.name] <= most:
-            found.append(i)
-    return found
-
-
-def drawn(comparison: Comparison, changes: Sequence[Crossing] = ()) -> tuple[Comparison, str]:
-    """The plans that a picture can show legibly: the fastest few of each fabric, and those that are fastest at some size.
+def drawn(comparison: Comparison, changes: Sequence[Crossing]) -> tuple[Comparison, str]:
+    """The plans that a picture of many sizes can show: the fastest of each fabric, and those that are fastest at some size.
 
     Args:
         comparison: all plans.
         changes: sizes at which another plan becomes the fastest.
     Returns: some of the plans; a sentence that says which, "" if they are all.
     """
-    most = next((n for n in range(TOP, 1, -1) if len(best_of_each(comparison, n)) <= MOST_DRAWN), 1)
-    kept = set(best_of_each(comparison, most))
+    sizes = (sizes_between()[0], *(change.size_bytes for change in changes))
+    kept = {*best_of_each(comparison), *(fastest(comparison.entries, size) for size in sizes)}
     if len(kept) == len(comparison.entries):
         return comparison, ""
-    ends = (sizes_between()[0], sizes_between()[-1])
-    kept |= {fastest(comparison.entries, size) for size in (*ends, *(c.size_bytes for c in changes)) if changes}
     entries = tuple(entry for i, entry in enumerate(comparison.entries) if i in kept)
-    which = "plan" if most == 1 else f"{most} plans"
-    about = f" Drawn: the fastest {which} of each fabric" + (
-        ", and those that are fastest at some size." if changes else "."
+    return replace(comparison, entries=entries), (
+        " Drawn: the fastest plan of each fabric at the size compared, and those that are fastest at some size."
     )
-    return replace(comparison, entries=entries), about
 
 
 def _violations(comparison: Comparison) -> str:
@@ -164,13 +145,6 @@ def _violations(comparison: Comparison) -> str:
     )
 
 
-def _compared(comparison: Comparison) -> str:
-    """All parameters of every fabric, as the command line takes them, and what was left out."""
-    named = zip(fabric_names(comparison), comparison.entries, strict=True)
-    made = {name: _html.call(specification(entry.fabric)) for name, entry in named}
-    return _html.definitions(made.items()) + _declined(comparison)
-
-
 def _declined(comparison: Comparison) -> str:
     if not comparison.declined:
         return ""
@@ -178,24 +152,14 @@ def _declined(comparison: Comparison) -> str:
     return _html.folded(f"Left out, with reasons: {len(comparison.declined)}", listed)
 
 
-def _breakdown(comparison: Comparison) -> str:
-    """Time of each plan, part by part."""
-    caption = (
-        "Reconfiguration: setting up circuits. Latency: from the first bit sent to the first bit received. Transfer: "
-        "bytes over the rate. Compute: sums of received data. Control: messages of the control plane before a step."
-    )
-    some, about = drawn(comparison)
-    return _html.figure(breakdown_picture(some), caption + about)
-
-
 def _message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
     """Time against message size, and where the fastest plan changes."""
     caption = (
-        "Each line is a plan, both axes are logarithmic. A flat line is bound by latency, a rising one by the rate. Rings mark "
-        "sizes where another plan becomes the fastest."
+        "Each line is a plan, both axes are logarithmic. A flat line is bound by latency, a rising one by the rate."
     )
+    caption += " Rings mark sizes where another plan becomes the fastest." if changes else ""
     some, about = drawn(comparison, changes)
-    picture = _html.figure(size_picture(some, found=changes), caption + about, line_names(some))
+    picture = _html.figure(size_picture(some, found=changes), caption + about)
     if not changes:
         return f"{picture}<p>The same plan is the fastest at every size drawn.</p>\n"
     columns = columns_of(
@@ -208,30 +172,41 @@ def _message_sizes(comparison: Comparison, changes: Sequence[Crossing]) -> str:
     return picture + _html.table(columns, "Where the fastest plan changes")
 
 
-def _light(comparison: Comparison, progress: ProgressCallback) -> str:
-    """The machine compared with its fastest plan, and circuits of a small instance of each system."""
+def _plans(comparison: Comparison, progress: ProgressCallback) -> str:
+    """Of each fabric the parameters, the command that compiles its fastest plan, and circuits of that plan.
+
+    A small instance of the system follows, with every circuit.
+    """
     html = (
-        "<p>First the machine that was compared: the first step of its fastest plan, thinned where it has many circuits. "
-        "Then a small instance with every circuit, by the algorithm of its own.</p>\n"
+        "<p>Circuits are those of the first step of the fastest plan, thinned where there are many; below them a small "
+        "instance of the system has every circuit, by the algorithm of its own.</p>\n"
     )
-    for i in best_of_each(comparison, 1):
-        name = comparison.entries[i].fabric.name
-        progress(f"draw the light of {name}")
-        html += f"<h3>{escape(name)}</h3>\n{_machine(comparison.entries[i].plan)}"
+    names = fabric_names(comparison)
+    for i in best_of_each(comparison):
+        entry = comparison.entries[i]
+        progress(f"draw the light of {entry.fabric.name}")
+        html += f'<h3 id="plan-{i}">{escape(names[i])}</h3>\n<p>{_html.call(specification(entry.fabric))}</p>\n'
+        html += f"<pre><code>{escape(entry.command)}</code></pre>\n" if entry.command else ""
+        html += _machine(entry.plan, f"machine-{i}")
         try:
-            plan = small_instance(name)
-            html += _html.figure(light_picture(plan), light_caption(plan))
+            plan = small_instance(entry.fabric.name)
+            html += _html.figure(light_picture(plan, name=f"light-{i}"), light_caption(plan))
         except OpticclError as error:  # a system without a small instance
             html += f"<p>No small instance: {escape(str(error))}</p>\n"
     return html
 
 
-def _machine(plan: Plan) -> str:
-    """Picture of the first step of a plan on the machine compared."""
+def _machine(plan: Plan, name: str) -> str:
+    """Picture of the first step of a plan on the machine compared.
+
+    Args:
+        plan: to draw.
+        name: prefix of the ids in the picture.
+    """
     if plan.fabric.num_nodes > MOST_NODES:
         return f"<p>{plan.fabric.num_nodes:,} nodes are too many to draw.</p>\n"
     try:
-        return _html.figure(*thinned_picture(plan))
+        return _html.figure(*thinned_picture(plan, name))
     except OpticclError as error:  # nothing is sent
         return f"<p>No picture: {escape(str(error))}</p>\n"
 

@@ -1,17 +1,18 @@
-"""Pictures of a comparison: where the time goes, and time against message size."""
+"""Pictures of a comparison: times with price and power beside them, and time against message size."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opticcl.plans.hardware import bill_per_node
 from opticcl.plans.names import labels, messages
-from opticcl.report.beside import beside_cells, versus_best
+from opticcl.report.beside import versus_best
 from opticcl.report.fastest import Crossing, crossings, fastest, sizes_between
-from opticcl.report.kit.colours import DARK, INK, MUTED, PAPER, PART_COLOURS, fabric_colours
+from opticcl.report.kit.colours import INK, MUTED, PAPER, PART_COLOURS, fabric_colours
 from opticcl.report.kit.drawing import (
     WIDTH,
     axes_at,
@@ -19,25 +20,25 @@ from opticcl.report.kit.drawing import (
     new_figure,
     stack_bars,
     time_bars,
+    write_beside,
     write_key,
     write_scale,
 )
 from opticcl.report.kit.line_ends import End, label_ends, text_width
-from opticcl.report.kit.svg import to_svg
+from opticcl.report.kit.svg import titled, to_svg
 from opticcl.report.kit.words import shares
 from opticcl.units import counted, format_bytes, format_seconds
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from opticcl.plans.comparison import Comparison
 
-__all__ = ["breakdown_figure", "breakdown_picture", "line_names", "size_figure", "size_picture"]
+__all__ = ["breakdown_figure", "breakdown_label", "breakdown_picture", "size_figure", "size_picture"]
 
 
 def breakdown_picture(comparison: Comparison, name: str = "breakdown") -> str:
-    """Stacked bars as SVG, one a plan, fastest on top: its time and the share of each part.
+    """Stacked bars as SVG, one a plan, fastest on top: its time, and price and power of a node.
 
     Args:
         comparison: to draw.
@@ -54,50 +55,79 @@ def breakdown_label(comparison: Comparison) -> str:
 
 
 def breakdown_figure(comparison: Comparison) -> Figure:
-    """The figure of `breakdown_picture`: times on the left, shares on the right.
+    """The figure of `breakdown_picture`: the time of each plan, and beside it price and power of a node where they are known.
 
     Times are stacked bars on a linear scale, or points on a logarithmic one where they differ too much for bars.
     """
     names, entries = labels(comparison, short=True), comparison.entries
-    height = 0.85 + 0.27 * len(names)
+    bills = np.array([bill_per_node(entry.fabric) for entry in entries], np.float64)  # NaN where the parts are unknown
+    height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
     figure = new_figure(height)
-    left = text_width(names) + 0.15
-    width = WIDTH - left - 0.2
-    time = axes_at(figure, left, 0.45, 0.48 * width, 0.27 * len(names))
-    share = axes_at(figure, left + 0.64 * width, 0.45, 0.36 * width, 0.27 * len(names), sharey=time)
-    beside = beside_cells(comparison, comparison.as_built) or [""] * len(names)
     written = [
-        format_seconds(entry.total_s)
-        + (f"  ({words})" if words != "best" else "")
-        + (f"  [as built {other}]" if other else "")
-        for entry, words, other in zip(entries, versus_best(comparison), beside, strict=True)
+        format_seconds(entry.total_s) + (f"  {words}" if words != "best" else "")
+        for entry, words in zip(entries, versus_best(comparison), strict=True)
     ]
+    right = WIDTH - (2 * BESIDE_WIDE if np.isfinite(bills).any() else 0.0)
+    time = axes_at(figure, left, 0.45, max(1.0, right - left - text_width(written, 7.5) - 0.25), 0.27 * len(names))
     parts = np.array([list(shares(entry.totals()).values()) for entry in entries])
-    colours, by_fabric = list(PART_COLOURS.values()), fabric_colours(entry.fabric.name for entry in entries)
     times = parts * np.array([[entry.total_s] for entry in entries])
+    by_fabric = fabric_colours(entry.fabric.name for entry in entries)
     points = [by_fabric[entry.fabric.name] for entry in entries]
-    stacked = time_bars(time, times, colours, points, written, 0.55 * width)
-    stack_bars(share, 100 * parts, colours)
-    _write_shares(share, 100 * parts)
+    titles = [_part_titles(name, row, share) for name, row, share in zip(names, times, parts, strict=True)]
+    stacked = time_bars(time, times, list(PART_COLOURS.values()), points, written, titles)
     write_scale(time, "x", "time" if stacked else "time, logarithmic", format_seconds)
     time.xaxis.set_major_locator(_ticks(stacked))
-    share.set_xlim(0, 100)
-    write_scale(share, "x", "share of the plan's time, %")
     name_rows(time, names)
-    name_rows(share, ())
-    share.tick_params(labelleft=False)
-    present = zip(PART_COLOURS.items(), parts.sum(axis=0).tolist(), strict=True)
-    write_key(figure, [named for named, takes_time in present if takes_time], left, height - 0.2)
+    if right < WIDTH:
+        _bars_beside(figure, right, "price of a node", bills[:, 0], "{:,.0f} USD".format, names)
+        _bars_beside(figure, right + BESIDE_WIDE, "power of a node", bills[:, 1], "{:,.0f} W".format, names)
+    if stacked:
+        present = zip(PART_COLOURS.items(), parts.sum(axis=0).tolist(), strict=True)
+        write_key(figure, [named for named, takes_time in present if takes_time], left, height - 0.2)
     return figure
 
 
-def _write_shares(axes: Axes, shares: np.ndarray) -> None:
-    """Write the longer parts into their bars. Args: shares: float64 (bars, parts) [%]."""
-    ends = np.cumsum(shares, axis=1)
-    for row, part in np.argwhere(shares >= 8).tolist():
-        ink = DARK if list(PART_COLOURS)[part] == "latency" else "white"
-        middle = ends[row, part] - shares[row, part] / 2
-        axes.text(middle, row, f"{shares[row, part]:.0f}", color=ink, ha="center", va="center", fontsize=7)
+BESIDE_WIDE = 1.65
+"""Width of the bars of price or power with their texts [inches]."""
+
+
+def _bars_beside(
+    figure: Figure, left: float, label: str, values: np.ndarray, text: Callable[[float], str], names: Sequence[str]
+) -> None:
+    """Bars of a value in the rows of the plans, with the value right of them.
+
+    Args:
+        figure: to draw on.
+        left: of the bars [inches].
+        label: of their scale.
+        values: one a row, float64 (rows,); NaN where unknown.
+        text: writes a value.
+        names: of the rows.
+    """
+    axes = axes_at(figure, left, 0.45, BESIDE_WIDE - 0.85, 0.27 * len(names))
+    written = ["-" if np.isnan(value) else text(value) for value in values.tolist()]
+    lengths = np.nan_to_num(values)
+    axes.set_xlim(0, 1.02 * lengths.max() or 1.0)
+    stack_bars(axes, lengths[:, None], [MUTED], [[f"{name}: {one}"] for name, one in zip(names, written, strict=True)])
+    write_beside(axes, written)
+    name_rows(axes, names)
+    write_scale(axes, "x", label)
+    axes.set_xticks([0])
+    axes.tick_params(labelleft=False)
+
+
+def _part_titles(name: str, times: np.ndarray, shares: np.ndarray) -> list[str]:
+    """What a pointer shows on the parts of a bar; "" for parts that take no time.
+
+    Args:
+        name: of the plan.
+        times: of its parts, float64 (parts,) [s].
+        shares: of its parts, float64 (parts,).
+    """
+    return [
+        f"{name}: {part} {format_seconds(seconds)}, {share:.0%}" if seconds else ""
+        for part, seconds, share in zip(PART_COLOURS, times.tolist(), shares.tolist(), strict=True)
+    ]
 
 
 def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[Crossing] | None = None) -> str:
@@ -116,12 +146,6 @@ def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[
         or f"{comparison.entries[0].fabric.name} is the fastest at every size"
     )
     return to_svg(lambda: size_figure(comparison, changes), name, label)
-
-
-def line_names(comparison: Comparison) -> list[str]:
-    """Names of the lines of `size_picture`, in the order of their numbers."""
-    entries = zip(labels(comparison, short=True), comparison.entries, strict=True)
-    return [name for name, entry in entries if entry.profile.timeline(sizes_between()[0]).total_s > 0]
 
 
 def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
@@ -147,18 +171,12 @@ def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:
         return figure
     seen: Counter[str] = Counter()
     width = 1.5 if len(lines) <= 12 else 1.0
-    for number, (_, fabric, times) in enumerate(lines):
+    for number, (name, fabric, times) in enumerate(lines):
         dash = _DASHES[seen[fabric] % len(_DASHES)]
         seen[fabric] += 1
-        axes.plot(
-            sizes,
-            times,
-            color=colours[fabric],
-            linewidth=width,
-            linestyle=dash,
-            solid_capstyle="round",
-            gid=f"line-{number}",
-        )
+        style: dict[str, Any] = {"color": colours[fabric], "linewidth": width, "linestyle": dash}
+        (line,) = axes.plot(sizes, times, solid_capstyle="round", gid=f"line-{number}", **style)
+        titled(line, name)
     write_scale(axes, "x", "message of every node", format_bytes, log=True)
     write_scale(axes, "y", "time", format_seconds, log=True)
     axes.set_xlim(sizes[0], sizes[-1])

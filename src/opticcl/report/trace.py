@@ -192,10 +192,10 @@ class TraceReport(Result):
         Raises: OutputError: the file cannot be written.
         """
         progress("draw the page")
-        sections = [(title.lower(), title, _html.table(columns)) for title, columns in self.tables()]
+        sections = [_html.Section(title.lower(), title, _html.table(columns)) for title, columns in self.tables()]
         if any(True for _ in _streams(self.contents.traces)):
             drawn = _html.figure(to_svg(self.figure, "streams", self.label), "Gaps shorter than a pixel are closed.")
-            sections.insert(0, ("timeline", "Streams over time", drawn))
+            sections.insert(0, _html.Section("timeline", "Streams over time", drawn))
         with write_whole(path) as file:
             file.write(_html.page(self.contents.workload.name, self.answer, self.lines(), sections).encode())
 

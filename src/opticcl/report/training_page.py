@@ -45,11 +45,11 @@ def write_training_page(path: str | Path, training: TrainingResult) -> None:
 def training_page_text(training: TrainingResult) -> str:
     """The page as text; deterministic."""
     sections = [
-        ("result", "Fastest fabrics", _result(training)),
-        ("time", "Parts of the iteration", _iterations(training)),
-        ("timeline", "Timelines", _timelines(training)),
-        ("plans", "Plans", _plans(training)),
-        ("assumptions", "Assumptions", _assumptions(training)),
+        _html.Section("result", "Fastest fabrics", _result(training)),
+        _html.Section("time", "Parts of the iteration", _iterations(training)),
+        _html.Section("timeline", "Timelines", _timelines(training)),
+        _html.Section("plans", "Plans", _plans(training), folded=True),
+        _html.Section("assumptions", "Assumptions", _assumptions(training), folded=True),
     ]
     title = f"{training.job.name} on {counted(training.job.num_ranks, 'device')}"
     return _html.page(title, _lead(training), training_notes(training), sections)

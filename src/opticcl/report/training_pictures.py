@@ -49,11 +49,18 @@ def _bars(training: TrainingResult) -> Figure:
     )
     height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
     figure = new_figure(height)
-    axes = axes_at(figure, left, 0.45, WIDTH - left - 0.2, 0.27 * len(names))
     totals = parts.sum(axis=1).tolist()
     texts = [_time_and_ratio(total, totals[0]) for total in totals]
+    axes = axes_at(figure, left, 0.45, WIDTH - left - text_width(texts, 7.5) - 0.2, 0.27 * len(names))
     named = list(COLOURS.items())[: parts.shape[1]]
-    stacked = time_bars(axes, parts, [colour for _, colour in named], [INK] * len(names), texts, WIDTH - left - 0.2)
+    titles = [
+        [
+            f"{name}: {part} {format_seconds(value)}" if value else ""
+            for (part, _), value in zip(named, row, strict=True)
+        ]
+        for name, row in zip(names, parts.tolist(), strict=True)
+    ]
+    stacked = time_bars(axes, parts, [colour for _, colour in named], [INK] * len(names), texts, titles)
     write_scale(axes, "x", "iteration" if stacked else "iteration, logarithmic", format_seconds)
     name_rows(axes, names)
     shown = [one for one, seconds in zip(named, parts.sum(axis=0), strict=True) if seconds and stacked]

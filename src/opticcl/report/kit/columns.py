@@ -145,14 +145,14 @@ class FittedTable:
     def __init__(
         self, columns: Sequence[Column], note: str = "", *, has_total: bool = False, keys: int = 1, heading: str = ""
     ) -> None:
-        self._all, self._note, self._has_total = columns, note, has_total
-        self._keys, self._heading = keys, heading
+        self.columns, self._note, self._has_total = columns, note, has_total
+        self._keys, self.heading = keys, heading
         self._widths: dict[tuple[str, int, bool], int] = {}
         self._between: dict[bool, int] = {}  # by whether cells are close
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self._heading:
-            yield Text(self._heading, style="bold")
+        if self.heading:
+            yield Text(self.heading, style="bold")
         for number, columns in enumerate(self._tables(console, options)):
             if number:
                 yield ""
@@ -173,7 +173,7 @@ class FittedTable:
         )
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        width = min(options.max_width, self._width(self._all, console, options))
+        width = min(options.max_width, self._width(self.columns, console, options))
         return Measurement(width, width)
 
     def _tables(self, console: Console, options: ConsoleOptions) -> Iterator[list[Column]]:
@@ -194,10 +194,10 @@ class FittedTable:
 
     def _shown(self, console: Console, options: ConsoleOptions) -> list[Column]:
         """Required columns, and the optional ones that fit beside them."""
-        wishes = [(c.rank, i, c) for i, c in enumerate(self._all) if c.rank]
-        wishes += [(c.short_rank, i, c.cut()) for i, c in enumerate(self._all) if c.short and c.short_rank]
-        shown = {i: c for i, c in enumerate(self._all) if not c.rank}
-        shown |= {i: c.cut() for i, c in enumerate(self._all) if c.short and not c.short_rank}
+        wishes = [(c.rank, i, c) for i, c in enumerate(self.columns) if c.rank]
+        wishes += [(c.short_rank, i, c.cut()) for i, c in enumerate(self.columns) if c.short and c.short_rank]
+        shown = {i: c for i, c in enumerate(self.columns) if not c.rank}
+        shown |= {i: c.cut() for i, c in enumerate(self.columns) if c.short and not c.short_rank}
         for _, i, column in sorted(wishes, key=lambda wish: wish[:2]):
             wider = shown | {i: column}
             if self._width([wider[k] for k in sorted(wider)], console, options) <= options.max_width:
@@ -211,13 +211,13 @@ class FittedTable:
     def _dropped(self, console: Console, options: ConsoleOptions) -> str:
         """Names of the columns that are not shown, and the width that shows them; "" if all are."""
         headers = {column.header for column in self._shown(console, options)}
-        dropped = [column.header for column in self._all if column.header not in headers]
+        dropped = [column.header for column in self.columns if column.header not in headers]
         if not dropped:
             return ""
         wide = options.update(width=_UNLIMITED)
         return (
             f"not shown at {options.max_width} columns: {', '.join(dropped)}; "
-            f"COLUMNS={self._width(self._all, console, wide)} shows all"
+            f"COLUMNS={self._width(self.columns, console, wide)} shows all"
         )
 
     def _width(self, columns: Sequence[Column], console: Console, options: ConsoleOptions) -> int:
@@ -286,7 +286,7 @@ class RowByRow:
     """
 
     def __init__(self, columns: Sequence[StreamedColumn], width: int) -> None:
-        self._all = columns
+        self.columns = columns
         self._shown = [column for column in columns if not column.rank]
         for column in sorted((column for column in columns if column.rank), key=lambda column: column.rank):
             if self._width([*self._shown, column]) <= width:
@@ -294,7 +294,7 @@ class RowByRow:
 
     def heading(self) -> str:
         """Headers and a line below them."""
-        headers = self.row([column.header for column in self._all])
+        headers = self.row([column.header for column in self.columns])
         return f"{headers}\n{'-' * len(headers)}"
 
     def row(self, cells: Sequence[str]) -> str:
@@ -304,15 +304,15 @@ class RowByRow:
         """
         fitted = [
             cell.ljust(self._of(column)) if column.justify == "left" else cell.rjust(self._of(column))
-            for column, cell in zip(self._all, cells, strict=True)
+            for column, cell in zip(self.columns, cells, strict=True)
             if column in self._shown
         ]
         return "  ".join(fitted).rstrip()
 
     def dropped(self) -> str:
         """Names of the columns that are not shown, and the width that shows them; "" if all are."""
-        headers = [column.header for column in self._all if column not in self._shown]
-        return f"not shown: {', '.join(headers)}; COLUMNS={self._width(self._all)} shows all" if headers else ""
+        headers = [column.header for column in self.columns if column not in self._shown]
+        return f"not shown: {', '.join(headers)}; COLUMNS={self._width(self.columns)} shows all" if headers else ""
 
     @staticmethod
     def _of(column: StreamedColumn) -> int:

@@ -9,12 +9,23 @@ import numpy as np
 
 from opticcl.report.kit.colours import MUTED
 from opticcl.report.kit.line_ends import text_width
+from opticcl.report.kit.svg import titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["WIDTH", "axes_at", "name_rows", "new_figure", "stack_bars", "time_bars", "write_key", "write_scale"]
+__all__ = [
+    "WIDTH",
+    "axes_at",
+    "name_rows",
+    "new_figure",
+    "stack_bars",
+    "time_bars",
+    "write_beside",
+    "write_key",
+    "write_scale",
+]
 
 WIDTH = 10.0
 """Width of every picture [inches of 72 points]; a page scales it to its column."""
@@ -89,49 +100,65 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def time_bars(
-    axes: Axes, parts: np.ndarray, colours: Sequence[str], points: Sequence[str], texts: Sequence[str], wide: float
+    axes: Axes,
+    parts: np.ndarray,
+    colours: Sequence[str],
+    points: Sequence[str],
+    texts: Sequence[str],
+    titles: Sequence[Sequence[str]],
 ) -> bool:
     """Draw times as rows of stacked bars, or as points on a logarithmic scale where they differ too much for bars.
+
+    The scale ends with the data; the texts stand right of the axes.
 
     Args:
         axes: to draw on.
         parts: of each time, float64 (rows, parts) [s].
         colours: of the parts.
         points: colours of the points.
-        texts: right of each bar or point.
-        wide: room of a bar and its text [inches].
+        texts: one a row.
+        titles: of each part of each row, which a pointer shows.
     Returns: whether they are bars.
     """
     totals = parts.sum(axis=1)
     bars = bool(totals.max() <= MOST_STACKED * totals.min())
-    free = max(0.3, 1 - text_width(texts, 7.5) / wide)  # the longest text stands right of the slowest
     if bars:
-        axes.set_xlim(0, (totals.max() or 1.0) / free)
-        stack_bars(axes, parts, colours)
+        axes.set_xlim(0, 1.02 * totals.max() or 1.0)
+        stack_bars(axes, parts, colours, titles)
     else:
         axes.set_xscale("log")
-        least = 0.5 * totals[totals > 0].min()
-        axes.set_xlim(least, least * (1.2 * totals.max() / least) ** (1 / free))
-        axes.scatter(totals, range(len(totals)), s=42, c=list(points))
-    for row, (total, text) in enumerate(zip(totals.tolist(), texts, strict=True)):
-        at = (total or axes.get_xlim()[0], row)
-        axes.annotate(text, at, (4 if bars else 7, 0), textcoords="offset points", va="center", fontsize=7.5)
+        least = totals[totals > 0].min()
+        axes.set_xlim(least / 1.3, 1.3 * totals.max())
+        for row, total in enumerate(totals.tolist()):
+            point = axes.scatter([total or least / 1.3], [row], s=42, c=[points[row]], clip_on=False)
+            titled(point, ", ".join(filter(None, titles[row])))
+    write_beside(axes, texts)
     return bars
 
 
-def stack_bars(axes: Axes, lengths: np.ndarray, colours: Sequence[str]) -> None:
+def write_beside(axes: Axes, texts: Sequence[str]) -> None:
+    """Write one text a row right of the axes."""
+    for row, text in enumerate(texts):
+        place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(text, (1.0, row), (5, 0), va="center", fontsize=7.5, annotation_clip=False, **place)
+
+
+def stack_bars(axes: Axes, lengths: np.ndarray, colours: Sequence[str], titles: Sequence[Sequence[str]]) -> None:
     """Draw rows of bars, each divided into parts.
 
     Args:
         axes: to draw on.
         lengths: of the parts, float64 (rows, parts).
         colours: of the parts.
+        titles: of each part of each row, which a pointer shows.
     """
     begins = np.cumsum(lengths, axis=1) - lengths
     for part, colour in enumerate(colours):
         if lengths[:, part].any():
             rows = np.arange(len(lengths))
-            axes.barh(rows, lengths[:, part], left=begins[:, part], height=0.66, color=colour, linewidth=0)
+            bars = axes.barh(rows, lengths[:, part], left=begins[:, part], height=0.66, color=colour, linewidth=0)
+            for row, bar in enumerate(bars):
+                titled(bar, titles[row][part])
 
 
 def write_key(figure: Figure, named: Sequence[tuple[str, str]], left: float, above: float) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -16,6 +17,7 @@ from opticcl.report.kit.columns import Column
 
 __all__ = [
     "Markup",
+    "Section",
     "assumptions",
     "call",
     "colour_key",
@@ -31,6 +33,34 @@ __all__ = [
 _NUMBER = ' class="number"'
 _OF_STYLE = {"green": "yes", "bold red": "no", "yellow": "quiet"}  # style in a terminal -> class on a page
 _MOST_UNBROKEN = 20  # letters of a text that has no room of its own
+
+
+_MOST_NOTES = 3
+"""Of a page that are not folded [count]."""
+
+
+class Section(NamedTuple):
+    """A part of a page.
+
+    Args:
+        key: name of its anchor.
+        heading: above it.
+        content: HTML.
+        folded: whether only its heading is shown until a reader opens it.
+    """
+
+    key: str
+    heading: str
+    content: str
+    folded: bool = False
+
+    def html(self) -> str:
+        """The section, with the anchor inside what is folded, so that a link to it opens it."""
+        heading = f"<h2>{escape(self.heading)}</h2>"
+        if self.folded:
+            shown = f'<details><summary>{heading}</summary><div id="{self.key}">\n{self.content}</div></details>'
+            return f"<section>{shown}</section>\n"
+        return f'<section id="{self.key}">\n{heading}\n{self.content}</section>\n'
 
 
 class Markup(str):
@@ -53,7 +83,6 @@ _PAGE = """<!DOCTYPE html>
 <header>
 <h1>{title}</h1>
 <p class="lead">{lead}</p>
-{notes}
 <nav aria-label="Contents">
 {links}
 </nav>
@@ -66,34 +95,46 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def page(
-    title: str, lead: str, notes: Iterable[str], sections: Sequence[tuple[str, str, str]], *, script: str = ""
-) -> str:
-    """A self-contained page.
+def page(title: str, lead: str, notes: Sequence[str], sections: Sequence[Section], *, script: str = "") -> str:
+    """A self-contained page: the answer, its first section, what a reader must know beside it, then the other sections.
 
     Args:
         title: heading.
         lead: first paragraph.
-        notes: remarks below it.
-        sections: name of the anchor, heading, and HTML of each.
+        notes: what a reader must know, what decides most first; the first few are shown, the others folded.
+        sections: at least one.
         script: name of a file beside `page.css` that is written into the page; "": none.
     """
     resources = files("opticcl.report")
-    items = "".join(f"<li>{escape(note)}</li>\n" for note in notes)
+    known = [Section("notes", "Read with care", _notes(notes))] if notes else []
+    ordered = [*sections[:1], *known, *sections[1:]]
     return _PAGE.format(
         title=escape(title),
         css=resources.joinpath("page.css").read_text("utf-8"),
         lead=escape(lead),
-        notes=f"<ul>\n{items}</ul>" if items else "",
-        links="\n".join(f'<a href="#{key}">{heading}</a>' for key, heading, _ in sections),
-        body="".join(f'<section id="{key}">\n<h2>{name}</h2>\n{html}</section>\n' for key, name, html in sections),
+        links="\n".join(f'<a href="#{one.key}">{escape(one.heading)}</a>' for one in ordered),
+        body="".join(one.html() for one in ordered),
         version=escape(program_version()),
         script=f"<script>\n{resources.joinpath(script).read_text('utf-8')}</script>\n" if script else "",
     )
 
 
+def _notes(notes: Sequence[str]) -> str:
+    """The first notes as a list, and the others folded."""
+    shown, others = (
+        [f"<li>{escape(note)}</li>\n" for note in part] for part in (notes[:_MOST_NOTES], notes[_MOST_NOTES:])
+    )
+    more = folded(f"{len(others):,} more", f"<ul>\n{''.join(others)}</ul>") if others else ""
+    return f"<ul>\n{''.join(shown)}</ul>\n{more}"
+
+
 def table(
-    columns: Sequence[Column], caption: str = "", *, kind: str = "", rows: Iterable[int] | None = None, tips: str = ""
+    columns: Sequence[Column],
+    caption: str = "",
+    *,
+    kind: str = "",
+    links: Mapping[str, str] | None = None,
+    tips: str = "",
 ) -> str:
     """A table of the columns that a terminal shows; the cells of the first one name the rows.
 
@@ -101,7 +142,7 @@ def table(
         columns: from left to right.
         caption: text above it, which does not move while a wide table is scrolled.
         kind: class of the table: the script of a page sorts and filters those of class plans.
-        rows: numbers of the rows that are shown; None: all.
+        links: address of the link on the name of a row, by that name.
         tips: heading of a column whose short cells are shown, the others as tooltips.
     """
     opened = f'<table class="{kind}">' if kind else "<table>"
@@ -109,12 +150,18 @@ def table(
         f'<th scope="col"{_NUMBER * (one.justify == "right")}>{escape(one.header[:1].upper() + one.header[1:])}</th>'
         for one in columns
     )
-    shown = range(len(columns[0].cells)) if rows is None else rows
-    names = [f'<th scope="row">{_breaking(str(name))}</th>' for name in columns[0].cells]
+    names = [
+        f'<th scope="row">{_linked(str(name), (links or {}).get(str(name), ""))}</th>' for name in columns[0].cells
+    ]
     rest = [names, *(_cells(one, tips=one.header == tips) for one in columns[1:])]
-    body = "".join(f"<tr>{''.join(cells[i] for cells in rest)}</tr>\n" for i in shown)
+    body = "".join(f"<tr>{''.join(cells)}</tr>\n" for cells in zip(*rest, strict=True))
     about = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
     return f'{about}<div class="wide">{opened}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+
+
+def _linked(written: str, address: str) -> str:
+    """Text that breaks, as a link if there is an address."""
+    return f'<a href="{address}">{_breaking(written)}</a>' if address else _breaking(written)
 
 
 def _cells(column: Column, *, tips: bool) -> list[str]:
@@ -182,17 +229,13 @@ def colour_key() -> str:
     return f'<ul class="key" aria-label="Colours of the parts of a time">{items}</ul>\n'
 
 
-def figure(svg: str, caption: str, lines: Sequence[str] = ()) -> str:
+def figure(svg: str, caption: str) -> str:
     """A picture with its caption, in the theme colours of the page and as wide as the page.
 
     Args:
         svg: the picture.
         caption: below it.
-        lines: names of its groups of class line, by number: shown where the pointer is, and by the script of a page.
     """
-    for number, name in enumerate(lines):
-        opened = f'<g class="line" data-line="{number}">'
-        svg = svg.replace(opened, f"{opened}<title>{escape(name)}</title>")
     for colour, name in THEME.items():
         svg = svg.replace(colour, f"var(--{name})")
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)

@@ -1,7 +1,7 @@
 """Figures as SVG text that can be embedded in a page beside others; the same figure gives the same text.
 
 matplotlib writes ids that clash between pictures, a document type, a style for all elements of the page, and metadata with
-addresses. They are removed here, and ids begin with the name of the picture. Text stays text.
+addresses. They are removed here, and ids begin with the name of the picture. Text stays text; parts may have titles.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ from opticcl.files import write_whole
 from opticcl.report.kit.colours import FAINT, INK, MUTED, PAPER
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
-__all__ = ["drawing_style", "save_picture", "to_svg"]
+__all__ = ["drawing_style", "save_picture", "titled", "to_svg"]
+
+
+_TITLE = "title: "
+
+
+def titled(artist: Artist, title: str) -> None:
+    """Give a part of a picture a text that a pointer shows; "": none. A number that it has, such as line-3, stays."""
+    if title:
+        artist.set_gid(f"{artist.get_gid() or ''}{_TITLE}{title}")
 
 
 @contextmanager
@@ -107,7 +117,8 @@ def save_picture(path: Path, draw: Callable[[], Figure], label: str) -> None:
 
 
 def _own_ids(text: str, name: str) -> str:
-    """Remove ids without references, and put the name before the others; line-3 and end-3 become a class and a number."""
+    """Ids of titles become titles, line-3 and end-3 a class and a number; the others get the name, or go without references."""
+    text = re.sub(rf'<g id="([^"]*?){_TITLE}([^"]*)">', r'<g id="\1"><title>\2</title>', text)
     wanted = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
 
     def keep(match: re.Match[str]) -> str:
@@ -116,4 +127,5 @@ def _own_ids(text: str, name: str) -> str:
         return f' id="{name}-{match[1]}"' if match[1] in wanted else ""
 
     text = re.sub(r'\sid="([^"]+)"', keep, text)
+    text = re.sub(r'<g id="">', "<g>", text)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", text)

@@ -73,9 +73,12 @@ MOST_CIRCUITS = 96
 """Of a thinned picture [count]."""
 
 
-def thinned_picture(plan: Plan) -> tuple[str, str]:
+def thinned_picture(plan: Plan, name: str | None = None) -> tuple[str, str]:
     """The first round of the first step of a plan as SVG, without most of the senders where it has many circuits; its caption.
 
+    Args:
+        plan: to draw.
+        name: prefix of the ids in the SVG; None: from the name of the fabric.
     Raises: ParameterError: nothing is sent.
     """
     shown, _ = panels(plan, [0] if plan.schedule.num_steps else [])
@@ -89,7 +92,7 @@ def thinned_picture(plan: Plan) -> tuple[str, str]:
     which = f"the circuits of {len(kept)} of {len(senders)} senders" if every > 1 else "all circuits"
     n = plan.fabric.num_nodes
     caption = f"{plan.fabric.name}, {n:,} nodes, {plan.algorithm}: {which} of {panel.title}."
-    return to_svg(lambda: _layout(plan).draw(plan, [few]), f"machine-{plan.fabric.name}", caption), caption
+    return to_svg(lambda: _layout(plan).draw(plan, [few]), name or f"machine-{plan.fabric.name}", caption), caption
 
 
 def light_caption(plan: Plan) -> str:
