@@ -7,7 +7,7 @@
     if (visible(one) && !name(one) && one.tagName !== "TR") faults.push(`no name: ${one.outerHTML.slice(0, 90)}`);
   }
   for (const one of document.querySelectorAll("svg, canvas")) {
-    if (visible(one) && !one.getAttribute("aria-label")) faults.push(`picture without a label: ${one.outerHTML.slice(0, 60)}`);
+    if (visible(one) && !one.closest("[aria-hidden=true]") && !one.getAttribute("aria-label")) faults.push(`picture without a label: ${one.outerHTML.slice(0, 60)}`);
   }
   const ids = [...document.querySelectorAll("[id]")].map((one) => one.id);
   for (const id of new Set(ids)) if (ids.filter((other) => other === id).length > 1) faults.push(`id twice: ${id}`);
@@ -34,7 +34,7 @@
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const one = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !visible(one) || one.closest("[data-on], .skip, option, title, :disabled")) continue;
+    if (!walker.currentNode.textContent.trim() || !visible(one) || one.closest(".bars, .skip, option, title, :disabled")) continue;
     const style = getComputedStyle(one);
     const [a, b] = [bright(numbers(one.closest("svg") ? style.fill : style.color)), bright(behind(one))];
     const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

@@ -5,11 +5,14 @@ import json
 import re
 import shlex
 import time
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
+pytest.importorskip("plotly", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
 pytest.importorskip("httpx", reason="httpx is not installed: pip install 'opticcl[dev]'")
 
 import httpx
@@ -259,6 +262,21 @@ def test_every_file_of_the_page_is_served_and_nothing_is_inline(browser):
             assert banned not in text, f"{file.name}: {banned}"
     page = browser.get(f"/{TOKEN}/").text
     assert not re.search(r"<script(?![^>]* src=)|<style| style=| on\w+=", page)
+
+
+def test_the_library_of_the_charts_is_that_of_the_package(browser):
+    """And no other host may be asked for anything, no style or script may stand in the page."""
+    import plotly
+
+    answer = browser.get(f"/{TOKEN}/static/plotly.min.js")
+    assert answer.content == (Path(plotly.__file__).parent / "package_data" / "plotly.min.js").read_bytes()
+    assert answer.headers["content-type"].startswith("text/javascript")
+    rules = dict(rule.strip().split(" ", 1) for rule in answer.headers["content-security-policy"].split(";"))
+    empty = b64encode(sha256(b"").digest()).decode()
+    assert rules.pop("style-src").split() == ["'self'", f"'sha256-{empty}'"]
+    assert rules.pop("img-src").split() == ["'self'", "data:", "blob:"]
+    assert set(rules.values()) == {"'self'", "'none'"}
+    assert (rules["default-src"], rules["script-src"]) == ("'none'", "'self'")
 
 
 def test_modules_import_what_exists():

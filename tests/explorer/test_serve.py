@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -15,22 +16,25 @@ from urllib.parse import urlsplit
 import pytest
 from tests.cli.process import COMMAND
 
+from opticcl.explorer import NEEDED
 
-@pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn", "plotly"])
 def test_a_missing_extra_is_named(opticcl, monkeypatch, missing):
     """With the command that installs it."""
     monkeypatch.setitem(sys.modules, missing, None)
     done = opticcl("explore")
     assert done.returncode == 2
-    assert done.stderr == (
-        "opticcl: explore: starlette and uvicorn are not installed; pip install 'opticcl[explore]'\n"
+    assert re.fullmatch(
+        rf"opticcl: explore: not installed: (\w+, )*{missing}(, \w+)*; pip install 'opticcl\[explore\]'\n", done.stderr
     )
 
 
 @contextmanager
 def served():
     """The explorer in a process of its own: the process and its address."""
-    pytest.importorskip("uvicorn", reason="the extra explore is not installed: pip install 'opticcl[explore]'")
+    for package in NEEDED:
+        pytest.importorskip(package, reason="the extra explore is not installed: pip install 'opticcl[explore]'")
     process = subprocess.Popen([*COMMAND, "explore", "--jobs", "1", "--json"], stdout=subprocess.PIPE, text=True)
     try:
         printed = ""

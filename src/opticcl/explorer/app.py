@@ -181,9 +181,10 @@ def create_app(pool: Pool, token: str, port: int, opened: Opened | None = None) 
 
 
 def _files_of_the_page() -> dict[str, tuple[bytes, str]]:
-    """Name -> content and type of every file of the page; no other file is ever read."""
+    """Name -> content and type of every file of the page, with the library of its charts; no other file is ever read."""
+    library = files("plotly").joinpath("package_data", "plotly.min.js")
     found = {}
-    for file in files("opticcl.explorer").joinpath("static").iterdir():
+    for file in (*files("opticcl.explorer").joinpath("static").iterdir(), library):
         kind = KINDS.get(Path(file.name).suffix)
         if kind is not None:
             found[file.name] = file.read_bytes(), kind

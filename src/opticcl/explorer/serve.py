@@ -6,10 +6,11 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.explorer import INSTALL
+from opticcl.explorer import INSTALL, NEEDED
 from opticcl.explorer.app import Opened, create_app
 from opticcl.explorer.patience import Patience
 from opticcl.explorer.pool import Limits, Pool, Work
@@ -42,12 +43,11 @@ def serve(
         ready: called with the address once connections are accepted.
     Raises: UnsupportedError: the extra is not installed; ParameterError: the port is in use.
     """
-    try:
-        import starlette  # noqa: F401 (what the application needs)
-        import uvicorn
-        from uvicorn.protocols.http.h11_impl import H11Protocol
-    except ImportError:
-        raise UnsupportedError(f"explore: starlette and uvicorn are not installed; {INSTALL}") from None
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise UnsupportedError(f"explore: not installed: {', '.join(missing)}; {INSTALL}")
+    import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
     listener = _listener(port)
     token = secrets.token_urlsafe(24)
     number = listener.getsockname()[1]

@@ -1,9 +1,8 @@
 // Budget and bill of a machine: optical power after every element of the worst path, and what its parts cost.
 
 import { ask } from "./api.js";
-import { axes, linearScale } from "./axes.js";
-import { stackedBars } from "./bars.js";
-import { h, onWidth, s } from "./dom.js";
+import { chart, heightOf, plain, rowsAxis, rule, stackedBars } from "./charts.js";
+import { h } from "./dom.js";
 import { questionForm } from "./form.js";
 import { count, short, value, words } from "./format.js";
 import { list, ofTable } from "./state.js";
@@ -42,42 +41,35 @@ const sentence = (found) => [`${found.fabric}, ${found.path}, values: ${found.pr
 
 /** Power after each element; the sensitivity and the floor as lines. */
 function waterfall(found) {
-  const picture = s("svg", { role: "img", "aria-label": `Optical power after each element of the path on ${found.fabric}` });
-  const figure = h("figure", {}, picture, h("figcaption", {}, "Each bar leads from the power before an element to the power after it. Solid line: sensitivity of the receiver; dashed: least power at an amplifier."));
   const steps = [];
   let before = found.launch_dbm;
   for (const one of found.elements) {
-    steps.push({ name: one.element + (one.count > 1 ? ` x ${short(one.count)}` : ""), before, after: one.power_dbm, basis: one.basis });
+    steps.push({ element: one.element + (one.count > 1 ? ` x ${short(one.count)}` : ""), before_dbm: before, after_dbm: one.power_dbm, basis: one.basis });
     before = one.power_dbm;
   }
-  const values = [found.launch_dbm, found.sensitivity_dbm, found.floor_dbm, ...steps.map((one) => one.after)].filter((one) => one !== null);
-  onWidth(figure, (width) => {
-    const tall = 24, left = Math.min(170, width * 0.36);
-    const frame = { left, right: width - 60, top: 10, bottom: 16 + steps.length * tall };
-    const x = linearScale(Math.min(...values) - 1, Math.max(...values) + 1, frame.left, frame.right);
-    const rule = (at, dash, name) => at === null ? [] : [s("line", { class: "axis", x1: x.at(at), x2: x.at(at), y1: frame.top, y2: frame.bottom, "stroke-width": 2, "stroke-dasharray": dash }, s("title", {}, `${name}: ${short(at, 3)} dBm`))];
-    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 40}`);
-    picture.replaceChildren(
-      ...axes(x, { at: () => 0, marks: [] }, frame, (at) => short(at, 3), String, "optical power [dBm]", ""),
-      ...steps.flatMap((one, i) => {
-        const y = frame.top + 4 + i * tall, a = x.at(one.before), b = x.at(one.after);
-        return [
-          s("text", { x: left - 6, y: y + 13, "text-anchor": "end" }, one.name),
-          s("rect", { x: Math.min(a, b), y, width: Math.max(1, Math.abs(b - a)), height: 16, fill: b < a ? "#c4572e" : "#2e8b57" }, s("title", {}, `${one.name}: ${short(one.before, 3)} to ${short(one.after, 3)} dBm (${one.basis})`)),
-          s("text", { x: Math.max(a, b) + 5, y: y + 13 }, `${one.after >= one.before ? "+" : ""}${short(one.after - one.before, 3)} dB`),
-          s("line", { class: "axis", x1: b, x2: b, y1: y, y2: y + tall }),
-        ];
-      }),
-      ...rule(found.sensitivity_dbm, null, "sensitivity"), ...rule(found.floor_dbm, "5 4", "floor"));
+  const change = (one) => `${one.after_dbm >= one.before_dbm ? "+" : ""}${short(one.after_dbm - one.before_dbm, 3)} dB`;
+  const draw = () => ({
+    traces: [{
+      type: "bar", orientation: "h", y: steps.map((_, i) => i), base: steps.map((one) => one.before_dbm), x: steps.map((one) => one.after_dbm - one.before_dbm),
+      marker: { color: steps.map((one) => (one.after_dbm < one.before_dbm ? "#c4572e" : "#2e8b57")) }, text: steps.map(change), textposition: "outside", cliponaxis: false,
+      hovertext: steps.map((one) => plain(`${one.element}: ${short(one.before_dbm, 3)} to ${short(one.after_dbm, 3)} dBm (${one.basis})`)), hoverinfo: "text",
+    }],
+    layout: {
+      height: heightOf(steps.length) + 44, margin: { l: 8, r: 60, t: 34, b: 8 }, xaxis: { title: { text: "optical power [dBm]" } }, yaxis: rowsAxis(steps.map((one) => one.element)),
+      shapes: [rule(found.sensitivity_dbm), ...(found.floor_dbm === null ? [] : [rule(found.floor_dbm, "dash")])],
+    },
   });
-  return figure;
+  return chart(draw, {
+    label: `Optical power after each element of the path on ${found.fabric}`, name: "budget", rows: steps, columns: ["element", "before_dbm", "after_dbm", "basis"].map((name) => ({ name })),
+    caption: "Each bar leads from the power before an element to the power after it. Solid line: sensitivity of the receiver; dashed: least power at an amplifier.",
+  });
 }
 
 const HEADS = { usd: "USD", w: "W" };
 
 function showBill(root, found, options) {
   const colours = { least: "#4477aa", most: "#99b8d8" };
-  const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}` });
+  const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}`, suffix: "", file: `bill-${name}` });
   const parts = found.rows.flatMap((row) => row.parts.map((part) => ({ fabric: row.fabric, ...part })));
   root.replaceChildren(
     h("h2", {}, "Bill of a node"),

@@ -1,10 +1,10 @@
 // Compare: fabrics with their fastest plans, as a table, as parts of the time, and against the size of the message.
 
 import { ask } from "./api.js";
-import { stackedBars } from "./bars.js";
-import { h, scrolling, swatch } from "./dom.js";
+import { stackedBars } from "./charts.js";
+import { h, notes, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
-import { bytes, seconds, short } from "./format.js";
+import { bytes, light, ratio, seconds, short } from "./format.js";
 import { lineChart } from "./lines.js";
 import { href, list, ofTable } from "./state.js";
 import { table } from "./table.js";
@@ -12,11 +12,7 @@ import { table } from "./table.js";
 export const title = "Compare";
 export const defaults = { nodes: "64", size: "1MB", collective: "all_reduce" };
 
-const HIDDEN = ["total_bytes", "reconfiguration_s", "latency_s", "transfer_s", "compute_s", "control_s", "algorithm_bytes_per_s", "bottleneck_bytes", "num_nodes", "num_steps", "specification", "published_algorithm", "common_algorithm", "as_built_algorithm", "verdict", "verified", "light_of", "light_closes", "light_optics", "node_rate_bits_per_s", "built_node_rate_bits_per_s", "groups", "command", "ties_with_fastest", "bottleneck_utilisation"];
-const FIRST = ["rank", "fabric", "algorithm", "total_s", "as_built_s", "as_built_rank", "light_margin_db", "no_rank", "gap"];
-
 const BUILT = ["as_built_rank", "no_rank"];
-const SHOWN = 3; // notes that are not folded
 
 export function fields(about) {
   return [
@@ -51,29 +47,47 @@ export function render(root, { parameters, about, line, update, run }) {
 }
 
 function show(results, found, { parameters, about, update }) {
-  const names = Object.keys(found.rows[0]);
-  const columns = [...FIRST.filter((name) => names.includes(name)), ...names.filter((name) => !FIRST.includes(name) && found.rows.some((row) => typeof row[name] !== "object" || row[name] === null))].map((name) => ({ name }));
-  for (const column of columns) {
-    if (column.name === "fabric") column.cell = (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric];
-    if (column.name === "verified") column.cell = (row) => h("span", { class: { right: "good", wrong: "bad" }[row.verdict] ?? "" }, { right: "yes", wrong: "no" }[row.verdict] ?? "not judged");
-    if (column.name === "algorithm") column.cell = (row) => h("a", { href: href("light", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0] }), title: "Play its light" }, row.algorithm);
-    if (column.name === "total_s") Object.assign(column, { head: "time", cell: (row) => h("a", { href: href("time", { fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0], assumptions: parameters.assumptions }), title: "Where the time goes" }, seconds(row.total_s)) });
-    if (column.name === "gap") Object.assign(column, { head: "x bound", text: (row) => (row.gap ? `${short(row.gap, 3)}x` : "-") });
-  }
+  const [best] = found.rows, ties = found.rows.filter((row) => row.ties_with_fastest).length;
+  const rows = found.rows.map((row) => ({ ...row, vs_best: best.total_s ? row.total_s / best.total_s : 1, tied: ties > 1 && row.ties_with_fastest }));
+  const first = answering(rows);
+  const names = Object.keys(rows[0]).filter((name) => name !== "tied" && !first.includes(name) && rows.some((row) => typeof row[name] !== "object" || row[name] === null));
+  const columns = [...first, ...names].map((name) => ({ name, ...cells(about, parameters)[name] }));
   results.replaceChildren(
-    h("div", {}, summary(found)),
-    table(found.rows, columns, { ...ofTable(parameters, update, HIDDEN), caption: "Plans, fastest first; those without a rank last" }),
+    h("p", {}, h("strong", {}, found.headline), " ", judged(found)),
+    table(rows, columns, { ...ofTable(parameters, update, names), caption: "Plans, fastest first; those without a rank last" }),
     h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
-    leftOut(found) ?? "",
+    notes([...found.caveats, ...found.notes, ...found.left_out.map((one) => `${one.fabric}: ${one.reason}`)]),
   );
 }
 
-/** The answer, what the verifier found, and what decides most beside it; the other notes are folded below. */
-function summary(found) {
+/** Names of the columns that answer the question, in the order of every other form of the answer. */
+function answering(rows) {
+  const known = (name) => rows.some((row) => row[name] !== null && row[name] !== undefined);
+  return ["fabric", "algorithm", "total_s", "vs_best", known("as_built_s") ? "as_built_s" : "node_rate_bits_per_s", "light_margin_db", ...(known("no_rank") ? ["no_rank"] : [])];
+}
+
+/** How the columns are shown that are more than a value, by name. */
+function cells(about, parameters) {
+  const asked = (row) => ({ fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0] });
+  const built = (row) => [`${seconds(row.as_built_s)}${row.as_built_rank ? ` #${row.as_built_rank}` : ""}`, ...(row.rate_factor >= 2 ? [`${short(row.rate_factor, 3)}x its design rate`] : [])].join(", ");
+  return {
+    fabric: { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] },
+    algorithm: { cell: (row) => h("a", { href: href("light", asked(row)), title: "Play its light" }, row.algorithm) },
+    total_s: { head: "time", cell: (row) => h("a", { href: href("time", { ...asked(row), assumptions: parameters.assumptions }), title: "Where the time goes" }, seconds(row.total_s)) },
+    vs_best: { head: "vs best", text: (row) => (row.tied ? "tie" : row.rank === 1 ? "best" : ratio(row.vs_best)) },
+    as_built_s: { head: "as built", number: false, text: (row) => (row.as_built_s === null ? "-" : built(row)) },
+    light_margin_db: { head: "light", number: false, text: light },
+    no_rank: { head: "no rank", text: (row) => row.no_rank ?? "" },
+    gap: { head: "x bound", text: (row) => (row.gap ? ratio(row.gap) : "-") },
+    verified: { cell: (row) => h("span", { class: { right: "good", wrong: "bad" }[row.verdict] ?? "" }, { right: "yes", wrong: "no" }[row.verdict] ?? "not judged") },
+  };
+}
+
+/** What the verifier found. */
+function judged(found) {
   const wrong = found.rows.filter((row) => row.verdict === "wrong").length;
   const open = found.rows.filter((row) => row.verdict === "not_judged").length;
-  const judged = wrong ? h("strong", { class: "bad" }, `${wrong} plans are wrong. `) : open ? `${open} plans are not judged. ` : "Every plan is verified. ";
-  return [h("strong", {}, found.headline), " ", judged, h("ul", {}, found.caveats.slice(0, SHOWN).map((one) => h("li", {}, one)))];
+  return wrong ? h("strong", { class: "bad" }, `${wrong} plans are wrong.`) : open ? `${open} plans are not judged.` : "Every plan is verified.";
 }
 
 function bars(rows, about) {
@@ -81,7 +95,7 @@ function bars(rows, about) {
   const several = new Set(rows.map((row) => row.fabric)).size < rows.length;
   return stackedBars(
     rows.map((row) => ({ name: several ? `${row.fabric} ${row.algorithm}` : row.fabric, mark: row.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, row[`${part}_s`]])) })),
-    about.part_colours, { label: "Parts of the time of each plan", text: (value) => seconds(value, 3), markLabel: "lower bound" });
+    about.part_colours, { label: "Parts of the time of each plan", text: (value) => seconds(value, 3), suffix: "s", markLabel: "lower bound", file: "compare" });
 }
 
 /** Ranks under both sets of assumptions, and the values that swap ranks. */
@@ -97,14 +111,8 @@ function ranks(found, about) {
     flips.length ? h("ul", {}, flips) : null);
 }
 
-function leftOut(found) {
-  const notes = [...found.notes, ...found.caveats.slice(SHOWN)];
-  if (!found.left_out.length && !notes.length) return null;
-  return h("details", {}, h("summary", {}, `${found.left_out.length} left out, ${notes.length} notes`), h("ul", {}, notes.map((note) => h("li", {}, note)), found.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))));
-}
-
 function chart(rows, about, hidden, changed) {
   const names = [...new Set(rows.map((row) => row.fabric))];
   const series = names.map((name) => ({ name, colour: about.fabric_colours[name], points: rows.filter((row) => row.fabric === name).map((row) => ({ x: row.size_bytes, y: row.total_s, note: row.algorithm })) }));
-  return lineChart(series, { label: "Time of each fabric against the size of the message", textX: (x) => bytes(x, 3), textY: (y) => seconds(y, 3), labelX: "message", labelY: "time", hidden, changed });
+  return lineChart(series, { label: "Time of each fabric against the size of the message", textX: (x) => bytes(x, 3), textY: (y) => seconds(y, 3), labelX: "message", labelY: "time", file: "sizes", hidden, changed, rows, columns: ["size_bytes", "fabric", "algorithm", "total_s"].map((name) => ({ name })) });
 }

@@ -1,7 +1,5 @@
 // Elements from code. Every text becomes a text node: markup in a name is shown, never parsed.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
@@ -17,17 +15,20 @@ function fill(element, attributes, children) {
 /** An HTML element: h("td", {class: "number"}, "3"). Attributes that begin with "on" are listeners. */
 export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 
-/** An SVG element, likewise. */
-export const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-
-/** A square of a colour; that of a line is as bright as the line. */
-export const swatch = (colour, line = false) => h("span", { class: line ? "swatch series" : "swatch", colour, "aria-hidden": "true" });
+/** A square of a colour. */
+export const swatch = (colour) => h("span", { class: "swatch", colour, "aria-hidden": "true" });
 
 /** A part of the page that scrolls if it is too wide, by keyboard too. */
 export const scrolling = (label, ...children) => h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...children);
 
-/** Width of a character of a picture, a little above the mean [px]; pictures have larger texts on wide windows. */
-export const letter = () => parseFloat(getComputedStyle(document.documentElement).fontSize) / 2;
+const SHOWN = 3; // notes that are not folded
+
+/** What a reader must know beside an answer: the first notes, and the others folded. */
+export function notes(lines) {
+  const items = (some) => h("ul", {}, some.map((one) => h("li", {}, one)));
+  const others = lines.slice(SHOWN);
+  return lines.length ? h("section", {}, h("h2", {}, "Read with care"), items(lines.slice(0, SHOWN)), others.length ? h("details", {}, h("summary", {}, `${others.length} more`), items(others)) : null) : "";
+}
 
 /** Call `draw(width)` now and whenever the width of an element changes; returns a function that ends this. */
 export function onWidth(element, draw) {

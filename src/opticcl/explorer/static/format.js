@@ -17,6 +17,12 @@ export const seconds = (value, digits = 4) => value === 0 ? "0 s" : scaled(value
 /** A size [bytes] such as "100 MB". */
 export const bytes = (value, digits = 4) => scaled(value, LARGE, "B", digits).replace("kB", "KB");
 
+/** A factor with three digits. */
+export const ratio = (factor) => `${factor < 9.995 ? factor.toFixed(2) : factor < 99.95 ? factor.toFixed(1) : count(Math.round(factor))}x`;
+
+/** The margin of the light of a plan, and whether it closes; "-" where no light goes from end to end. */
+export const light = (row) => row.light_margin_db === null ? "-" : `${row.light_closes ? "closes" : "NO"} ${row.light_margin_db >= 0 ? "+" : ""}${row.light_margin_db.toFixed(1)} dB`;
+
 /** A rate [bit/s]. */
 export const rate = (value) => scaled(value, LARGE, "b/s", 4);
 

@@ -1,6 +1,7 @@
 // Light: the circuits of a plan, round by round. Space plays, arrow keys change the round, a click shows settings.
 
 import { ask, sendPlan } from "./api.js";
+import { save, saveTable } from "./charts.js";
 import { h, onWidth, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { count, seconds, words } from "./format.js";
@@ -12,6 +13,7 @@ export const title = "Light";
 export const defaults = { fabric: "terarack:nodes=16", collective: "all_reduce", algorithm: "wrht", size: "1MB" };
 const KEPT = 64;
 const MOST_ROWS = 300;
+const CIRCUIT = ["src", "dst", "port", "wavelength", "num_wavelengths"];
 
 export function render(root, context) {
   const { parameters, about, line, state, update, run } = context;
@@ -80,6 +82,10 @@ async function player(results, machine, { plan, tools, at, node, context }) {
   const where = h("p", { role: "status" }), side = h("div", { class: "side", tabindex: 0, role: "region", "aria-label": "Circuits and settings" }), legend = h("div", { class: "legend" });
   const move = (by) => { stop(); go(current + by); };
   const buttons = [["First", () => move(-current)], ["Back", () => move(-1)], ["Next", () => move(1)]].map(([name, act]) => h("button", { type: "button", onclick: act }, name));
+  const circuits = () => frame.src.map((_, i) => Object.fromEntries(CIRCUIT.map((name) => [name, frame[name][i]])));
+  const files = [["PNG", "Download the picture", () => canvas.toBlob((content) => save("light.png", content))],
+    ["CSV", "Download the circuits of this round", () => saveTable("light", circuits(), CIRCUIT.map((name) => ({ name })))]];
+  buttons.push(...files.map(([name, title_, act]) => h("button", { type: "button", title: title_, onclick: act }, name)));
   results.replaceChildren(
     h("p", {}, machine.plan, ". ", verdict(machine)),
     violations(machine, (step, round) => { stop(); go(all.of(step, round)); canvas.scrollIntoView({ block: "center" }); }),

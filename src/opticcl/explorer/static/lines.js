@@ -1,7 +1,8 @@
-// A chart of lines over a logarithmic axis: hover and arrow keys read values, the legend hides lines, crossings are marked.
+// A chart of lines over logarithmic axes: the legend hides lines, crossings are marked.
 
-import { axes, logScale } from "./axes.js";
-import { h, onWidth, s, swatch } from "./dom.js";
+import { chart, logAxis, plain } from "./charts.js";
+import { h, swatch } from "./dom.js";
+import { ofTheme } from "./palette.js";
 
 /** Places where another line becomes the lowest: [{x, y, below, above}], interpolated on logarithmic axes. */
 export function crossings(series) {
@@ -30,84 +31,35 @@ export function crossings(series) {
  * The chart. Series: {name, colour, points: [{x, y, note}]}, with the same x in each. `hidden` names lines that are not
  * shown; `changed` receives them.
  */
-export function lineChart(series, { label, textX, textY, labelX, labelY, hidden = [], changed = () => {} }) {
+export function lineChart(series, { label, textX, textY, labelX, labelY, columns, rows, file, hidden = [], changed = () => {} }) {
   const off = new Set(hidden);
-  const picture = s("svg", { role: "img", "aria-label": label, tabindex: 0 });
-  const tip = h("div", { class: "tip", hidden: true });
-  const legend = h("div", { class: "legend", role: "group", "aria-label": "Lines" });
   const list = h("ul");
-  const figure = h("figure", {}, picture, tip, legend, h("figcaption", {}, "Circles: another fabric becomes the fastest. Arrow keys read the values of the chart."), list);
-  let width = 0, marked = -1, place = null;
-  const xs = series[0]?.points.map((point) => point.x) ?? [];
-
-  function draw() {
+  const [xs, ys] = ["x", "y"].map((name) => series.flatMap((one) => one.points.map((point) => point[name])).filter((at) => at > 0));
+  const draw = () => {
     const shown = series.filter((one) => !off.has(one.name));
-    const height = Math.max(260, Math.min(520, width * 0.6));
-    const box = { left: 62, right: width - 14, top: 24, bottom: height - 42 };
-    const ys = shown.flatMap((one) => one.points.map((point) => point.y)).filter((y) => y > 0);
-    picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    if (!ys.length || xs.length < 2) {
-      picture.replaceChildren(s("text", { x: 10, y: 30 }, "no lines are shown"));
-      return;
-    }
-    const x = logScale(xs[0], xs.at(-1), box.left, box.right);
-    const y = logScale(Math.min(...ys) / 1.15, Math.max(...ys) * 1.15, box.bottom, box.top);
-    place = { x, y, box };
-    const path = (one) => one.points.map((point, i) => `${i ? "L" : "M"}${x.at(point.x).toFixed(1)} ${y.at(point.y).toFixed(1)}`).join("");
     const crossed = crossings(shown);
-    picture.replaceChildren(
-      ...axes(x, y, box, textX, textY, labelX, labelY),
-      ...shown.map((one) => s("path", { class: "series", d: path(one), fill: "none", stroke: one.colour, "stroke-width": 2, "stroke-linejoin": "round" })),
-      ...crossed.map((one) => s("circle", { class: "crossing", cx: x.at(one.x), cy: y.at(one.y), r: 6, fill: "none", stroke: "var(--ink)", "stroke-width": 2 })),
-      s("line", { class: "guide axis", x1: 0, x2: 0, y1: box.top, y2: box.bottom, visibility: "hidden" }),
-    );
     list.replaceChildren(...crossed.map((one) => h("li", {}, `${one.below} is the fastest up to ${textX(one.x)}, then ${one.above}`)));
-    mark(marked);
-  }
-
-  function mark(i) {
-    marked = i;
-    const guide = picture.querySelector(".guide");
-    tip.hidden = i < 0 || !guide;
-    guide?.setAttribute("visibility", tip.hidden ? "hidden" : "visible");
-    if (tip.hidden) return;
-    const at = place.x.at(xs[i]);
-    guide.setAttribute("x1", at);
-    guide.setAttribute("x2", at);
-    const rows = series.filter((one) => !off.has(one.name)).map((one) => [one, one.points[i]]).sort((a, b) => a[1].y - b[1].y);
-    tip.replaceChildren(h("strong", {}, textX(xs[i])), h("table", {}, h("tbody", {}, rows.map(([one, point]) =>
-      h("tr", {}, h("td", {}, swatch(one.colour, true), one.name), h("td", { class: "number" }, textY(point.y)), h("td", { class: "quiet" }, point.note ?? ""))))));
-    const left = at > width / 2 ? at - tip.offsetWidth - 12 : at + 12;
-    tip.style.left = `${Math.max(0, Math.min(left, width - tip.offsetWidth))}px`;
-    tip.style.top = "1.5rem";
-  }
-
-  picture.addEventListener("pointermove", (event) => {
-    if (!place) return;
-    const at = ((event.clientX - picture.getBoundingClientRect().left) / picture.getBoundingClientRect().width) * width;
-    const distances = xs.map((x) => Math.abs(place.x.at(x) - at));
-    mark(distances.indexOf(Math.min(...distances)));
-  });
-  picture.addEventListener("pointerleave", () => mark(-1));
-  picture.addEventListener("blur", () => mark(-1));
-  picture.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (event.key === "Escape") mark(-1);
-    if (!step) return;
-    event.preventDefault();
-    mark(Math.max(0, Math.min(xs.length - 1, marked + step)));
-  });
-  legend.append(...series.map((one) => {
-    const button = h("button", { type: "button", "aria-pressed": String(!off.has(one.name)) }, swatch(one.colour, true), one.name);
+    const lines = shown.map((one) => ({
+      type: "scatter", mode: "lines+markers", name: plain(one.name), x: one.points.map((point) => point.x), y: one.points.map((point) => point.y), line: { color: one.colour, width: 2 }, marker: { size: 5 },
+      hovertext: one.points.map((point) => plain(`${one.name}: ${textY(point.y)} ${point.note ?? ""}`)), hovertemplate: "%{hovertext}<extra></extra>",
+    }));
+    const rings = { type: "scatter", mode: "markers", name: "crossings", x: crossed.map((one) => one.x), y: crossed.map((one) => one.y), hoverinfo: "skip", marker: { symbol: "circle-open", size: 13, color: ofTheme("--ink"), line: { width: 2 } } };
+    return {
+      traces: crossed.length ? [...lines, rings] : lines,
+      layout: { height: 460, hovermode: "x unified", xaxis: logAxis(xs, textX, labelX), yaxis: logAxis(ys, textY, labelY) },
+    };
+  };
+  const figure = chart(draw, { label, name: file, rows, columns, caption: "Circles: another fabric becomes the fastest." });
+  const legend = h("div", { class: "legend", role: "group", "aria-label": "Lines" }, series.map((one) => {
+    const button = h("button", { type: "button", "aria-pressed": String(!off.has(one.name)) }, swatch(one.colour), one.name);
     button.addEventListener("click", () => {
       if (off.has(one.name)) off.delete(one.name);
       else off.add(one.name);
       button.setAttribute("aria-pressed", String(!off.has(one.name)));
       changed([...off]);
-      draw();
+      figure.redraw();
     });
     return button;
   }));
-  onWidth(figure, (now) => { width = now; draw(); });
-  return figure;
+  return h("div", {}, legend, figure, list);
 }

@@ -116,6 +116,7 @@ function setTheme(name) {
 theme.addEventListener("click", () => setTheme(THEMES[(THEMES.indexOf(localStorage.getItem("theme") ?? "auto") + 1) % 3]));
 setTheme(localStorage.getItem("theme") ?? "auto");
 
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("theme")));
 addEventListener("hashchange", show);
 try {
   about = await start();

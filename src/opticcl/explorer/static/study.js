@@ -1,12 +1,12 @@
 // Studies: progress of a design space, its map, Pareto front and tornado. Files are those that opticcl explore was given.
 
 import { ask } from "./api.js";
-import { axes, logScale } from "./axes.js";
-import { h, letter, onWidth, s, swatch } from "./dom.js";
+import { chart, heightOf, logAxis, plain, rowsAxis, rule } from "./charts.js";
+import { h, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, count, seconds, short, value } from "./format.js";
+import { inkOn } from "./palette.js";
 import { list } from "./state.js";
-import { table } from "./table.js";
 
 export const title = "Studies";
 export const defaults = {};
@@ -57,82 +57,77 @@ export function render(root, { parameters, about, line, state: doing, update, ru
 const axis = (name) => name.replace(/^num_|_bytes$/g, "");
 const place = (where) => Object.entries(where).map(([name, one]) => `${axis(name)} ${value(name, one)}`).join(", ");
 
-/** The values of a picture, which a pointer shows, as a folded table; it stays open while a study runs. */
-const asTable = (section, caption, rows, columns) => h("details", { open: section.querySelector("details")?.open }, h("summary", {}, "As a table"), table(rows, columns, { caption }));
 const LEAD = { name: "lead", text: (row) => (row.lead ? `${short(row.lead, 4)}x` : "-") };
+
+/** Show a heading, where it holds, and a picture; its table stays open while a study runs. */
+function put(section, heading, where, ...parts) {
+  const open = section.querySelector("details")?.open;
+  section.replaceChildren(h("h2", {}, heading), h("p", { class: "quiet" }, place(where)), ...parts);
+  section.querySelector("details").open = open;
+}
 
 /** The fastest fabric over two axes. */
 function drawMap(section, found, about) {
   const xs = [...new Set(found.cells.map((one) => one.x))].sort((a, b) => a - b), ys = [...new Set(found.cells.map((one) => one.y))].sort((a, b) => a - b);
   const text = (name, one) => (name === "size_bytes" ? bytes(one, 3) : value(name, one));
-  const picture = s("svg", { role: "img", "aria-label": "Fastest fabric over two axes" });
   const names = [...new Set(found.cells.map((one) => one.fabric))];
-  const figure = h("figure", {}, picture, h("div", { class: "legend" }, names.map((name) => h("span", {}, swatch(about.fabric_colours[name]), `${name} (${found.wins[name] ?? 0})`))),
-    h("figcaption", {}, "The number is how many times as fast as the next fabric it is."));
-  onWidth(figure, (width) => {
-    const left = 70, wide = (width - left - 4) / xs.length, tall = Math.max(24, Math.min(44, wide * 0.7));
-    picture.setAttribute("viewBox", `0 0 ${width} ${ys.length * tall + 44}`);
-    picture.replaceChildren(
-      ...found.cells.flatMap((cell) => {
-        const x = left + xs.indexOf(cell.x) * wide, y = (ys.length - 1 - ys.indexOf(cell.y)) * tall;
-        const about_ = `${text(found.x, cell.x)}, ${text(found.y, cell.y)}: ${cell.fabric}${cell.lead ? `, ${short(cell.lead, 3)} times as fast as the next` : ""}`;
-        const box = s("rect", { x, y, width: wide - 1, height: tall - 1, fill: about.fabric_colours[cell.fabric] }, s("title", {}, about_));
-        const texts = [cell.lead ? `${short(cell.lead, 2)}x` : ""];
-        texts.unshift(`${cell.fabric} ${texts[0]}`.trim());
-        const fits = texts.find((one) => one && one.length * letter() + 6 < wide && wide > 40);
-        return [box, fits ? s("text", { x: x + wide / 2, y: y + tall / 2 + 4, "text-anchor": "middle", "data-on": "colour" }, fits) : ""];
-      }).filter(Boolean),
-      ...ys.map((one, i) => s("text", { x: left - 6, y: (ys.length - 0.5 - i) * tall + 4, "text-anchor": "end" }, text(found.y, one))),
-      ...xs.filter((_, i) => i % Math.ceil(56 / wide) === 0).map((one) => s("text", { x: left + (xs.indexOf(one) + 0.5) * wide, y: ys.length * tall + 16, "text-anchor": "middle" }, text(found.x, one))));
+  const label = (cell) => `${text(found.x, cell.x)}, ${text(found.y, cell.y)}: ${cell.fabric}${cell.lead ? `, ${short(cell.lead, 3)} times as fast as the next` : ""}`;
+  const draw = () => ({
+    traces: names.map((name) => {
+      const mine = found.cells.filter((one) => one.fabric === name);
+      return {
+        type: "bar", name: plain(name), x: mine.map((one) => xs.indexOf(one.x)), base: mine.map((one) => ys.indexOf(one.y) - 0.48), y: mine.map(() => 0.96), width: 0.96, marker: { color: about.fabric_colours[name] },
+        text: mine.map((one) => plain(`${name} ${one.lead ? `${short(one.lead, 2)}x` : ""}`)), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: inkOn(about.fabric_colours[name]) }, hovertext: mine.map((one) => plain(label(one))), hoverinfo: "text",
+      };
+    }),
+    layout: {
+      barmode: "overlay", height: Math.max(200, ys.length * 44 + 90), xaxis: { title: { text: axis(found.x) }, tickvals: xs.map((_, i) => i), ticktext: xs.map((one) => text(found.x, one)), showgrid: false },
+      yaxis: { title: { text: axis(found.y) }, tickvals: ys.map((_, i) => i), ticktext: ys.map((one) => text(found.y, one)), showgrid: false },
+    },
   });
-  section.replaceChildren(h("h2", {}, `Fastest fabric over ${axis(found.x)} and ${axis(found.y)}`), h("p", { class: "quiet" }, place(found.where)), figure,
-    asTable(section, "Fastest fabric", found.cells, [{ name: found.x, head: axis(found.x), text: (row) => text(found.x, row.x), key: (row) => row.x }, { name: found.y, head: axis(found.y), text: (row) => text(found.y, row.y), key: (row) => row.y }, { name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, LEAD, { name: "second", head: "next" }]));
+  put(section, `Fastest fabric over ${axis(found.x)} and ${axis(found.y)}`, found.where,
+    h("div", { class: "legend" }, names.map((name) => h("span", {}, swatch(about.fabric_colours[name]), `${name} (${found.wins[name] ?? 0})`))),
+    chart(draw, {
+      label: "Fastest fabric over two axes", name: "map", caption: "The number is how many times as fast as the next fabric it is.", rows: found.cells,
+      columns: [{ name: "x", head: axis(found.x), text: (row) => text(found.x, row.x) }, { name: "y", head: axis(found.y), text: (row) => text(found.y, row.y) }, { name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, LEAD, { name: "second", head: "next" }],
+    }));
 }
 
 /** Time against dollars; the front is filled. */
 function drawPareto(section, found, about) {
-  const picture = s("svg", { role: "img", "aria-label": "Time against price of a node" });
-  const figure = h("figure", {}, picture, h("figcaption", {}, `On the front: ${found.front.join(", ")}. Hollow: another fabric is not worse in time, price and power, and better in one.`));
-  const times = found.rows.map((one) => one.total_s), prices = found.rows.map((one) => one.usd_per_node);
-  onWidth(figure, (width) => {
-    const frame = { left: 66, right: width - 70, top: 24, bottom: Math.max(260, width * 0.6) - 42 };
-    const x = logScale(Math.min(...prices) / 1.2, Math.max(...prices) * 1.2, frame.left, frame.right), y = logScale(Math.min(...times) / 1.2, Math.max(...times) * 1.2, frame.bottom, frame.top);
-    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 42}`);
-    picture.replaceChildren(...axes(x, y, frame, (one) => `$${count(one)}`, (one) => seconds(one, 3), "price of a node", "time"),
-      ...found.rows.flatMap((one) => {
-        const colour = about.fabric_colours[one.fabric], front = found.front.includes(one.fabric);
-        return [
-          s("circle", { class: "series", cx: x.at(one.usd_per_node), cy: y.at(one.total_s), r: 6, fill: front ? colour : "none", stroke: colour, "stroke-width": 2 }, s("title", {}, `${one.fabric}: ${seconds(one.total_s)}, $${count(Math.round(one.usd_per_node))}, ${count(one.w_per_node)} W${one.better ? `; ${one.better} is better` : ""}`)),
-          front ? s("text", { x: x.at(one.usd_per_node) + 9, y: y.at(one.total_s) + 4 }, one.fabric) : "",
-        ].filter(Boolean);
-      }));
+  const rows = found.rows, front = (one) => found.front.includes(one.fabric);
+  const draw = () => ({
+    traces: [{
+      type: "scatter", mode: "markers+text", x: rows.map((one) => one.usd_per_node), y: rows.map((one) => one.total_s), text: rows.map((one) => (front(one) ? plain(` ${one.fabric}`) : "")), textposition: "middle right", cliponaxis: false,
+      marker: { size: 12, symbol: rows.map((one) => (front(one) ? "circle" : "circle-open")), color: rows.map((one) => about.fabric_colours[one.fabric]), line: { width: 2 } },
+      hovertext: rows.map((one) => plain(`${one.fabric}: ${seconds(one.total_s)}, $${count(Math.round(one.usd_per_node))}, ${count(one.w_per_node)} W${one.better ? `; ${one.better} is better` : ""}`)), hoverinfo: "text",
+    }],
+    layout: { height: 400, margin: { l: 8, r: 90, t: 34, b: 8 }, xaxis: logAxis(rows.map((one) => one.usd_per_node), (one) => `$${count(one)}`, "price of a node"), yaxis: logAxis(rows.map((one) => one.total_s), (one) => seconds(one, 3), "time") },
   });
-  section.replaceChildren(h("h2", {}, "Time against price"), h("p", { class: "quiet" }, place(found.where)), figure,
-    asTable(section, "Time against price", found.rows, [{ name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, { name: "usd_per_node" }, { name: "w_per_node" }, { name: "better", head: "not worse", text: (row) => row.better || "on the front" }]));
+  put(section, "Time against price", found.where, chart(draw, {
+    label: "Time against price of a node", name: "pareto", caption: `On the front: ${found.front.join(", ")}. Hollow: another fabric is not worse in time, price and power, and better in one.`, rows,
+    columns: [{ name: "fabric" }, { name: "algorithm" }, { name: "total_s", head: "time" }, { name: "usd_per_node" }, { name: "w_per_node" }, { name: "better", head: "not worse", text: (row) => row.better || "on the front" }],
+  }));
 }
 
 /** Lead of the fastest fabric as each assumption is halved and doubled. */
 function drawTornado(section, found) {
   const keys = [...new Set(found.bars.map((one) => one.key))];
-  const leads = found.bars.map((one) => one.lead);
-  const least = Math.min(1, found.base.lead, ...leads), most = Math.max(found.base.lead, ...leads);
-  const picture = s("svg", { role: "img", "aria-label": `Lead of ${found.fabric} as assumptions change` });
-  const figure = h("figure", {}, picture, h("figcaption", {}, `Lead of ${found.fabric} over the next fabric. Left of 1 another is the fastest.`));
-  onWidth(figure, (width) => {
-    const frame = { left: Math.min(170, width * 0.36), right: width - 16, top: 8, bottom: 12 + keys.length * 24 };
-    const x = logScale(least / 1.02, most * 1.02, frame.left, frame.right);
-    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 40}`);
-    picture.replaceChildren(...axes(x, { at: () => 0, marks: [] }, frame, (one) => `${short(one, 3)}x`, String, `lead of ${found.fabric}`, ""),
-      ...keys.flatMap((key, row) => {
-        const y = frame.top + 4 + row * 24, mine = found.bars.filter((one) => one.key === key);
-        return [s("text", { x: frame.left - 6, y: y + 12, "text-anchor": "end" }, key.replaceAll("_", " ")),
-          ...mine.map((one) => s("rect", { x: Math.min(x.at(one.lead), x.at(found.base.lead)), y, width: Math.max(1, Math.abs(x.at(one.lead) - x.at(found.base.lead))), height: 16, fill: one.flips ? "#ee6677" : "#4477aa" }, s("title", {}, `${one.variation}: ${short(one.lead, 4)} over ${one.rival}`)))];
-      }),
-      s("line", { class: "axis", x1: x.at(found.base.lead), x2: x.at(found.base.lead), y1: frame.top, y2: frame.bottom, "stroke-width": 2 }),
-      s("line", { class: "axis", x1: x.at(1), x2: x.at(1), y1: frame.top, y2: frame.bottom, "stroke-dasharray": "4 3" }));
+  const base = found.base.lead, leads = [1, base, ...found.bars.map((one) => one.lead)].map(Math.log10);
+  const draw = () => ({
+    traces: [{
+      type: "bar", orientation: "h", y: found.bars.map((one) => keys.indexOf(one.key)), base, x: found.bars.map((one) => one.lead - base), marker: { color: found.bars.map((one) => (one.flips ? "#ee6677" : "#4477aa")) },
+      hovertext: found.bars.map((one) => plain(`${one.variation}: ${short(one.lead, 4)} over ${one.rival}`)), hoverinfo: "text",
+    }],
+    layout: {
+      barmode: "overlay", height: heightOf(keys.length) + 44, xaxis: { type: "log", range: [Math.min(...leads) - 0.01, Math.max(...leads) + 0.01], title: { text: `lead of ${plain(found.fabric)}` }, ticksuffix: "x", nticks: 5 },
+      yaxis: rowsAxis(keys.map((key) => key.replaceAll("_", " "))), shapes: [rule(base), rule(1, "dash")],
+    },
   });
-  section.replaceChildren(h("h2", {}, "What moves the answer"), h("p", { class: "quiet" }, place(found.where)), figure,
-    asTable(section, "What moves the answer", found.bars, [{ name: "variation" }, LEAD, { name: "rival", head: "over" }, { name: "total_s", head: "time" }, { name: "rival_s", head: "its time" }]));
+  put(section, "What moves the answer", found.where, chart(draw, {
+    label: `Lead of ${found.fabric} as assumptions change`, name: "tornado", caption: `Lead of ${found.fabric} over the next fabric. Left of 1 another is the fastest.`, rows: found.bars,
+    columns: [{ name: "variation" }, LEAD, { name: "rival", head: "over" }, { name: "total_s", head: "time" }, { name: "rival_s", head: "its time" }],
+  }));
 }
 
 /** Which fabric is the fastest along an axis, and where that changes. */

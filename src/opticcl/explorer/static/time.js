@@ -1,7 +1,7 @@
 // Where the time goes: the parts of every step of one plan, on a timeline.
 
 import { ask } from "./api.js";
-import { stackedBars } from "./bars.js";
+import { stackedBars } from "./charts.js";
 import { h, scrolling } from "./dom.js";
 import { questionForm } from "./form.js";
 import { seconds, short, value, words } from "./format.js";
@@ -35,9 +35,9 @@ export function render(root, { parameters, about, line, update, run }) {
     const rows = found.steps.map((one) => ({ ...one, steps: one.first === one.last ? String(one.first) : `${one.first} to ${one.last}`, total_s: parts.reduce((sum, part) => sum + one[`${part}_s`], 0) }));
     results.replaceChildren(
       h("p", {}, `${found.algorithm} takes ${seconds(found.total_s)} in ${found.num_steps} steps${found.gap ? `, ${short(found.gap, 3)} times its lower bound (${found.bound_by})` : ""}.`),
-      stackedBars([{ name: "whole plan", mark: found.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, found[`${part}_s`]])) }], about.part_colours, { label: "Parts of the whole time", text: (one) => seconds(one, 3), markLabel: "lower bound" }),
+      stackedBars([{ name: "whole plan", mark: found.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, found[`${part}_s`]])) }], about.part_colours, { label: "Parts of the whole time", text: (one) => seconds(one, 3), suffix: "s", markLabel: "lower bound", file: "parts" }),
       h("h2", {}, "Steps"),
-      timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", window, changed: keep }),
+      timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", file: "steps", window, changed: keep }),
       table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { ...ofTable(parameters, update), caption: "Runs of equal steps" }),
       h("h2", {}, "The plan"),
       scrolling("The plan", h("table", { class: "facts" }, h("tbody", {}, SHOWN.filter((name) => name in found).map((name) => h("tr", {}, h("th", { scope: "row" }, words(name)), h("td", {}, parted(String(value(name, found[name]))))))))));

@@ -1,78 +1,54 @@
-// A timeline of lanes that can be zoomed: wheel or + and -, drag or arrow keys, 0 for all.
+// A timeline of lanes that can be zoomed, by drawing a box and by buttons.
 
-import { axes, linearScale } from "./axes.js";
-import { h, letter, onWidth, s } from "./dom.js";
+import { chart, heightOf, plain, rowsAxis } from "./charts.js";
+import { h } from "./dom.js";
 import { seconds } from "./format.js";
+import { inkOn, ofTheme } from "./palette.js";
 
 const MOST = 2500;
+const PIXELS = 900; // that a lane is wide, about
 
 /**
- * Lanes: {name, items(from, to, least)} returns {start, end, colour, label, opacity} of what is longer than `least` [s].
+ * Lanes: {name, items(from, to, least)} returns {start, end, colour, label, text, opacity} of what is longer than `least` [s].
  * `window` is [from, to] [s]; `changed` receives it.
  */
-export function timeline(lanes, total, { label, window: given, changed = () => {} }) {
-  const picture = s("svg", { role: "img", "aria-label": `${label}. Plus and minus zoom, arrow keys move, 0 shows all.`, tabindex: 0 });
-  let [from, to] = given ?? [0, total], width = 0, drag = null;
-  const zoom = (factor, at = (from + to) / 2) => set(at - (at - from) * factor, at + (to - at) * factor);
-  const buttons = h("div", { class: "tools" },
-    [["Zoom in", () => zoom(0.5)], ["Zoom out", () => zoom(2)], ["Earlier", () => pan(-0.3)], ["Later", () => pan(0.3)], ["All", () => set(0, total)]]
-      .map(([name, act]) => h("button", { type: "button", onclick: act }, name)));
-  const figure = h("figure", {}, buttons, picture);
-  const longest = Math.max(...lanes.map((lane) => lane.name.length)) * letter() + 12;
-  const box = () => ({ left: Math.min(longest, Math.max(124, width * 0.2)), right: width - 10, top: 8, bottom: 12 + lanes.length * 26 });
+export function timeline(lanes, total, { label, file, window: given, changed = () => {} }) {
+  let [from, to] = given ?? [0, total];
+  const shown = () => lanes.flatMap((lane, row) => lane.items(from, to, (to - from) / PIXELS).slice(0, MOST).map((item) => ({ ...item, lane: lane.name, row })));
+  const about = (item) => `${item.label}: ${seconds(item.end - item.start)} from ${seconds(item.start)}`;
 
   function set(a, b) {
     const wide = Math.min(total, Math.max(b - a, total * 1e-7));
     from = Math.min(Math.max(0, a), total - wide);
     to = from + wide;
     changed([from, to]);
-    draw();
+    figure.redraw();
   }
 
   const pan = (share) => set(from + share * (to - from), to + share * (to - from));
-
-  function draw() {
-    if (!width) return;
-    const frame = box(), x = linearScale(from, to, frame.left, frame.right);
-    picture.setAttribute("viewBox", `0 0 ${width} ${frame.bottom + 40}`);
-    const nothing = { at: () => 0, marks: [] };
-    const parts = axes(x, nothing, frame, (at) => seconds(at, 3 + Math.max(0, Math.round(Math.log10(total / (to - from))))), String, "time", "");
-    const least = (to - from) / (frame.right - frame.left);
-    lanes.forEach((lane, row) => {
-      const top = frame.top + row * 26;
-      const room = Math.floor((frame.left - 8) / letter());
-      parts.push(s("text", { x: frame.left - 6, y: top + 15, "text-anchor": "end" }, lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name));
-      for (const item of lane.items(from, to, least).slice(0, MOST)) {
-        const a = Math.max(frame.left, x.at(item.start)), b = Math.min(frame.right, x.at(item.end));
-        if (b < a) continue;
-        const bar = s("rect", { x: a, y: top, width: Math.max(0.7, b - a), height: 20, fill: item.colour, opacity: item.opacity ?? 1 }, s("title", {}, `${item.label}: ${seconds(item.end - item.start)} from ${seconds(item.start)}`));
-        parts.push(bar);
-        if (b - a > letter() * String(item.text ?? "").length + 6 && item.text) parts.push(s("text", { x: (a + b) / 2, y: top + 14, "text-anchor": "middle", "data-on": item.colour.startsWith("#") && "colour" }, item.text));
-      }
-    });
-    picture.replaceChildren(...parts);
-  }
-
-  const timeOf = (event) => {
-    const area = picture.getBoundingClientRect(), frame = box();
-    return from + ((((event.clientX - area.left) / area.width) * width - frame.left) / (frame.right - frame.left)) * (to - from);
+  const draw = () => {
+    const items = shown();
+    const colour = (name) => (name.startsWith("var(") ? ofTheme(name.slice(4, -1)) : name);
+    return {
+      traces: [{
+        type: "bar", orientation: "h", y: items.map((item) => item.row), base: items.map((item) => item.start), x: items.map((item) => item.end - item.start), width: 0.8,
+        marker: { color: items.map((item) => colour(item.colour)), opacity: items.map((item) => item.opacity ?? 1), line: { width: 0 } },
+        text: items.map((item) => plain(item.text ?? "")), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: items.map((item) => inkOn(colour(item.colour))) },
+        hovertext: items.map((item) => plain(about(item))), hoverinfo: "text",
+      }],
+      layout: { height: heightOf(lanes.length), dragmode: "zoom", uirevision: `${from} ${to}`, xaxis: { range: [from, to], tickformat: "~s", ticksuffix: "s", nticks: 7 }, yaxis: rowsAxis(lanes.map((lane) => lane.name)) },
+    };
   };
-  picture.addEventListener("wheel", (event) => {
-    if (!event.ctrlKey && !event.shiftKey && Math.abs(event.deltaY) < 1) return;
-    event.preventDefault();
-    zoom(event.deltaY < 0 ? 0.8 : 1.25, timeOf(event));
-  }, { passive: false });
-  picture.addEventListener("pointerdown", (event) => { drag = { at: timeOf(event), from, to }; picture.setPointerCapture(event.pointerId); });
-  picture.addEventListener("pointermove", (event) => { if (drag) { const moved = drag.at - timeOf(event); set(from + moved, to + moved); } });
-  for (const end of ["pointerup", "pointercancel"]) picture.addEventListener(end, () => { drag = null; });
-  picture.addEventListener("keydown", (event) => {
-    const act = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), 0: () => set(0, total), ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2) }[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  });
-  onWidth(figure, (now) => { width = now; draw(); });
-  return figure;
+  const moved = (event) => {
+    if (event["xaxis.autorange"]) set(0, total);
+    else if (event["xaxis.range[0]"] !== undefined) set(event["xaxis.range[0]"], event["xaxis.range[1]"]);
+  };
+  const rows = shown();
+  const columns = [{ name: "lane" }, { name: "label", head: "what" }, { name: "start", text: (row) => seconds(row.start) }, { name: "end", text: (row) => seconds(row.end) }];
+  const figure = chart(draw, { label, name: file, rows, columns, moved });
+  const buttons = h("div", { class: "tools" },
+    [["Earlier", -0.3], ["Later", 0.3]].map(([name, share]) => h("button", { type: "button", onclick: () => pan(share) }, name)));
+  return h("div", {}, buttons, figure);
 }
 
 /** Items of spans that are sorted by their start: those that are too short to be drawn are joined with their neighbours. */

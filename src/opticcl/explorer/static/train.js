@@ -1,10 +1,10 @@
 // Training: time of an iteration on each fabric, and its timeline with the communication that nothing hides.
 
 import { ask } from "./api.js";
-import { stackedBars } from "./bars.js";
-import { h, swatch } from "./dom.js";
+import { stackedBars } from "./charts.js";
+import { h, notes, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
-import { seconds, short } from "./format.js";
+import { light, seconds, short } from "./format.js";
 import { ofTable } from "./state.js";
 import { table } from "./table.js";
 import { joined, timeline } from "./timeline.js";
@@ -13,7 +13,7 @@ export const title = "Training";
 export const defaults = { model: "vgg19", nodes: "16", fabric: ["ramp", "sipac", "torus", "fat_tree"] };
 const COLOURS = { computation: "#4477aa", exposed: "#ee6677", bubble: "#ccbb44" };
 const LANES = { computation: "#4477aa", communication: "#228833", exposed: "#ee6677" };
-const COLUMNS = ["fabric", "iteration_s", "as_built_s", "no_rank", "published_s", "compute_s", "communication_s", "exposed_s", "bubble_s", "utilisation", "messages", "verified"];
+const COLUMNS = ["fabric", "iteration_s", "exposed_s", "as_built_s", "light_margin_db", "no_rank", "published_s", "compute_s", "communication_s", "bubble_s", "utilisation", "messages", "verified"];
 
 export function render(root, { parameters, about, line, update, run }) {
   const { show, from, to, sort, hide, filter, ...asked } = parameters;
@@ -33,18 +33,26 @@ export function render(root, { parameters, about, line, update, run }) {
       const keep = ([a, b]) => update({ show: number, from: a, to: b }, { quiet: true });
       lane.replaceChildren(h("h2", {}, `Timeline on ${rows[number].fabric}`),
         h("div", { class: "legend" }, Object.entries(LANES).map(([name, colour]) => h("span", {}, swatch(colour), name))),
-        timeline(...lanes(trace, number), { label: `Computation and communication on ${rows[number].fabric}`, window, changed: keep }));
+        timeline(...lanes(trace, number), { label: `Computation and communication on ${rows[number].fabric}`, file: "timeline", window, changed: keep }));
     };
     results.replaceChildren(
       h("p", {}, h("strong", {}, record.headline), ` ${record.job.name}: of the iteration on ${rows[0].fabric}, ${seconds(rows[0].exposed_s)} is communication that nothing hides.`),
-      stackedBars(rows.map((row, number) => ({ number, name: row.fabric, parts: { computation: row.compute_s, exposed: row.exposed_s, bubble: row.bubble_s } })), COLOURS, { label: "Parts of an iteration", text: (amount) => seconds(amount, 3) }),
+      table(rows, COLUMNS.map((name) => ({ name, ...cells(about)[name] })), { ...ofTable(parameters, update), caption: "Training iterations" }),
+      stackedBars(rows.map((row, number) => ({ number, name: row.fabric, parts: { computation: row.compute_s, exposed: row.exposed_s, bubble: row.bubble_s } })), COLOURS, { label: "Parts of an iteration", text: (amount) => seconds(amount, 3), suffix: "s", file: "iterations" }),
+      notes([...(record.notes ?? []), ...record.left_out.map((one) => `${one.fabric}: ${one.reason}`)]),
       h("label", {}, "Timeline of ", h("select", { id: "timeline-of", onchange: (event) => { draw(Number(event.target.value)); update({ show: event.target.value, from: undefined, to: undefined }, { quiet: true }); } }, rows.map((row, i) => h("option", { value: i, selected: i === Number(show) }, row.fabric)))),
-      lane,
-      table(rows, COLUMNS.map((name) => ({ name, ...(name === "utilisation" && { text: (row) => `${short(100 * row.utilisation, 4)} %` }), ...(name === "fabric" && { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] }) })), { ...ofTable(parameters, update), caption: "Training iterations" }),
-      record.left_out.length ? h("ul", {}, record.left_out.map((one) => h("li", {}, `${one.fabric}: ${one.reason}`))) : "");
+      lane);
     draw(Math.min(Number(show) || 0, rows.length - 1), from && to ? [Number(from), Number(to)] : undefined);
   });
 }
+
+/** How the columns are shown that are more than a value, by name. */
+const cells = (about) => ({
+  fabric: { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] },
+  light_margin_db: { head: "light", number: false, text: light },
+  utilisation: { text: (row) => `${short(100 * row.utilisation, 4)} %` },
+  no_rank: { text: (row) => row.no_rank ?? "" },
+});
 
 /** Lanes of one fabric, and the end of the last span [s]. */
 function lanes(trace, number) {
