@@ -38,7 +38,7 @@ def test_the_command_line_reads_it(opticcl, answer):
     assert opticcl(*both, "list", "star").stderr == ""
     found, code = answer(*both, "verify", "-f", "star:nodes=12", "-c", "all_gather", "-a", "wave:senders=4")
     assert (code, found["ok"], found["checked"]["transfers"]) == (0, True, 12 * 11)
-    table = library.compare(["star:nodes=9"], "all_reduce", "1MB", algorithm="all")
+    table = library.compare(["star:nodes=9"], "all_reduce", "1MB", algorithm="all").frame()
     assert len(table) > 5
     assert table["verified"].all()  # its rule gives any algorithm light without collisions
     declined = opticcl("--plugin", STAR, "verify", "-f", "star:wavelengths=3", "-c", "all_gather", "-a", "wave")

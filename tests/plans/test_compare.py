@@ -1,6 +1,7 @@
 """Comparisons at the public face: scale, node rate, what is left out, and how the rows print."""
 
 import re
+from html import escape
 
 import polars
 import pytest
@@ -9,8 +10,8 @@ import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, ParameterError, UnitError
 from opticcl.plans.compare import compare_plans
+from opticcl.plans.compared import Compared
 from opticcl.plans.machines import ExcludedFabric, build_fabrics
-from opticcl.plans.rows import MOST_PRINTED, Rows
 from opticcl.plans.sentences import caveats, headline
 
 TWO = ["ideal", "torus"]
@@ -26,19 +27,20 @@ def test_every_fabric_has_the_nodes_and_the_rate():
         equal="rate=800Gb/s",
         assumptions="published",
     )
-    assert rows["num_nodes"].to_list() == [8] * 3
-    assert rows["node_rate_bits_per_s"].to_list() == pytest.approx([8e11] * 3)
-    assert isinstance(rows, polars.DataFrame)
+    assert isinstance(rows, Compared)
+    frame = rows.frame()
+    assert isinstance(frame, polars.DataFrame)
+    assert frame["num_nodes"].to_list() == [8] * 3
+    assert frame["node_rate_bits_per_s"].to_list() == pytest.approx([8e11] * 3)
 
 
 def test_a_fabric_without_such_a_shape_is_left_out_with_its_reason():
     """Below the table; if none has it, that is an error."""
     rows = opticcl.compare(["oddl", "ideal"], "all_reduce", "1 MB", nodes=12, assumptions="published")
-    assert rows["fabric"].to_list() == ["ideal"]
-    answer, note = rows.notes
-    assert answer.startswith("At 800 Gb/s a node, ideal by ")
-    assert note.startswith("left out: oddl: 12 nodes")
-    assert str(rows).splitlines()[-1] == note
+    assert rows.frame()["fabric"].to_list() == ["ideal"]
+    assert rows.headline.startswith("At 800 Gb/s a node, ideal by ")
+    assert rows.caveats[-1].startswith("left out: oddl: 12 nodes")
+    assert str(rows).splitlines()[-1] == rows.caveats[-1]
     with pytest.raises(FabricError, match="oddl: 12 nodes"):
         opticcl.compare("oddl", "all_reduce", "1 MB", nodes=12, assumptions="published")
     with pytest.raises(FabricError, match="has 8 nodes, not 16"):
@@ -63,33 +65,30 @@ def test_wrong_numbers_are_refused_with_their_name(given, error, begins):
     assert str(caught.value).startswith(begins)
 
 
-def test_rows_print_quantities_with_units(monkeypatch):
-    """No raw floats; as many columns as the terminal has, the others named; a notebook gets a table too."""
-    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published", as_built=True)
-    for width in (80, 200):
-        monkeypatch.setenv("COLUMNS", str(width))
-        lines = str(rows).splitlines()
-        assert max(map(len, lines[:-1])) <= width
-        assert lines[-1].startswith("As built, ")
-        assert lines[0].split()[:4] == ["fabric", "algorithm", "total_s", "verified"]
-        assert " us " in lines[1]
-        assert "400 Gb/s" in str(rows)
-        assert not re.search(r"(?<![=\d])\d+\.\d{5,}", str(rows))
-    assert repr(rows) == str(rows)
-    page = rows._repr_html_()
-    assert page.count("<tr>") == 3
-    assert "400 Gb/s" in page
+def test_a_print_opens_with_the_answer_and_has_quantities_with_units():
+    """No raw floats; what a reader must know stands below; a notebook gets the same as a table."""
+    found = opticcl.compare([*TWO, "oddl"], "all_reduce", "1 MB", nodes=4, assumptions="published", as_built=True)
+    first, head, *rest = str(found).splitlines()
+    assert first == found.headline == headline(found)
+    assert head.split() == ["rank", "fabric", "algorithm", "total_s", "node_rate_bits_per_s", *head.split()[5:]]
+    assert [line.split()[1] for line in rest[: len(found.entries)]] == [entry.fabric.name for entry in found.entries]
+    assert " us " in rest[0]
+    assert "400 Gb/s" in str(found)
+    assert not re.search(r"(?<![=\d])\d+\.\d{5,}", str(found))
+    assert tuple(rest[len(found.entries) :]) == found.caveats == (*caveats(found), *map(str, found.left_out))
+    page = found._repr_html_()
+    assert page.count("<tr>") == 1 + len(found.entries)
+    assert all(escape(line) in page for line in (found.headline, *found.caveats))
 
 
-def test_rows_stay_a_data_frame():
-    """Selecting and filtering as usual; parts of it print themselves as it does."""
-    rows = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published")
-    assert rows.select("fabric").shape == (2, 1)
-    assert rows.filter(polars.col("fabric") == "ideal").height == 1
-    assert "us" in str(rows.head(1))
-    many = Rows({"fabric": ["a"] * (MOST_PRINTED + 5), "total_s": [1e-6] * (MOST_PRINTED + 5)})
-    assert str(many).splitlines()[-1] == "... 5 more rows"
-    assert str(Rows({"a<b": ["<x>"]})._repr_html_()).count("&lt;") == 2
+def test_the_frame_has_the_rows_of_the_record():
+    """One row a plan, in order, with every value."""
+    found = opticcl.compare(TWO, "all_reduce", "1 MB", nodes=4, assumptions="published", algorithm="all")
+    frame = found.frame()
+    assert len(found.entries) == frame.height > 4
+    assert frame["total_s"].to_list() == [entry.total_s for entry in found.entries]
+    assert frame.columns == [*found.rows()[0]]
+    assert frame.filter(polars.col("fabric") == "ideal").height == sum(e.fabric.name == "ideal" for e in found.entries)
 
 
 def test_the_record_is_what_the_command_line_prints(answer):

@@ -45,7 +45,7 @@ def test_every_verb_takes_the_set(name):
     where = fabric("oddl:shape=4x4")
     plan = opticcl.compile(where, "all_reduce", 10**6, assumptions=name)
     took = plan.simulate(assumptions=name).total_s
-    rows = opticcl.compare([where], "all_reduce", 10**6, assumptions=assumptions(name), as_built=True)
+    rows = opticcl.compare([where], "all_reduce", 10**6, assumptions=assumptions(name), as_built=True).frame()
     assert rows["total_s"][0] == pytest.approx(took, rel=1e-12)
     assert rows["algorithm"][0] == plan.algorithm
 

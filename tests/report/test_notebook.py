@@ -74,16 +74,42 @@ def test_broken_rules_are_rows(plan):
     assert [row[0] for row in rows[1:]] == [violation.rule for violation in verdict.violations]
 
 
-def test_pictures_of_a_plan_and_of_a_comparison(plan, tmp_path):
-    """SVG with text as text, shown and saved; anything else is refused."""
-    rows = opticcl.compare(["ideal", "torus"], "all_reduce", "1 MB", nodes=8)
-    assert [entry.fabric.name for entry in rows.comparison.entries] == rows["fabric"].to_list()
-    for answer, word in ((plan, "node"), (rows, "torus")):
-        picture = opticcl.plot(answer)
+def test_every_result_draws_itself(plan, tmp_path):
+    """SVG with text as text, shown and saved, the same as by opticcl.plot."""
+    found = opticcl.compare(["ideal", "torus"], "all_reduce", "1 MB", nodes=8)
+    for answer, word in ((plan, "node"), (found, "torus"), (plan.simulate(), "transfer"), (plan.verify(), "transfers")):
+        picture = answer.plot()
         text = picture._repr_svg_()
+        assert text == opticcl.plot(answer)._repr_svg_()
         assert text.startswith("<svg")
         assert re.search(rf"<text[^>]*>[^<]*{word}", text)
         picture.save(tmp_path / "picture.svg")
         assert "<text" in (tmp_path / "picture.svg").read_text()
+
+
+def test_a_time_is_drawn_with_the_times_of_its_table(plan):
+    """One bar a run of steps, its time beside it."""
+    times = plan.simulate()
+    text = times.plot()._repr_svg_()
+    runs = [sum(parts.values()) for _, _, parts in times]
+    assert len(runs) > 1
+    assert all(f">{format_seconds(seconds)}<" in text for seconds in runs)
+
+
+def test_a_verdict_is_drawn_by_its_broken_rules(plan):
+    """How often each is broken; of a right plan what was checked."""
+    right = plan.verify()
+    assert all(f">{count:,}<" in right.plot()._repr_svg_() for count in (right.transfers, right.circuits))
+    wrong = opticcl.Plan(replace(plan.circuits, rounds=lambda step: ()), plan.size_bytes).verify()
+    text = wrong.plot()._repr_svg_()
+    for rule in {violation.rule for violation in wrong.violations}:
+        count = sum(violation.count for violation in wrong.violations if violation.rule == rule)
+        assert f"<title>{rule}: {count:,}</title>" in text
+
+
+def test_what_cannot_be_drawn_is_refused(plan):
+    """With what to give."""
     with pytest.raises(ParameterError, match="plot: DataFrame has no picture; give a plan"):
         opticcl.plot(pl.DataFrame({"a": [1]}))
+    with pytest.raises(ParameterError, match="plot: assumptions: a Timeline takes no options; give them for a plan"):
+        plan.simulate().plot(assumptions="published")

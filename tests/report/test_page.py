@@ -257,7 +257,7 @@ def test_the_program_on_the_page_makes_the_comparison_again(comparison, capsys, 
     compare, made = opticcl.compare, []
     monkeypatch.setattr(opticcl, "compare", lambda *a, **k: made.append(compare(*a, **k)) or made[-1], raising=False)
     exec(reproduction(comparison), {})
-    assert [frame["total_s"][0] for frame in made] == [e.total_s for e in comparison.entries]
+    assert [one.entries[0].total_s for one in made] == [e.total_s for e in comparison.entries]
     assert "verified" in capsys.readouterr().out
 
 

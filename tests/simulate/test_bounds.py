@@ -464,7 +464,7 @@ def test_bounds_are_in_every_record():
     """Of a timeline, and of the rows of a comparison."""
     record = opticcl.compile("torus:shape=4x4", "all_gather", "1 MB", algorithm="ring").simulate().record()
     assert record["gap"] == pytest.approx(record["total_s"] / record["lower_bound_s"])
-    row = opticcl.compare(["torus"], "all_gather", "1 MB", nodes=16).row(0, named=True)
+    row = opticcl.compare(["torus"], "all_gather", "1 MB", nodes=16).frame().row(0, named=True)
     assert row["gap"] >= 1
     assert row["bound_by"]
 

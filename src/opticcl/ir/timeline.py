@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir._common import IntArray
+from opticcl.picture import Plotted
 
 __all__ = ["Timeline"]
 
@@ -17,7 +18,7 @@ _HEADS = {"reconfiguration_s": "reconf."}  # names that are wider than their col
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Plotted):
     """Time of a plan and its parts: one row for each run of identical steps, with the time of the whole run.
 
     Args:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from opticcl.picture import Plotted
+
 __all__ = ["VERDICTS", "VERIFIED", "Judgement", "Verdict", "Violation"]
 
 Judgement = Literal["right", "wrong", "not_judged"]
@@ -48,7 +50,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Plotted):
     """Result of a verification.
 
     Args:

@@ -12,6 +12,7 @@ from opticcl.assumptions import DEFAULT_SET, Assumptions
 from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError, UnsupportedError
 from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Schedule, Timeline, Verdict, no_progress
+from opticcl.picture import Plotted
 from opticcl.registry import as_list, as_path, as_text, canonical, is_of_library, whole_number, write_call
 from opticcl.units import counted, format_bytes, html_table, message_size
 
@@ -28,7 +29,7 @@ __all__ = ["Plan", "compile", "load", "read"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Plotted):
     """A collective compiled to circuits.
 
     Args:

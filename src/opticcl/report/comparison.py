@@ -19,7 +19,7 @@ from opticcl.units import counted, format_rate, format_seconds
 if TYPE_CHECKING:
     from opticcl.plans.comparison import Comparison
 
-__all__ = ["comparison_blocks", "comparison_columns", "timeline_table"]
+__all__ = ["comparison_blocks", "comparison_columns", "timeline_rows", "timeline_table"]
 
 
 DEFAULT_COLUMNS = ("fabric", "algorithm", "time", "vs best", "as built", "light")
@@ -143,9 +143,7 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
         most_rows: of a longer timeline the rows in the middle are summed to one [count].
     """
     parts = [part for part in Timeline.PARTS if getattr(timeline, part).any()]
-    rows = _folded(
-        [(run_of(steps.start, steps.stop - 1), rounds, times) for steps, rounds, times in timeline], most_rows
-    )
+    rows = timeline_rows(timeline, most_rows)
     rows.append(("all", timeline.num_rounds, timeline.totals()))
     sums = [sum(times.values()) for _, _, times in rows]
     whole = sums[-1] or 1.0
@@ -160,6 +158,17 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
     if timeline.lower_bound_s:
         bound = f"lower bound {format_seconds(timeline.lower_bound_s)}, time/bound {gap(timeline)}"
     return FittedTable(columns, bound, has_total=True)
+
+
+def timeline_rows(timeline: Timeline, most_rows: int) -> list[tuple[str, int, dict[str, float]]]:
+    """Steps, rounds and the time of each part [s] of each run of equal steps.
+
+    Args:
+        timeline: of a plan.
+        most_rows: of a longer timeline the rows in the middle are summed to one [count].
+    """
+    runs = [(run_of(steps.start, steps.stop - 1), rounds, times) for steps, rounds, times in timeline]
+    return _folded(runs, most_rows)
 
 
 def _folded(rows: list[tuple[str, int, dict[str, float]]], most: int) -> list[tuple[str, int, dict[str, float]]]:

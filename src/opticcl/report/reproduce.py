@@ -22,9 +22,9 @@ def reproduction(comparison: Comparison) -> str:
     return (
         f"import opticcl\n\nplans = [\n{plans}\n]\nsizes = {sizes}  # bytes\nassumed = dict(\n{assumed})\n"
         "for fabric, algorithm in plans:\n"
-        f'    rows = opticcl.compare([fabric], "{comparison.collective}", sizes, as_built=True, algorithm=algorithm, '
+        f'    found = opticcl.compare([fabric], "{comparison.collective}", sizes, as_built=True, algorithm=algorithm, '
         "**assumed)\n"
-        '    print(rows.select("fabric", "algorithm", "verified", "total_s"))\n'
+        '    print(found.frame().select("fabric", "algorithm", "verified", "total_s"))\n'
     )
 
 
