@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.cli.process import COMMAND, opticcl_process
+from tests.cli.test_caveats import caveats_of
 
 import opticcl as library
 
@@ -384,6 +385,21 @@ def test_a_question_can_be_cancelled(visit):
     page.goto(page.url.partition("#")[0] + "#" + VIEWS["budget"])
     finished(page)
     assert "It closes with" in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("view", ["compare", "train"])
+def test_caveats_are_those_of_the_command(visit, view):
+    """Every line of the record, three of them open."""
+    page = visit(VIEWS[view])
+    typed = page.locator("#command code").inner_text().split(";")[0].split()[1:]
+    typed = typed[: typed.index("--trace")] if "--trace" in typed else typed
+    record = json.loads(opticcl_process(*typed, "--json").stdout)
+    expected = caveats_of(record)
+    section = page.locator("section", has=page.get_by_role("heading", name="Read with care")).last
+    lines = section.locator("li")
+    assert lines.all_text_contents() == expected
+    assert sum(lines.nth(i).is_visible() for i in range(lines.count())) == min(3, len(expected))
+    assert record["headline"] in page.locator("main").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { stackedBars } from "./charts.js";
-import { h, notes, scrolling, swatch } from "./dom.js";
+import { h, notes, notesOf, scrolling, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, light, ratio, seconds, short } from "./format.js";
 import { lineChart } from "./lines.js";
@@ -56,7 +56,7 @@ function show(results, found, { parameters, about, update }) {
     h("p", {}, h("strong", {}, found.headline), " ", judged(found)),
     table(rows, columns, { ...ofTable(parameters, update, names), caption: "Plans, fastest first; those without a rank last" }),
     h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
-    notes([...found.caveats, ...found.notes, ...found.left_out.map((one) => `${one.fabric}: ${one.reason}`)]),
+    notes(notesOf(found)),
   );
 }
 

@@ -23,6 +23,12 @@ export const scrolling = (label, ...children) => h("div", { class: "scroll", tab
 
 const SHOWN = 3; // notes that are not folded
 
+/** A line on a fabric that was left out; a reason that begins with its name is not prefixed with it again. */
+const leftOut = ({ fabric, reason }) => `left out: ${reason.split(/[:\s]/, 1)[0] === fabric.split(":")[0] ? "" : `${fabric}: `}${reason}`;
+
+/** All that a record says beside its answer, each line once. */
+export const notesOf = (record) => [...new Set([...(record.caveats ?? []), ...record.notes, ...record.left_out.map(leftOut)])];
+
 /** What a reader must know beside an answer: the first notes, and the others folded. */
 export function notes(lines) {
   const items = (some) => h("ul", {}, some.map((one) => h("li", {}, one)));

@@ -116,8 +116,9 @@ class ComposedResult(Result):
     notes: Sequence[str] = ()
 
     def record(self) -> Any:
-        """The values."""
-        return self.values()
+        """The values, with the notes where they have none of their own."""
+        values = self.values()
+        return {"notes": [*self.notes]} | values if self.notes and isinstance(values, dict) else values
 
     def blocks(self) -> Iterable[Any]:
         """The tables and texts."""
