@@ -30,6 +30,7 @@ __all__ = [
     "below_recorded",
     "communication_columns",
     "headline",
+    "ranked_blocks",
     "row_names",
     "runtime_words",
     "training_blocks",
@@ -47,8 +48,17 @@ BOUNDS: dict[Bound, list[str]] = {
 
 
 def training_blocks(training: TrainingResult) -> list[FittedTable]:
-    """The recorded step and the fabrics that have a rank, fastest first; those that have none with the reason below them."""
-    known = training_columns(training)
+    """The fabrics, those without a rank with the reason below the others, and the messages."""
+    return [*ranked_blocks(training, training_columns(training)), *communication_tables(training)]
+
+
+def ranked_blocks(training: TrainingResult, known: Sequence[Column]) -> list[FittedTable]:
+    """The recorded step and the fabrics that have a rank, fastest first; those that have none with the reason below them.
+
+    Args:
+        training: the results.
+        known: columns, a row a fabric.
+    """
     first = [i for i, row in enumerate(training.rows) if row.ranked]
     others = [i for i, row in enumerate(training.rows) if not row.ranked]
     blocks = []
@@ -59,7 +69,7 @@ def training_blocks(training: TrainingResult) -> list[FittedTable]:
         reasons = Column("why", [training.rows[i].no_rank for i in others], justify="left", wrap=True)
         listed = [one.of_rows(others) for one in known if one.header in UNRANKED_COLUMNS]
         blocks.append(FittedTable([*listed, reasons], heading="Without a rank"))
-    return [*blocks, *communication_tables(training)]
+    return blocks
 
 
 UNRANKED_COLUMNS = ("fabric", "iteration", "step", "exposed comm", "light")

@@ -14,7 +14,7 @@ from opticcl.report.kit.columns import Shown, columns_of
 from opticcl.report.training import (
     below_recorded,
     communication_columns,
-    headline,
+    ranked_blocks,
     row_names,
     runtime_words,
     training_columns,
@@ -45,9 +45,9 @@ def write_training_page(path: str | Path, training: TrainingResult) -> None:
 def training_page_text(training: TrainingResult) -> str:
     """The page as text; deterministic."""
     sections = [
-        _html.Section("result", "Fastest fabrics", _result(training)),
-        _html.Section("time", "Parts of the iteration", _iterations(training)),
-        _html.Section("timeline", "Timelines", _timelines(training)),
+        _html.Section("result", "Fastest fabrics", _answer(training) + _iterations(training)),
+        _html.Section("timeline", "Timelines", _timelines(training), folded=True),
+        _html.Section("all", "All columns, and the fabrics", _result(training), folded=True),
         _html.Section("plans", "Plans", _plans(training), folded=True),
         _html.Section("assumptions", "Assumptions", _assumptions(training), folded=True),
     ]
@@ -56,12 +56,18 @@ def training_page_text(training: TrainingResult) -> str:
 
 
 def _lead(training: TrainingResult) -> str:
-    text = f"{training.headline} {headline(training)}"
+    text = training.headline.removesuffix(".")
     unranked = [
         (row.machine.name, row.light, row.verdict) for row in training.rows if not row.ranked and not row.is_reference
     ]
     judged = verdicts_line([row.verdict for row in training.rows])
     return ". ".join(filter(None, (text, judged, unranked_line(unranked)))) + "."
+
+
+def _answer(training: TrainingResult) -> str:
+    """The columns that answer, which a terminal shows first."""
+    answering = [one for one in training_columns(training) if one.rank <= 1 or one.header == "as built"]
+    return "".join(_html.table(one.columns, one.heading) for one in ranked_blocks(training, answering))
 
 
 def _result(training: TrainingResult) -> str:
