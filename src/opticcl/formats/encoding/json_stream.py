@@ -9,19 +9,22 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, TypeVar
 
 from opticcl.reading import DamageError
 
 __all__ = ["MAX_VALUE", "JsonStream"]
 
-CHUNK = 2**20  # bytes read at a time
+CHUNK = 2**18  # bytes read at a time
 MAX_VALUE = 2**25  # of a single value [characters]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _COMMA = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\S)")
+_REACH = 2**14  # characters before the end of the buffer in which the last whole element is looked for
 _SLACK = 16  # characters before the end of the buffer in which an escape, a word or a number may be cut
+
+T = TypeVar("T")
 
 
 class JsonStream:
@@ -34,6 +37,7 @@ class JsonStream:
         self._scan = decoder.raw_decode
         self._scan_once = decoder.scan_once  # type: ignore[attr-defined]  # not in typeshed
         self._text, self._place, self._before, self._ended = "", 0, 0, False
+        self._batch, self._singly = 0, 0
 
     @property
     def at(self) -> int:
@@ -122,6 +126,36 @@ class JsonStream:
             self._expect(",")
             self.peek()
 
+    def batch(self, decode: Callable[[str], Sequence[T]], end: re.Pattern[str]) -> Sequence[T]:
+        """The elements at hand, decoded together, but for the last one.
+
+        Args:
+            decode: elements of a list between brackets; it returns none if it does not accept one of them.
+            end: the last character of an element, with what follows, as of `resume`.
+        Returns: elements, behind which the stream is at a further one; none if the next is to be taken by itself.
+        """
+        if self._place < self._singly:
+            return ()
+        following = [
+            comma.end()
+            for match in end.finditer(self._text, max(self._place, len(self._text) - _REACH))
+            if (comma := _COMMA.match(self._text, match.end()))
+        ]
+        self._singly = following[-1] if following else len(self._text)
+        found = decode(f"[{self._text[self._place : self._text.rindex(',', 0, following[-1])]}]") if following else ()
+        if found:
+            self._batch, self._place = self._place, following[-1]
+        return found
+
+    def position(self, index: int) -> int:
+        """Position of an element of the last batch."""
+        place = self._batch
+        for _ in range(index):
+            between = _COMMA.match(self._text, self._scan_once(self._text, place)[1])
+            assert between is not None  # a further element follows
+            place = between.end()
+        return self._before + place
+
     def skip(self) -> None:
         """Skip the next value; of a list or an object, member by member."""
         first = self.peek()
@@ -168,4 +202,4 @@ class JsonStream:
         self._ended = not content
         self._before += self._place
         self._text = self._text[self._place :] + self._decode(content, not content)
-        self._place = 0
+        self._place = self._singly = 0
