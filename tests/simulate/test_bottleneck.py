@@ -260,7 +260,10 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
     ]
     assert carried_by(together[1], MB) == pytest.approx(carried_by(together[0], MB), rel=1e-12)
     twice = SimpleNamespace(
-        symmetric=lambda i: repeated(defined.symmetric(i)), represents=lambda i: True, routed=lambda i: None
+        on_routes=False,
+        symmetric=lambda i: repeated(defined.symmetric(i)),
+        represents=lambda i: True,
+        routed=lambda i: None,
     )
     assert carried_by(dataclasses.replace(defined, rounds=Made(defined, twice)), MB) == pytest.approx(due, rel=1e-12)
     rule = defined.rounds.lowered_by.rule

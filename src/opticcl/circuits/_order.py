@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,7 +12,9 @@ import numpy as np
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, IntArray, Transfers
 
-__all__ = ["as_listed", "by_pair", "farthest_first", "recalled"]
+__all__ = ["Recalled", "as_listed", "by_pair", "farthest_first", "recalled"]
+
+T = TypeVar("T")
 
 RULES_RECALLED = 4  # of two candidates, which each may have one within another
 RECALLED = 2  # steps that add and steps that store, or first and further ones, have the same pairs
@@ -71,30 +73,35 @@ def as_listed(circuits: Circuits, order: IntArray) -> Circuits:
     return renumbered.take(np.argsort(transfer, kind="stable"))
 
 
-@dataclass(eq=False)
-class _Recalled:
-    """A rule that returns the last circuits again.
+class Recalled(Generic[T]):
+    """The last values of a function of some columns, which the next step often needs again; those of few rules are kept.
 
-    Args: rule: whose circuits depend on senders and receivers alone.
+    Args: most: values that are kept [count].
     """
 
-    rule: Rounds
+    def __init__(self, most: int = RECALLED) -> None:
+        self._most = most
 
-    def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+    def value(self, columns: tuple[IntArray, ...], make: Callable[[], T]) -> T:
+        """The value for these columns.
+
+        Args:
+            columns: that it depends on.
+            make: computes it.
+        """
         kept = _KEPT.pop(self, [])
-        ends = transfers.src, transfers.dst
-        found = next((one for before, one in kept if all(map(np.array_equal, before, ends))), None)
+        found: T | None = next((one for before, one in kept if all(map(np.array_equal, before, columns))), None)
         if found is None:
-            found = self.rule(step, transfers)
-            kept = [*kept[1 - RECALLED :], (ends, found)]
+            found = make()
+            kept = [*kept[1 - self._most :], (columns, found)] if self._most > 1 else [(columns, found)]
         _KEPT[self] = kept
         while len(_KEPT) > RULES_RECALLED:
             del _KEPT[next(iter(_KEPT))]
         return found
 
 
-_KEPT: WeakKeyDictionary[_Recalled, list[tuple[tuple[IntArray, IntArray], tuple[Circuits, ...]]]] = WeakKeyDictionary()
-"""What the rules return again that were asked last, as long as they live."""
+_KEPT: WeakKeyDictionary[Recalled[Any], list[tuple[tuple[IntArray, ...], Any]]] = WeakKeyDictionary()
+"""What was computed last, as long as the rules live."""
 
 
 def recalled(rule: Rounds) -> Rounds:
@@ -102,4 +109,9 @@ def recalled(rule: Rounds) -> Rounds:
 
     Args: rule: whose circuits depend on senders and receivers alone.
     """
-    return _Recalled(rule)
+    kept = Recalled[tuple[Circuits, ...]]()
+
+    def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
+        return kept.value((transfers.src, transfers.dst), lambda: rule(step, transfers))
+
+    return rounds

@@ -26,6 +26,7 @@ class OnRoutes(BySenders):
     def __init__(self, fabric: Fabric, steps: Steps) -> None:
         super().__init__(fabric, steps, self._all_at_once)
         self._last: Circuits | None = None
+        self.on_routes = fabric.hops_are_links and all(resource.shared for resource in fabric.resources)
 
     def _all_at_once(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         if transfers.path is not None:

@@ -41,7 +41,7 @@ from opticcl.circuits._lasers import (
     relit,
     usable_first,
 )
-from opticcl.circuits._order import as_listed, by_pair
+from opticcl.circuits._order import Recalled, as_listed, by_pair
 from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.damage import Damage
 from opticcl.fabrics.lightpath import Lightpath
@@ -136,7 +136,7 @@ def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) 
     coloured = _StandingLasers(fabric, schedule)
     real = usable_first(damage, fabric.lasers_per_port)
 
-    last: list[tuple[tuple[IntArray, ...], list[Circuits]]] = []  # what the next step often needs again
+    last = Recalled[tuple[Circuits, ...]](most=1)
 
     def routed(transfers: Transfers, lasers: Lasers, images: int, first: IntArray | None) -> list[Circuits]:
         found: list[Circuits] = []
@@ -164,11 +164,10 @@ def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) 
             lasers = coloured.of_step(step, transfers)
         if damage.dark:
             lasers = relit(damage, transfers, tile, real, lasers)
-        columns = (transfers.src, transfers.dst, *lasers[:3])
-        kept = last[:]  # another thread may replace it meanwhile
-        if not kept or not all(map(np.array_equal, kept[0][0], columns)):
-            last[:] = kept = [(columns, routed(transfers, lasers, images, first))]
-        return tuple(as_listed(circuits, order) for circuits in kept[0][1])
+        columns = (order, transfers.src, transfers.dst, *lasers[:3])
+        return last.value(
+            columns, lambda: tuple(as_listed(circuits, order) for circuits in routed(transfers, lasers, images, first))
+        )
 
     if schedule.name in STANDING and rooted and not damage.dark:
         return _all_at_once(fabric, schedule, rounds)

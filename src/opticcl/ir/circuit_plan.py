@@ -106,6 +106,11 @@ class CircuitPlan:
         return None if rule is None else rule.routed(i)
 
     @property
+    def on_routes(self) -> bool:
+        """Whether circuits are the routes of a fabric of packets, on links that they share, unless a step states paths."""
+        return self._rule is not None and self._rule.on_routes
+
+    @property
     def _rule(self) -> Represented | None:
         """The rule that gives circuits of some senders, where it made the circuits of this schedule on this fabric."""
         made = self.rounds.lowered_by if isinstance(self.rounds, RoundsOfRule) else None

@@ -157,6 +157,20 @@ class _Spans(NamedTuple):
     in_order: bool
 
 
+class _Wave(NamedTuple):
+    """Rows of a phase that are carried in the same steps.
+
+    Args:
+        begin: the first of these.
+        end: the first behind them.
+        step: of these rows, see `Steps.waves`.
+    """
+
+    begin: int
+    end: int
+    step: Steps
+
+
 class Steps:
     """The steps of a schedule.
 
@@ -177,6 +191,7 @@ class Steps:
         self._number: int | None = None
         self._groups: dict[int, tuple[bool, ...]] = {}  # by number of the phase
         self._known_spans: dict[int, _Spans | None] = {}  # likewise
+        self._known_waves: dict[int, tuple[_Wave, ...]] = {}  # likewise
         if (broken := malformed(space, self.parts, self.phases)) is not None:
             raise ParameterError(f"schedule: {broken}")
 
@@ -316,6 +331,35 @@ class Steps:
                 in_order = bool((begin[1:] >= begin[:-1]).all() and (end[1:] >= end[:-1]).all())
                 self._known_spans[number] = _Spans(begin, end, in_order)
         return self._known_spans[number]
+
+    def waves(self, i: int) -> tuple[Steps, ...]:
+        """Step i as steps of their own, each of rows that are carried in the same steps; none where all rows are in all steps.
+
+        They have the pairs of ranks and the sizes of step i, of chunks without units: waves of schedules that differ in the
+        number of units are equal.
+
+        Args: i: number of the step.
+        """
+        number, k = self.phase_of(i)
+        if number not in self._known_waves:
+            self._known_waves[number] = tuple(self._waves(number))
+        return tuple(wave.step for wave in self._known_waves[number] if wave.begin <= k < wave.end)
+
+    def _waves(self, number: int) -> Iterator[_Wave]:
+        spans, phase = self._spans(number), self.phases[number]
+        rows = phase.rows
+        if spans is None or not isinstance(rows, PhaseRows) or not rows.unit_shift.all():
+            return
+        parts = [
+            MessagePart(tuple((digit, stride, 1 if digit == UNIT else radix) for digit, stride, radix in one.fields))
+            for one in self.parts
+        ]
+        none = np.zeros(len(rows), np.int64)
+        still = replace(rows, shift=np.zeros_like(rows.lo), unit_lo=none, unit_step=none + 1, unit_shift=none)
+        every, which = np.unique(np.stack([spans.begin, spans.end]), axis=1, return_inverse=True)
+        for at, (begin, end) in enumerate(every.T.tolist()):
+            mine = Phase(still.take(np.flatnonzero(which.ravel() == at)), phase.moves)
+            yield _Wave(begin, end, Steps(self.space, parts, [mine]))
 
     @cached_property
     def owners(self) -> IntArray:

@@ -130,6 +130,9 @@ class Represented(ABC):
     Where it does, circuits of a step are by definition the images of these; what it lists is a reading of that definition.
     """
 
+    on_routes = False
+    """Whether circuits are the fabric's routes, on links that they share."""
+
     @abstractmethod
     def represents(self, step: int) -> bool:
         """Whether a step is not listed, since it is too large and circuits of some senders define all."""

@@ -12,7 +12,6 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request, as_request
 from opticcl.errors import AlgorithmError, ParameterError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
-from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.candidate import Candidate
 from opticcl.plans.comparison import Comparison, Declined, Entry
@@ -21,7 +20,8 @@ from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, reason_left_out, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
-from opticcl.plans.search import TIE, Search
+from opticcl.plans.search import MOST_STEP_BYTES, TIE, Search
+from opticcl.plans.sentences import headline
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
@@ -32,11 +32,9 @@ from opticcl.units import message_size
 from opticcl.verify.judge import Judge
 
 if TYPE_CHECKING:
-    from opticcl.plans.compared import Compared
+    import polars
 
 __all__ = ["compare", "compare_plans"]
-
-MOST_STEP_BYTES = limit("compare.MOST_STEP_BYTES")
 
 
 def compare_plans(
@@ -476,7 +474,7 @@ def compare(
     optics: str | None = None,
     ignore_light: bool = False,
     **assumed: Any,
-) -> Compared:
+) -> polars.DataFrame:
     """Compare fabrics; every plan is verified.
 
     Args:
@@ -494,11 +492,11 @@ def compare(
             of the paper where they suffice, else the typical ones.
         ignore_light: choose and rank without regard to light.
         assumed: single assumptions to change, as `Plan.simulate` takes them.
-    Returns: the plans, fastest first, with their verdicts and times; its print opens with the answer, and `frame()` has a row
-        a plan: fabric, algorithm, total_s, verified, ...
+    Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
+        and names the fabrics that were left out.
     Raises: ParameterError, UnknownNameError, FabricError; UnsupportedError: no fabric can carry it.
     """
-    from opticcl.plans.compared import Compared
+    from opticcl.plans.rows import Rows
 
     nodes = None if nodes is None else whole_number(nodes, "compare: nodes")
     if nodes is not None and nodes < 1:
@@ -517,4 +515,8 @@ def compare(
         equal=ground,
         built=None if ground is None else [one.built for one in contenders],
     )
-    return Compared.of(replace(found, excluded=(*excluded, *unequal)))
+    found = replace(found, excluded=(*excluded, *unequal))
+    rows = Rows(found.rows(), infer_schema_length=None)
+    rows.comparison = found
+    rows.notes = (headline(found), *map(str, found.left_out))
+    return rows

@@ -25,6 +25,7 @@ from opticcl.assumptions import assumptions as assumptions_of
 from opticcl.collective import Request
 from opticcl.errors import AlgorithmError, TooLargeError, UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, Verdict, no_progress
+from opticcl.ir.limits import limit
 from opticcl.ir.step_cache import StepCache
 from opticcl.plans.candidate import Candidate, Known
 from opticcl.plans.direct_parts import algorithm_in_parts
@@ -40,6 +41,8 @@ __all__ = ["LAWS", "TIE", "Search", "Searches"]
 
 LAWS = (held_algorithm, algorithm_in_parts)
 """Functions (fabric, wanted, size, assumptions) -> variant of an algorithm that suits the size, or None."""
+
+MOST_STEP_BYTES = limit("search.MOST_STEP_BYTES")
 
 TIE = 1e-9
 """Relative difference below which two times are equal: they are sums of the same terms in another order."""
@@ -401,7 +404,7 @@ class Searches:
         self.name = parse_call(algorithm)[0]
         if self.name != "auto":
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
-        self._judge, self._cache = Judge(), StepCache()
+        self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
         self._known: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}
         self._shared: Searches | None = None
 

@@ -22,7 +22,7 @@ from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.phases import Steps
 from opticcl.pairs import PairOrbits
-from opticcl.simulate.closed_form.routes import RoutesOfStep, routes_of_step
+from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, routes_of_step
 from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
 from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
 from opticcl.simulate.standing import Standing
@@ -385,8 +385,8 @@ class RunFacts:
         self._summed: dict[str, float] = {}
 
     @cached_property
-    def routes(self) -> RoutesOfStep | None:
-        """Routes of packets that are too many to list; None where they are not."""
+    def routes(self) -> RoutesOfStep | RoutesOfWaves | None:
+        """Routes of packets that are evaluated without a list of the step; None where they are not."""
         return routes_of_step(self._plan, self.steps.start)
 
     @property

@@ -1,4 +1,7 @@
-"""Loads and latencies of the routes of a step that is too large to list, some routes at a time.
+"""Loads and latencies of the routes of steps, without lists of the steps.
+
+Of a step that is too large to list, some routes are evaluated at a time. Of a pipeline, stages are: what the routes of a stage
+carry is the same in every step in which it is active, and in every schedule that cuts the message into other pieces.
 
 Routes of some senders define those of all (`opticcl.ir.representatives`): the images of a link carry equal shares of what
 listed routes carry on any of them, times the number of images of a route. The longest latency is looked for among all images,
@@ -7,7 +10,7 @@ since latency by a floor plan differs from image to image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import inf
 from typing import NamedTuple
@@ -15,13 +18,17 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
-from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.limits import ROUTES_AT_ONCE, limit
 from opticcl.ir.orbits import first_of_orbit
 from opticcl.ir.path_kernels import add_loads, sums_of_paths
+from opticcl.ir.phases import Steps
+from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import LightMove, RoutedStep
 from opticcl.simulate.latency import FloatArray, PathLatency
 
-__all__ = ["RoutesOfStep", "longest_of_images_s", "over_orbits", "routes_of_step"]
+__all__ = ["RoutesOfStep", "RoutesOfWaves", "longest_of_images_s", "over_orbits", "routes_of_step"]
+
+MOST_HOPS = limit("routes.MOST_HOPS")
 
 
 def over_orbits(carried: FloatArray, first: IntArray, products: int) -> FloatArray:
@@ -69,9 +76,7 @@ class RoutesOfStep:
 
         Args: laws: of latencies, which are evaluated along with it.
         """
-        resources = self._plan.fabric.resources
-        of_link = np.repeat([r.capacity for r in resources], [r.count for r in resources])
-        return float((self.link_chunks(laws) / of_link).max(initial=0)) * 8
+        return _slowest(self._plan.fabric, self.link_chunks(laws))
 
     def longest_s(self, law: PathLatency, also: Sequence[PathLatency] = ()) -> float:
         """Latency of the longest route [s].
@@ -104,14 +109,133 @@ class RoutesOfStep:
             known.carried = over_orbits(carried, _orbits_of_hops(tuple(routed.moves), links), products)
 
 
-def routes_of_step(plan: CircuitPlan, i: int) -> RoutesOfStep | None:
-    """Of the routes of a step that is too large to list; None where it is not, or circuits are no routes.
+class RoutesOfWaves:
+    """Of the routes of a step that is several waves of a pipeline, of which each is evaluated once for all steps that it is in.
+
+    Args:
+        fabric: with the routes.
+        waves: of the step, see `Steps.waves`.
+    """
+
+    def __init__(self, fabric: Fabric, waves: Sequence[Steps]) -> None:
+        number = RECENT.number_of(fabric)
+        self._fabric = fabric
+        self._waves = [(RECENT.number((number, wave.digest, "routes")), wave) for wave in waves]
+
+    def _each(self, laws: Sequence[PathLatency]) -> Iterator[_Wave]:
+        """Every wave, with its latencies by laws."""
+        laws = [law for law in laws if not law.constant]
+        for number, step in self._waves:
+            wave = RECENT.value(number, 0, lambda _, step=step: _Wave(self._fabric, step, laws))  # type: ignore[misc]
+            wave.evaluate(laws)
+            yield wave
+
+    @property
+    def num_hops(self) -> int:
+        """Links on the routes of the step, each as often as it is on one [count]."""
+        return sum(wave.num_hops for wave in self._each(()))
+
+    def link_chunks(self, laws: Sequence[PathLatency] = ()) -> FloatArray:
+        """What each link carries, float64 (links,) [chunks].
+
+        Args: laws: of latencies, which are evaluated along with it.
+        """
+        return np.sum([wave.carried for wave in self._each(laws)], axis=0, dtype=np.float64)
+
+    def slowest(self, laws: Sequence[PathLatency] = ()) -> float:
+        """Time of the busiest link [s for each byte of a chunk].
+
+        Args: laws: of latencies, which are evaluated along with it.
+        """
+        return _slowest(self._fabric, self.link_chunks(laws))
+
+    def longest_s(self, law: PathLatency, also: Sequence[PathLatency] = ()) -> float:
+        """Latency of the longest route [s].
+
+        Args:
+            law: of latencies.
+            also: other laws, which are evaluated along with it.
+        """
+        if law.constant:
+            return law.base_s
+        return max((wave.longest_s[law] for wave in self._each([law, *also])), default=law.base_s)
+
+
+class _Wave:
+    """What is known of the routes of a wave.
+
+    Args:
+        fabric: with the routes.
+        step: of the wave.
+        laws: of latencies that are not constant, which are evaluated along with the loads.
+
+    Attributes:
+        carried: by each link, int64 (links,) [chunks].
+        num_hops: links on its routes, each as often as it is on one [count].
+        longest_s: latency of the longest route, by the law [s].
+    """
+
+    def __init__(self, fabric: Fabric, step: Steps, laws: Sequence[PathLatency]) -> None:
+        self._fabric, self._step = fabric, step
+        self.carried = np.zeros(sum(resource.count for resource in fabric.resources), np.int64)
+        self.num_hops = 0
+        self.longest_s = dict.fromkeys(laws, -inf)
+        for circuits, chunks in self._routes():
+            add_loads(circuits.hops, circuits.hop_offsets, chunks, self.carried)
+            self.num_hops += len(circuits.hops)
+            self._lengthen(laws, circuits)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of its columns [bytes]."""
+        return self.carried.nbytes
+
+    def evaluate(self, laws: Sequence[PathLatency]) -> None:
+        """Latencies by laws that are not constant, unless they are known."""
+        new = [law for law in laws if law not in self.longest_s]
+        if not new:
+            return
+        self.longest_s.update(dict.fromkeys(new, -inf))
+        for circuits, _ in self._routes():
+            self._lengthen(new, circuits)
+
+    def _lengthen(self, laws: Sequence[PathLatency], circuits: Circuits) -> None:
+        for law in laws:
+            self.longest_s[law] = max(self.longest_s[law], law.longest_s(circuits))
+
+    def _routes(self) -> Iterator[tuple[Circuits, IntArray]]:
+        """Some routes at a time, and what each carries [chunks]."""
+        fabric, step = self._fabric, self._step
+        for ends in step.ends(0, ROUTES_AT_ONCE, np.arange(step.space.num_ranks)):
+            src, dst = fabric.machine_nodes(ends.src), fabric.machine_nodes(ends.dst)
+            yield Circuits.of(np.arange(len(src)), src, dst, path=fabric.route(src, dst)), ends.chunks
+
+
+def _slowest(fabric: Fabric, carried: FloatArray) -> float:
+    """Time of the busiest link [s for each byte of a chunk].
+
+    Args:
+        fabric: with the links.
+        carried: by each of them, float64 (links,) [chunks].
+    """
+    of_link = np.repeat([r.capacity for r in fabric.resources], [r.count for r in fabric.resources])
+    return float((carried / of_link).max(initial=0)) * 8
+
+
+def routes_of_step(plan: CircuitPlan, i: int) -> RoutesOfStep | RoutesOfWaves | None:
+    """Of the routes of a step that is too large to list or consists of waves; None for others, or where circuits are no routes.
 
     Args:
         plan: with the step.
         i: its number.
     """
-    routed = plan.routed(i)
+    routed, fabric, steps = plan.routed(i), plan.fabric, plan.schedule.steps
+    if routed is not None and routed.moves:
+        return RoutesOfStep(plan, i, routed)
+    if plan.on_routes and (waves := steps.waves(i)):
+        made = RoutesOfWaves(fabric, waves)
+        if routed is not None or made.num_hops <= MOST_HOPS:
+            return made
     return None if routed is None else RoutesOfStep(plan, i, routed)
 
 
