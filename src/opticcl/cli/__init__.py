@@ -173,9 +173,10 @@ def _look_for_garbage_often(phase: str, info: dict[str, int], /) -> None:
     gc.callbacks.remove(_look_for_garbage_often)
 
 
-def run_command() -> int:
+def run_command(*, suggests: bool = True) -> int:
     """Run the verb of `sys.argv`; every refusal becomes one line on standard error.
 
+    Args: suggests: whether that line ends with the command that may be meant, where there is one.
     Returns: the exit code.
     """
     try:
@@ -190,7 +191,7 @@ def run_command() -> int:
             return _reader_left()
         raise
     except Exception as error:
-        return _refused(error, sys.argv[1:])
+        return _refused(error, sys.argv[1:] if suggests else ())
     return code
 
 
@@ -227,7 +228,7 @@ def _refused(error: Exception, words: Sequence[str]) -> int:
 
     Args:
         error: that ended the verb.
-        words: of the command line.
+        words: of the command line; none: no command is suggested.
     Returns: the exit code.
     """
     if is_interrupted():  # some libraries raise another exception in place of KeyboardInterrupt
@@ -249,7 +250,7 @@ def _refused(error: Exception, words: Sequence[str]) -> int:
         why = "out of memory; try a smaller fabric or message"
     else:
         why = _of_this_program(error)
-    meant = corrected(words, error, why, command_group())
+    meant = corrected(words, error, why, command_group()) if words else ""
     end = "" if why.endswith(("?", ".")) else "."
     _print_error(f"opticcl: {why}{end} Try: {meant}" if meant else f"opticcl: {why}")
     return error.exit_code if isinstance(error, OpticclError) else 2

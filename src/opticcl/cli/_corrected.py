@@ -16,8 +16,8 @@ SUGGESTIONS = (
     r"no option (?P<wrong>-\S+); did you mean (?P<right>-[\w-]+)\?",
     r"'(?P<wrong>[^' ]+)'[^']*; did you mean '?(?P<right>[^'? ]+)'?\?",
     r"'(?P<wrong>[^' ]+)' has no unit; try (?P<right>[^\s;,]+)",
-    r"'(?P<wrong>[^']+)' is not a (?:whole )?number; give one such as (?P<right>[\d.]+)",
-    r"(?P<wrong>\d+) nodes .*; nearest: (?P<right>\d+)",
+    r"'(?P<wrong>[^']+)' is not a (?:whole )?number; give one such as (?P<right>[0-9.]+)",
+    r"(?P<wrong>[0-9]+) nodes .*; nearest: (?P<right>[0-9]+)",
 )
 """Texts of refusals with a wrong word and a right one."""
 

@@ -77,7 +77,7 @@ def _run(words: tuple[str, ...], progress: Callable[[str], None]) -> Answer:
     printed, errors = io.StringIO(), _Lines(progress)
     sys.argv = ["opticcl", *words]
     with redirect_stdout(printed), redirect_stderr(errors):
-        code = run_command()
+        code = run_command(suggests=False)
     text = printed.getvalue()
     return Answer(code, text, errors.last) if text and code in (0, 1) else Answer(2, "", errors.last)
 

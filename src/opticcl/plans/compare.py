@@ -21,7 +21,6 @@ from opticcl.plans.machines import build_fabrics, reason_left_out, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
 from opticcl.plans.search import MOST_STEP_BYTES, TIE, Search
-from opticcl.plans.sentences import headline
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
@@ -32,7 +31,7 @@ from opticcl.units import message_size
 from opticcl.verify.judge import Judge
 
 if TYPE_CHECKING:
-    import polars
+    from opticcl.plans.compared import Compared
 
 __all__ = ["compare", "compare_plans"]
 
@@ -474,7 +473,7 @@ def compare(
     optics: str | None = None,
     ignore_light: bool = False,
     **assumed: Any,
-) -> polars.DataFrame:
+) -> Compared:
     """Compare fabrics; every plan is verified.
 
     Args:
@@ -492,11 +491,11 @@ def compare(
             of the paper where they suffice, else the typical ones.
         ignore_light: choose and rank without regard to light.
         assumed: single assumptions to change, as `Plan.simulate` takes them.
-    Returns: one row a plan, fastest first: fabric, algorithm, total_s, verified, ...; its print shows quantities with units
-        and names the fabrics that were left out.
+    Returns: the plans, fastest first, with their verdicts and times; its print opens with the answer, and `frame()` has a row
+        a plan: fabric, algorithm, total_s, verified, ...
     Raises: ParameterError, UnknownNameError, FabricError; UnsupportedError: no fabric can carry it.
     """
-    from opticcl.plans.rows import Rows
+    from opticcl.plans.compared import Compared
 
     nodes = None if nodes is None else whole_number(nodes, "compare: nodes")
     if nodes is not None and nodes < 1:
@@ -515,8 +514,4 @@ def compare(
         equal=ground,
         built=None if ground is None else [one.built for one in contenders],
     )
-    found = replace(found, excluded=(*excluded, *unequal))
-    rows = Rows(found.rows(), infer_schema_length=None)
-    rows.comparison = found
-    rows.notes = (headline(found), *map(str, found.left_out))
-    return rows
+    return Compared.of(replace(found, excluded=(*excluded, *unequal)))
