@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from measure import Run, case, register
+from opticcl.plans.held_links import ShiftLaw
 
 import opticcl
 from opticcl.circuits import lower
@@ -15,7 +16,6 @@ from opticcl.estimate.budget import budget
 from opticcl.estimate.cost import bill_of
 from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.optics.values import chain_of, optics
-from opticcl.plans.held_links import ShiftLaw
 from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.limits import limits
 from opticcl.plans.overlap import SwitchLaw, overlap
