@@ -319,6 +319,8 @@ def test_groups_of_the_file(path):
     assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": groups}).calls] == [(1, 3), ()]
     assert [ranks for *_, ranks in Read(path, named, {**INFO, "pg_config": "x"}).calls] == [(), ()]
     assert [ranks for *_, ranks in Read(path, named, [INFO]).calls] == [(), ()]
+    numbered = record("allreduce", 8, group={"Process Group ID": 7, "Group size": 4})
+    assert Read(path, [numbered], INFO).groups == ["7"]
 
 
 def test_calls_without_a_number_are_matched_in_order(path):
@@ -335,7 +337,8 @@ def test_records_with_sizes_make_other_sizes_unneeded(path):
     note = event("nccl:all_reduce", **{"Input Dims": [[-5]], "Input type": ["int"]})
     first = record("allreduce", 8, External__id=3)
     assert Read(path, [first, odd, note]).measured_us == [1]
-    for one in (odd, note):
+    part = event("nccl:all_reduce", **{"Input Dims": [[-5], [9]], "Input type": ["int", "int"]})
+    for one in (odd, note, part):
         with pytest.raises(WorkloadError, match="bytes, not 0 to"):
             load_workload(write(path, [one, first]))
 

@@ -171,10 +171,10 @@ def test_what_belongs_to_no_rank(tmp_path):
     ranks.events = {rank: record(ranks.job, rank, device=rank, host=900 + rank).events for rank in (0, 1)}
     alone = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 9, "dur": 5, "pid": 7, "tid": 7, "args": {"stream": 7}}
     whole = ranks.apart(tmp_path / "apart")
-    found = ranks.together(tmp_path / "a.json", "rank", [alone, alone])
+    found = ranks.together(tmp_path / "a.json", "rank", [alone, alone, alone])
     assert found.tasks == whole.tasks
     read = load_workload(tmp_path / "a.json")
-    assert "kernels without a rank, left out: 2" in read.notes
+    assert "kernels without a rank, left out: 3" in read.notes
     assert read.compute_s == pytest.approx(40e-6)
     idle = [{**one, "pid": 5000, "tid": 44} for one in ranks.events[0] if one["cat"] == "cuda_runtime"]
     for one in idle:
