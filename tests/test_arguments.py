@@ -33,7 +33,7 @@ def compiled(fabric=IDEAL, collective="broadcast", size="1MB", **given):
 
 def compared(fabrics=(IDEAL,), collective="all_reduce", size="1MB", **given):
     """Compare with one argument that is another."""
-    return opticcl.compare(fabrics, collective, size, **{"algorithm": "ring", **given})
+    return opticcl.compare(fabrics, collective, size, **{"algorithm": "ring", **given}).frame()
 
 
 WRONG = {
