@@ -130,7 +130,7 @@ def finished(page):
 def chart_of(page, label):
     """The chart whose label begins with that, once it is drawn."""
     found = page.get_by_role("group", name=re.compile(f"^{label}"))
-    found.locator(".main-svg").first.wait_for()
+    found.locator(".main-svg").first.wait_for(timeout=120_000)
     return found
 
 
