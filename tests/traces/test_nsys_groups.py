@@ -289,3 +289,12 @@ def test_kernels_that_a_graph_launches(tmp_path):
     notes = "; ".join(load_workload(node.write(tmp_path / "report.rank0.sqlite")).notes)
     assert "1 kernels of collectives, 700 ns, launched by a graph" in notes
     assert "outside of any record" not in notes
+
+
+def test_ranges_that_are_no_calls(tmp_path):
+    """Neither a call nor one without a size: what makes, ends or waits for communicators."""
+    node = Node(1)
+    node.communicator(1, (0, 1))
+    node.group([("ncclAllReduce", {ID: 1, BYTES: 8}), ("ncclCommDestroy", {}), ("ncclMemAlloc", {ID: 1})], [(0, 500)])
+    read = load_workload(node.write(tmp_path / "report.rank0.sqlite"))
+    assert ([c.size_bytes for c in read.calls], read.omitted) == ([8], ())

@@ -47,7 +47,7 @@ class RankCount(NamedTuple):
     at_least: int
 
 
-def rank_count(traces: Sequence[RankTrace], given: int = 0) -> RankCount:
+def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
     """The number of ranks of a job.
 
     Args:
