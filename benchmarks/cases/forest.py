@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from measure import Run, register
 
+from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.spanning_trees import spanning_trees
 from opticcl.plans.plan import compile
@@ -73,20 +74,21 @@ def packed(maker: str, *sizes: float) -> Callable[[], Run]:
     return prepare
 
 
-def planned(name: str, pieces: int) -> Callable[[], Run]:
-    """The schedule of an all-gather of 1 GB and its time; the result has the time over its bound.
+def planned(name: str, pieces: int, collective: str = "all_gather") -> Callable[[], Run]:
+    """The schedule of a collective of 1 GB and its time without sums; the result has the time over its bound.
 
     Args:
         name: of a fabric.
-        pieces: of the data of a tree [count].
+        pieces: of the data of a tree, or of a block [count].
+        collective: its name.
     """
 
     def prepare() -> Run:
         ready()
 
         def run() -> dict[str, float]:
-            plan = compile(name, "all_gather", 10**9, algorithm=f"forest:pipeline={pieces}")
-            return {"gap": plan.simulate(assumptions="published").gap}
+            plan = compile(name, collective, 10**9, algorithm=f"forest:pipeline={pieces}")
+            return {"gap": plan.simulate(assumptions=assumptions("published", compute="none")).gap}
 
         return run
 
@@ -131,3 +133,9 @@ register(
     "forest.exchange_kautz_81", "paths of an all_to_all on a Kautz graph of 81 vertices", exchanged("kautz", 81, 2)
 )
 register("forest.exchange_torus_256", "paths of an all_to_all on a torus 16x16", exchanged("torus", 16, 16))
+for _collective in ("all_gather", "all_reduce", "broadcast"):
+    _title = f"{_collective} on two boxes of A100"
+    register(f"forest.boxes_{_collective}", _title, planned("superpod:nodes=16", 128, _collective))
+register(
+    "forest.boxes_all_to_all", "all_to_all on boxes of 8 and 3 A100", planned("superpod:nodes=11", 32, "all_to_all")
+)
