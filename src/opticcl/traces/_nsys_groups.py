@@ -21,7 +21,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from opticcl.traces._kineto_events import BATCH, KERNEL, NCCL, Events, Record
+from opticcl.traces._kineto_events import KERNEL, NCCL, Events, Record
+from opticcl.traces._kineto_forms import BATCH
 from opticcl.traces.recording import GroupPlace, RankCall
 
 __all__ = ["Group", "GroupRange", "batch_of", "groups_of", "take_grouped"]

@@ -164,10 +164,10 @@ class FittedTable:
 
     def markdown(self) -> str:
         """The table in Markdown, every column with its long cells."""
-        rows = [[one.header for one in self._all], *zip(*(one.cells for one in self._all), strict=True)]
+        rows = [[one.header for one in self.columns], *zip(*(one.cells for one in self.columns), strict=True)]
         lines = [f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |" for cells in rows]
-        sides = [":---" if one.justify == "left" else "---:" for one in self._all]
-        head = [f"**{self._heading}**", ""] if self._heading else []
+        sides = [":---" if one.justify == "left" else "---:" for one in self.columns]
+        head = [f"**{self.heading}**", ""] if self.heading else []
         return "\n".join(
             [*head, lines[0], f"| {' | '.join(sides)} |", *lines[1:], *(["", self._note] * bool(self._note))]
         )

@@ -140,7 +140,8 @@ class RoutesOfWaves:
 
         Args: laws: of latencies, which are evaluated along with it.
         """
-        return np.sum([wave.carried for wave in self._each(laws)], axis=0, dtype=np.float64)
+        carried: FloatArray = np.asarray(np.sum([wave.carried for wave in self._each(laws)], axis=0, dtype=np.float64))
+        return carried
 
     def slowest(self, laws: Sequence[PathLatency] = ()) -> float:
         """Time of the busiest link [s for each byte of a chunk].
