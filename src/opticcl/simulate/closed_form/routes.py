@@ -140,7 +140,9 @@ class RoutesOfWaves:
 
         Args: laws: of latencies, which are evaluated along with it.
         """
-        carried: FloatArray = np.asarray(np.sum([wave.carried for wave in self._each(laws)], axis=0, dtype=np.float64))
+        carried = np.zeros(sum(resource.count for resource in self._fabric.resources))
+        for wave in self._each(laws):
+            carried += wave.carried
         return carried
 
     def slowest(self, laws: Sequence[PathLatency] = ()) -> float:
