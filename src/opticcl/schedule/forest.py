@@ -51,6 +51,7 @@ __all__ = ["forest"]
 MOST_NODES = limit("forest.MOST_NODES")
 MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
+MOST_NODES_ROOTED_TRIED = limit("forest.MOST_NODES_ROOTED_TRIED")
 MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
 MOST_ROUTED = limit("forest.MOST_ROUTED")
@@ -128,8 +129,9 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
         if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric, False))) > MOST_ROUTED:
             return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
     trees = _trees_for_all(fabric, collective)
-    if not trees and n > MOST_NODES_TRIED:
-        return [NotTried("", f"{n:,} nodes; a search packs trees of {MOST_NODES_TRIED} at most")]
+    most = MOST_NODES_ROOTED_TRIED if collective.name in ROOTED else MOST_NODES_TRIED
+    if not trees and n > most:
+        return [NotTried("", f"{n:,} nodes; a search packs trees of {most} at most")]
     if collective.name in ROOTED:
         return [{"pipeline": pieces, "trees": many} for many in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
     if trees and all(tree.depth.max() == 1 for tree in trees):
