@@ -80,7 +80,7 @@ LIMITS: dict[str, Guard] = {
     "published.MOST_STEPS": Guard(1 << 12, "steps", REFUSAL, "of a published schedule"),
     "published.MOST_NODES": Guard(1 << 12, "nodes", REFUSAL, "of a published case"),
     "published.MOST_CASES": Guard(1 << 12, "cases", REFUSAL, "of a published matrix"),
-    "relayed_exchange.MOST_ROWS_TRIED": Guard(1 << 21, "transfers", EFFORT, "of a schedule that a search evaluates"),
+    "relayed_exchange.MOST_ROWS_TRIED": Guard(1 << 20, "transfers", EFFORT, "of a schedule that a search evaluates"),
     "relayed_exchange.MOST_STRIDES": Guard(512, "strides", EFFORT, "of which the second one is chosen"),
     "set_routes.MOST_CLASSES": Guard(25, "classes", EFFORT, "of NICs in a bound of routes that are set once a job"),
     "shift_laws.MOST_NODES": Guard(8192, "nodes", EFFORT, "up to which a search plans held shifts too"),
