@@ -122,7 +122,7 @@ def test_words_of_another_rank_are_waited_for_a_while():
     import torch.distributed as dist
 
     from opticcl.errors import ExecutionError
-    from opticcl.execute.torch.agreement import Agreement, Asked
+    from opticcl.execute.torch.agreement import Agreement, GroupCall
 
     class Wires:
         label = ""
@@ -137,7 +137,7 @@ def test_words_of_another_rank_are_waited_for_a_while():
     with pytest.raises(
         ExecutionError, match="rank 0 of 3: broadcast of 4: rank 1 calls something else and does not say"
     ):
-        agreement.agree(Asked.of("broadcast", "broadcast of 4", None))
+        agreement.agree(GroupCall.of("broadcast", "broadcast of 4", None))
 
 
 PREAMBLE = """

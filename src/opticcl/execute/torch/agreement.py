@@ -16,7 +16,7 @@ from opticcl.errors import ExecutionError, OpticclError, ParameterError
 from opticcl.execute.loop import Exchange
 from opticcl.execute.torch.transport import OWN_TAGS, GlooTransport
 
-__all__ = ["Agreement", "Asked"]
+__all__ = ["Agreement", "GroupCall"]
 
 HEAD = 4
 """Words before the room in a message [count]."""
@@ -31,7 +31,7 @@ SPREAD = 0x9E3779B97F4A7C15
 """An odd number whose multiples spread over all numbers of 64 bits."""
 
 
-class Asked(NamedTuple):
+class GroupCall(NamedTuple):
     """What a rank calls.
 
     Args:
@@ -49,8 +49,11 @@ class Asked(NamedTuple):
     head: np.ndarray
 
     @classmethod
-    def of(cls, name: str, call: str, problem: str | None) -> Asked:
-        """A call, with its digest."""
+    def of(cls, name: str, call: str, problem: str | None) -> GroupCall:
+        """A call, with its digest.
+
+        Args: name, call, problem: as those of the class.
+        """
         digest = int.from_bytes(hashlib.blake2b(f"{call}{problem}".encode(), digest_size=7).digest(), "little")
         return cls(name, call, problem, digest, np.array([digest, problem is not None, 0, 0]))
 
@@ -116,7 +119,7 @@ class Agreement:
         """Calls that have begun [count]."""
         return self._calls
 
-    def agree(self, asked: Asked, first: Exchange | None = None) -> int:
+    def agree(self, asked: GroupCall, first: Exchange | None = None) -> int:
         """Compare the call of all ranks, and carry the messages of its first step meanwhile.
 
         The tag of these messages is a digest of the call, so that they never reach a rank that calls something else.
@@ -137,7 +140,7 @@ class Agreement:
             self._transport.post(first, tag)()
         return tag
 
-    def agree_on_parts(self, asked: Asked, common: int, parts: Sequence[int]) -> tuple[int, list[int], list[int]]:
+    def agree_on_parts(self, asked: GroupCall, common: int, parts: Sequence[int]) -> tuple[int, list[int], list[int]]:
         """Compare the call of all ranks, and send each its part of this one; also where calls are not compared.
 
         Args:
@@ -154,11 +157,11 @@ class Agreement:
         found: list[list[int]] = self._found.tolist()
         return tag, [values[2] for values in found], [values[3] for values in found]
 
-    def _tag(self, asked: Asked) -> int:
+    def _tag(self, asked: GroupCall) -> int:
         """A number of this call of all calls, and of what is called: other calls have it with a probability of 2**-29."""
         return 2 * ((asked.digest ^ self._calls * SPREAD) % (OWN_TAGS // 2)) + 1
 
-    def _compare(self, asked: Asked, first: Exchange | None, tag: int) -> None:
+    def _compare(self, asked: GroupCall, first: Exchange | None, tag: int) -> None:
         """Send each rank what is given to it, and receive what is given to this one; messages of a first step meanwhile."""
         self._found[self._rank] = self._given[self._rank]
         waits = [self._transport.post(self._exchange, 2 * self._calls % OWN_TAGS)]
@@ -169,7 +172,7 @@ class Agreement:
             if number == 0 and (asked.problem or self._found[:, :2].tobytes() != self._given[:, :2].tobytes()):
                 raise self._difference(asked)
 
-    def _difference(self, asked: Asked) -> OpticclError:
+    def _difference(self, asked: GroupCall) -> OpticclError:
         """What differs, by the texts of all ranks in the store; each writes its own when it sees the difference."""
         place = f"call{self._calls}"
         self._store.set(f"{place}/{self._rank}", pickle.dumps(asked))
@@ -183,7 +186,7 @@ class Agreement:
             )
             failure.failed_rank = silent
             return failure
-        calls: list[Asked] = [pickle.loads(self._store.get(key)) for key in keys]
+        calls: list[GroupCall] = [pickle.loads(self._store.get(key)) for key in keys]
         for rank, made in enumerate(calls):
             if made.problem is not None:
                 return self.common(f"{made.name}: rank {rank}: {made.problem}")

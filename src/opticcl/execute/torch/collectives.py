@@ -16,10 +16,10 @@ from opticcl.execute.calls import MOVES, check_buffers
 from opticcl.execute.failures import text_of_error
 from opticcl.execute.loop import Exchange, Reduction
 from opticcl.execute.ranks import RankSchedule
-from opticcl.execute.torch.agreement import Agreement, Asked
-from opticcl.execute.torch.executor import Layout, TorchExecutor
+from opticcl.execute.torch.agreement import Agreement, GroupCall
+from opticcl.execute.torch.executor import TableLayout, TorchExecutor
 from opticcl.execute.torch.reductions import tensor_reduction
-from opticcl.execute.torch.small import SMALL_BYTES, SmallCall
+from opticcl.execute.torch.small import SMALL_BYTES, SmallTensorCall
 from opticcl.execute.torch.transport import GlooTransport
 
 __all__ = ["GroupCollectives", "Planner"]
@@ -42,11 +42,11 @@ class _Kept(NamedTuple):
     """
 
     schedule: RankSchedule
-    layout: Layout
+    layout: TableLayout
     reduce: Reduction
-    asked: Asked
+    asked: GroupCall
     early: bool
-    small: SmallCall | None
+    small: SmallTensorCall | None
 
 
 class Planner(Protocol):
@@ -141,7 +141,7 @@ class GroupCollectives:
             problem = f"tensors of {kinds}; all must have one type"
         common, announced = parts[0] if len(sizes) == 1 else -1, parts if problem is None else [0] * self._size
         self._agreement.begin_call("all_to_all")
-        asked = Asked.of("all_to_all", call, problem)
+        asked = GroupCall.of("all_to_all", call, problem)
         tag, commons, sent = self._agreement.agree_on_parts(asked, common, announced)
         if common >= 0 and set(commons) == {common}:
             given = torch.cat([part.reshape(-1) for part in inputs]) if whole is None else whole[1].reshape(-1)
@@ -158,7 +158,7 @@ class GroupCollectives:
         if wrong:
             problem = f"rank {wrong[0]} sends it {sent[wrong[0]]} elements, and it expects {outputs[wrong[0]].numel()}"
         self._agreement.begin_call("all_to_all")
-        tag = self._agreement.agree(Asked.of("all_to_all", call, problem))
+        tag = self._agreement.agree(GroupCall.of("all_to_all", call, problem))
         self.log("all_to_all of unequal parts is sent directly, without a schedule")
         self._direct(outputs, inputs, tag)
 
@@ -171,7 +171,7 @@ class GroupCollectives:
             each: executes one.
         """
         self._agreement.begin_call(name)
-        self._agreement.agree(Asked.of(name, call, None))
+        self._agreement.agree(GroupCall.of(name, call, None))
         for one in each:
             one()
 
@@ -186,7 +186,7 @@ class GroupCollectives:
         Raises: ParameterError: on every rank, with the problem.
         """
         self._agreement.begin_call(name)
-        asked = Asked.of(name, name, problem)
+        asked = GroupCall.of(name, name, problem)
         if name == "all_to_all":
             self._agreement.agree_on_parts(asked, -1, [0] * self._size)
         else:
@@ -234,7 +234,7 @@ class GroupCollectives:
         if tag < 0:
             problem = text_of_error(lambda: check_call(name, self._size, given, result, length, op))
             self._agreement.begin_call(name)
-            tag = self._agreement.agree(Asked.of(name, call, problem))
+            tag = self._agreement.agree(GroupCall.of(name, call, problem))
         if not length:
             return
         size_bytes = length * some.element_size()
@@ -242,12 +242,12 @@ class GroupCollectives:
         if key not in self._schedules:
             self._schedules[key] = self._shared(key, size_bytes)
         schedule = self._schedules[key]
-        layout = Layout.of(schedule, result, length)
+        layout = TableLayout.of(schedule, result, length)
         reduce = _moves_only if name in MOVES else tensor_reduction(op, some.dtype)
-        early, asked = writes_early(schedule, layout, given, result), Asked.of(name, call, None)
+        early, asked = writes_early(schedule, layout, given, result), GroupCall.of(name, call, None)
         small = None
         if schedule.steps and size_bytes <= SMALL_BYTES:
-            small = SmallCall(schedule, asked, length, some.dtype, reduce, self._agreement, self._transport)
+            small = SmallTensorCall(schedule, asked, length, some.dtype, reduce, self._agreement, self._transport)
         kept = _Kept(schedule, layout, reduce, asked, early, small)
         if len(self._kept) >= KEPT:
             self._kept.clear()
@@ -339,7 +339,7 @@ def with_place(output: torch.Tensor, call: Callable[[torch.Tensor], None]) -> No
 
 
 def writes_early(
-    schedule: RankSchedule, layout: Layout, given: torch.Tensor | None, result: torch.Tensor | None
+    schedule: RankSchedule, layout: TableLayout, given: torch.Tensor | None, result: torch.Tensor | None
 ) -> bool:
     """Whether the first messages of a schedule, or its input, go directly into the memory of the result.
 

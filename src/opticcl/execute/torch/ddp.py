@@ -12,7 +12,7 @@ from torch.futures import Future
 
 from opticcl.errors import ParameterError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
-from opticcl.execute.torch.executor import Layout, TorchExecutor
+from opticcl.execute.torch.executor import TableLayout, TorchExecutor
 from opticcl.execute.torch.reductions import tensor_reduction
 from opticcl.execute.torch.transport import GlooTransport, NcclTransport
 from opticcl.ir import Schedule
@@ -66,6 +66,6 @@ def _executor(group: Any, rank: int, size: int, timeout: timedelta) -> TorchExec
 
 def _in_place(executor: TorchExecutor, schedule: RankSchedule, tensor: torch.Tensor) -> list[torch.Tensor]:
     """An all_reduce of a flat tensor, on the worker."""
-    layout = Layout.of(schedule, tensor, tensor.numel())
+    layout = TableLayout.of(schedule, tensor, tensor.numel())
     executor.execute(schedule, tensor, tensor, layout, tensor_reduction("SUM", tensor.dtype, tensor.device.type))
     return [tensor]

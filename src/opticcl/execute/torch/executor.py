@@ -20,7 +20,7 @@ from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.tables import fill_table, store_table
 
-__all__ = ["Carry", "FutureWork", "Layout", "TorchExecutor", "Transport"]
+__all__ = ["Carry", "FutureWork", "TableLayout", "TorchExecutor", "Transport"]
 
 Carry = Callable[[Iterator[Exchange]], None]
 """Carries the messages of all steps of a schedule."""
@@ -128,7 +128,7 @@ class DoneWork(Work):  # type: ignore[misc]
         return future
 
 
-class Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """The tables of a rank that executes a schedule.
 
     Args:
@@ -144,7 +144,7 @@ class Layout(NamedTuple):
     in_result: bool
 
     @classmethod
-    def of(cls, schedule: RankSchedule, result: torch.Tensor | None, length: int) -> Layout:
+    def of(cls, schedule: RankSchedule, result: torch.Tensor | None, length: int) -> TableLayout:
         """The tables for a message.
 
         Args:
@@ -274,7 +274,7 @@ class TorchExecutor:
         schedule: RankSchedule,
         given: torch.Tensor | None,
         result: torch.Tensor | None,
-        layout: Layout,
+        layout: TableLayout,
         reduce: Reduction,
         carry: Carry | None = None,
     ) -> None:

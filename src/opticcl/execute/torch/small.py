@@ -7,17 +7,17 @@ import torch
 from opticcl.execute.loop import Reduction, chunk_width
 from opticcl.execute.prepared import prepare
 from opticcl.execute.ranks import RankSchedule
-from opticcl.execute.torch.agreement import Agreement, Asked
+from opticcl.execute.torch.agreement import Agreement, GroupCall
 from opticcl.execute.torch.tables import fill_table, store_table
 from opticcl.execute.torch.transport import GlooTransport
 
-__all__ = ["SMALL_BYTES", "SmallCall"]
+__all__ = ["SMALL_BYTES", "SmallTensorCall"]
 
 SMALL_BYTES = 1 << 17
 """Largest message of a call that is kept [bytes]."""
 
 
-class SmallCall:
+class SmallTensorCall:
     """One collective of few bytes, for all its calls of one length and type.
 
     Args:
@@ -32,7 +32,7 @@ class SmallCall:
     def __init__(
         self,
         schedule: RankSchedule,
-        asked: Asked,
+        asked: GroupCall,
         length: int,
         dtype: torch.dtype,
         reduce: Reduction,
