@@ -13,6 +13,7 @@ import opticcl
 from opticcl.execute.loop import Exchange
 from opticcl.execute.ranks import rank_schedules
 from opticcl.execute.torch import NcclTransport, TorchExecutor, ddp_hook
+from opticcl.execute.torch.executor import TableLayout
 from opticcl.execute.torch.reductions import tensor_reduction
 from opticcl.fabrics import fabric
 
@@ -35,7 +36,8 @@ def run(schedule, given, result, length):
     """Execute this rank's part on the worker; the result is ready on the device when it returns."""
     own = rank_schedules(schedule)[rank]
     reduce = tensor_reduction("SUM", given.dtype, "cuda")
-    executor.submit(schedule.collective.name, lambda: executor.execute(own, given, result, length, reduce)).wait()
+    layout = TableLayout.of(own, result, length)
+    executor.submit(schedule.collective.name, lambda: executor.execute(own, given, result, layout, reduce)).wait()
     return result
 
 
