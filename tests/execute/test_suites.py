@@ -6,13 +6,9 @@ from tests.execute.suites import NotFetchedError, of_mpi4py, of_torch
 
 REFUSED = {
     "test_sparse_all_reduce_sum",
-    "test_monitored_barrier_allreduce_hang",
-    "test_monitored_barrier_allreduce_hang_wait_all_ranks",
-    "test_monitored_barrier_failure_order",
     "test_monitored_barrier_gloo",
     "test_monitored_barrier_gloo_rank_0_timeout",
     "test_monitored_barrier_gloo_subgroup",
-    "test_monitored_barrier_wait_all_ranks",
 }
 """Sparse tensors; and monitored_barrier, which PyTorch refuses for all backends but Gloo."""
 
