@@ -69,6 +69,7 @@ def of_torch(folder, backend, names=()):
         text=True,
         check=False,
         timeout=LONGEST_S,
+        cwd=work,
         env=variables,
     )
     assert done.returncode == 0, done.stderr[-2000:]
