@@ -109,7 +109,9 @@ class SmallCall:
         state, staging = (np.zeros((rows, width), dtype) for rows in (schedule.slots, schedule.stage_rows))
         self._state = state
         chunks = state[: schedule.num_chunks]
-        self._whole = chunks.reshape(-1) if chunks.size == length and schedule.final is None else None
+        whole = chunks.reshape(-1) if chunks.size == length and schedule.final is None else None
+        self._before = whole if schedule.before.all() else None
+        self._after = whole if schedule.after.all() else None
         byte = load_mpi().BYTE
         self._steps: list[tuple[PreparedStep, list[Any], Callable[[], str]]] = []
         for step in prepare(schedule, state, staging, reduce, comparison.room):
@@ -125,8 +127,8 @@ class SmallCall:
 
         Args: given: what the rank holds, flat; None if nothing.
         """
-        if self._whole is not None and given is not None and len(given) == self._length and self._schedule.before.all():
-            self._whole[:] = given
+        if self._before is not None and given is not None and len(given) == self._length:
+            self._before[:] = given
         else:
             fill_state(self._schedule, given, self._length, self._state)
         for step, _, _ in self._steps[:1]:
@@ -148,8 +150,8 @@ class SmallCall:
                 operation()
         if result is None:
             return
-        if self._whole is not None and len(result) == self._length and self._schedule.after.all():
-            result[:] = self._whole
+        if self._after is not None and len(result) == self._length:
+            result[:] = self._after
         else:
             found = store_result(self._schedule, self._state, self._length)
             assert found is not None
