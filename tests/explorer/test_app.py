@@ -91,7 +91,7 @@ def test_a_refusal_is_the_line_of_the_command(browser, opticcl, monkeypatch):
     monkeypatch.setattr("sys.argv", ["opticcl"])
     command, found = asked(browser, "simulate", fabric="ramp", nodes=7, algorithm="ring")
     done = opticcl(*shlex.split(command)[1:])
-    assert (found["state"], found["error"]) == ("refused", done.stderr.strip().partition(" Try: ")[0])
+    assert (found["state"], found["error"]) == ("refused", done.stderr.partition(". Try: ")[0])
     assert found["code"] == done.returncode == 2
 
 

@@ -51,13 +51,13 @@ def test_every_row_is_what_compile_and_simulate_say(where):
 
 
 def test_the_fastest_of_several():
-    """At each size; the small fabric rate loses where bytes count."""
+    """At each size, those that tie within 5 % too; the small rate loses where bytes count."""
     slow, quick = (
         sweep(fabric("ideal", nodes=4, rate=rate), "all_gather", [8, 10**9], assumptions="published")
         for rate in (1e9, 1e12)
     )
-    assert fastest_of([slow, quick]) == [1, 1]
-    assert fastest_of([quick, quick]) == [0, 0]
+    assert fastest_of([slow, quick]) == [[1, 0], [1]]
+    assert fastest_of([quick, quick]) == [[0, 1], [0, 1]]
 
 
 def test_what_cannot_be_swept():
