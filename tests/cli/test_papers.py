@@ -127,8 +127,8 @@ def test_an_unknown_fit_is_refused_in_a_line(opticcl):
     """With the nearest one of the papers that are listed."""
     done = opticcl("study", "papers", "ramp", "--fit", "hpc_switch")
     assert (done.returncode, done.stdout) == (2, "")
-    said = "opticcl: --fit: no fit 'hpc_switch' of ramp; did you mean 'hpc_switches'? Try: opticcl study papers ramp --fit hpc_switches\n"
-    assert done.stderr == said
+    meant = "opticcl study papers ramp --fit hpc_switches"
+    assert done.stderr == f"opticcl: --fit: no fit 'hpc_switch' of ramp; did you mean 'hpc_switches'? Try: {meant}\n"
 
 
 def test_a_formula_stands_beside_its_value():

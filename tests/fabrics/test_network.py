@@ -116,6 +116,27 @@ def test_nodes_relay_where_nothing_else_joins_all(tmp_path):
 # --- rates that both ways share ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("out", "into", "collective", "due_s"),
+    [
+        (100, 800, "gather", 2e-3),  # three senders of 25 MB each at 100 Gb/s
+        (100, 800, "all_gather", 6e-3),  # 75 MB out of each
+        (800, 100, "gather", 6e-3),  # 75 MB into one
+        (800, 100, "scatter", 2e-3),
+        (100, 800, "scatter", 6e-3),
+        (800, 100, "all_to_all", 6e-3),
+    ],
+)
+def test_links_of_unequal_ways_bound_each_way(out, into, collective, due_s, tmp_path):
+    """The plan takes what the slower way needs, and no bound is above that."""
+    rows = [f"{a},s,{out}Gb/s,0s,yes\ns,{a},{into}Gb/s,0s,yes" for a in "abcd"]
+    text = "\n".join(["source,target,rate,latency,directed", *rows])
+    made = network_of(tmp_path, text, nodes="a+b+c+d")
+    timeline = opticcl.compile(made, collective, "100 MB").simulate(assumptions="published", compute="none")
+    assert timeline.total_s == pytest.approx(due_s, rel=1e-6)
+    assert timeline.lower_bound_s <= timeline.total_s * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("engine", ["closed_form", "flow", "device"])
 def test_both_ways_of_a_link_share_its_rate(engine, tmp_path):
     """A neighbour exchange there and back over the middle of the dogbone takes twice the time of full duplex."""

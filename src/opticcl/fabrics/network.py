@@ -279,12 +279,12 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
 
     @cached_property
     def numbers(self) -> FabricNumbers:
-        """The rate is the largest sum of the links that lead out of a node."""
+        """The rate is the largest sum of the links that lead out of a node, or into one."""
         network = self.network
-        rates = network.rate_bits_per_s
-        out = np.bincount(network.tail, rates, network.num_vertices)[: network.num_nodes]
-        groups = network.num_nodes // self.copies if self.copies > 1 else 0
-        return FabricNumbers(num_nodes=network.num_nodes, rate_bits_per_s=float(out.max()), nodes_per_group=groups)
+        n, rates = network.num_nodes, network.rate_bits_per_s
+        most = max(np.bincount(ends, rates, network.num_vertices)[:n].max() for ends in (network.tail, network.head))
+        groups = n // self.copies if self.copies > 1 else 0
+        return FabricNumbers(num_nodes=n, rate_bits_per_s=float(most), nodes_per_group=groups)
 
     @property
     def hops_are_links(self) -> bool:  # type: ignore[override]
