@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 from measure import Run, case, register
-from opticcl.plans.held_links import ShiftLaw
 
 import opticcl
 from opticcl.circuits import lower
@@ -20,6 +19,7 @@ from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.limits import limits
 from opticcl.plans.overlap import SwitchLaw, overlap
 from opticcl.schedule import generate
+from opticcl.simulate.held_links import ShiftLaw
 
 FULL = "ramp:groups=32,racks=32,wavelengths=64"
 SMALL = "ramp:groups=4,racks=3,wavelengths=8"

@@ -196,7 +196,7 @@ def test_execute_by_light(opticcl, answer):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ((*RAMP, "--set-device", "laser:0=1"), "--set-device changes optical elements; give --transport light too"),
+        ((*RAMP, "--set-device", "laser:0=1"), "--set-device is of another transport; give --transport light too"),
         ((*RAMP, "--transport", "light", "--set-device", "laser:0=9"), "a state of laser is -1 to 3, not 9"),
         (("-f", "torus:shape=2x2", "--transport", "light"), "torus: no light from end to end"),
         *(

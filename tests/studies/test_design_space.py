@@ -36,7 +36,7 @@ def test_the_points_are_the_product_of_the_axes(read):
         "size_bytes": 1000,
         "collective": "all_reduce",
         "requested_algorithm": "auto",
-        "node_rate": "built",
+        "node_rate": 800e9,
         "assumptions": "common",
         "prices": "default",
         "optics": "best",
@@ -45,6 +45,16 @@ def test_the_points_are_the_product_of_the_axes(read):
     machines = space.machines(points)
     assert [len(one) for one in machines] == [2] * 12
     assert [points[one[0]].values["nodes"] for one in machines] == [16] * 6 + [4] * 6
+
+
+def test_several_systems_are_compared_at_one_rate(read):
+    """800 Gb/s a node, where times are asked for and the file says no other; one system is as built, and so is a bill alone."""
+    assert read(AXES).axes["node_rate"] == (800e9,)
+    assert read(AXES + 'node_rate = "built"\n').axes["node_rate"] == ("built",)
+    assert "node_rate" not in read(TRAINED).axes
+    assert "node_rate" not in read('[axes]\nfabric = ["torus", "torus:rate=100Gb/s"]\nnodes = 16\nsize = "1KB"\n').axes
+    bills = 'measure = ["dollars"]\n[axes]\nfabric = ["torus", "lightpath"]\nnodes = 16\n'
+    assert "node_rate" not in read(bills).axes
 
 
 def test_ranges_and_single_keys(read):

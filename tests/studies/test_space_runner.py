@@ -152,7 +152,7 @@ def test_values_are_those_of_the_other_verbs(file, tmp_path, answer):
     """Time, bound and gap of compare; dollars, watts and light too."""
     run_space(read_design(file), tmp_path / "out")
     row = next(r for r in read_rows(tmp_path / "out") if (r["fabric"], r["num_nodes"]) == ("torus", 6))
-    found, _ = answer("compare", "-f", "torus", "-n", "6", "-s", "1KB", "--as-built")
+    found, _ = answer("compare", "-f", "torus", "-n", "6", "-s", "1KB")
     compared = found["rows"][0]
     for column in ("total_s", "lower_bound_s", "bound_by", "gap", "usd_per_node", "w_per_node", "light_margin_db"):
         assert row[column] == compared[column], column
@@ -218,7 +218,7 @@ def test_an_interrupted_run_keeps_what_is_finished(file, tmp_path):
 
 def test_constraints_refuse_points_with_the_reason(file, tmp_path):
     """A node that takes too many watts, or whose price is unknown; tests/plans/test_light.py constrains light."""
-    file.write_text(SMALL.replace("ideal", "lightpath") + "[constraints]\nwatts_per_node = 30\n")
+    file.write_text(SMALL.replace("ideal", "lightpath") + 'node_rate = "built"\n[constraints]\nwatts_per_node = 30\n')
     space = read_design(file)
     found = run_space(space, tmp_path / "watts")
     kept = read_rows(tmp_path / "watts")

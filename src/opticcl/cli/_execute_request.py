@@ -84,7 +84,7 @@ class ExecuteRequest(PlanRequest):
         options = {"light": ("set_device",), "mpi": ("repeat", "compare", "time_limit", "pace", "mode")}
         for transport, names in options.items():
             if transport != self.transport and (flag := self.first_given(*names)):
-                raise ParameterError(f"execute: {flag} belongs to another transport; give --transport {transport} too")
+                raise ParameterError(f"execute: {flag} is of another transport; give --transport {transport} too")
         if self.transport == "mpi" and self.input is not None:
             raise ParameterError("execute: --transport mpi makes its own data; leave --input out")
         if self.transport != "mpi" and len(self.sizes) > 1:

@@ -51,7 +51,7 @@ def words_of_today(words: Sequence[str]) -> tuple[str, ...]:
     >>> words_of_today(["sweep", "-f", "ramp", "--to", "1MB"])
     ('compare', '-f', 'ramp', '--sizes', '1KB:1MB:4')
     >>> words_of_today(["simulate", "--engine", "packet", "--cell=9kB", "--node-rate", "1Tb/s"])
-    ('simulate', '--engine', 'packet:cell_bytes=9kB', '--equal', 'rate=1Tb/s')
+    ('simulate', '--equal', 'rate=1Tb/s', '--engine', 'packet:cell_bytes=9kB')
 
     Args: words: without the name of the program.
     """

@@ -335,6 +335,8 @@ class Steps:
     def waves(self, i: int) -> tuple[Steps, ...]:
         """Step i as steps of their own, each of rows that are carried in the same steps; none where all rows are in all steps.
 
+        Nor where rows state their paths.
+
         They have the pairs of ranks and the sizes of step i, of chunks without units: waves of schedules that differ in the
         number of units are equal.
 
@@ -348,7 +350,7 @@ class Steps:
     def _waves(self, number: int) -> Iterator[_Wave]:
         spans, phase = self._spans(number), self.phases[number]
         rows = phase.rows
-        if spans is None or not isinstance(rows, PhaseRows) or not rows.unit_shift.all():
+        if spans is None or phase.paths is not None or not isinstance(rows, PhaseRows) or not rows.unit_shift.all():
             return
         parts = [
             MessagePart(tuple((digit, stride, 1 if digit == UNIT else radix) for digit, stride, radix in one.fields))

@@ -18,7 +18,8 @@ MOST_REASONS = 8
 
 def estimate_text(space: DesignSpace, expected: StudyEstimate) -> str:
     """Points and time of a study that has not run."""
-    sizes = " x ".join(f"{len(values):,} {axis}" for axis, values in space.axes.items())
+    several = {axis: values for axis, values in space.axes.items() if len(values) > 1} or space.axes
+    sizes = " x ".join(f"{len(values):,} {axis}" for axis, values in several.items())
     varied = f", {len(space.vary)} assumptions halved and doubled" if space.vary else ""
     lines = [f"{space.title}: {expected.points:,} points ({sizes}{varied})"]
     if expected.finished:

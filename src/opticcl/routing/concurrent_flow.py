@@ -199,6 +199,7 @@ class _Programme:
             row = row_of.reshape(n, vertices)[:, ends]
             mine = self.used & (row >= 0)
             matrix.add(row[mine], number[mine], sign)
+        matrix.num_rows = len(rows)  # no flow may reach the last vertices
         return (rows % vertices < n).astype(float)
 
     def _pool_rows(self, matrix: _Rows, pools: Colours, number: IntArray) -> IntArray:
@@ -237,6 +238,7 @@ class _Rows:
     def add_time(self, row: IntArray, capacity: IntArray) -> None:
         """Take capacities times the time away."""
         self._entries.append((row, np.zeros(len(row), np.int64), -capacity.astype(float)))
+        self.num_rows = max(self.num_rows, int(row.max(initial=-1)) + 1)  # no flow may load the last pools
 
     def solver(self, demands: Floats) -> highspy.Highs:
         """HiGHS with the programme: the first rows are equal to demands, the others at most 0, the time is to be least."""

@@ -38,9 +38,11 @@ from typing import Any
 
 from opticcl.assumptions import Assumptions, assumptions
 from opticcl.errors import OpticclError, ParameterError, printable
+from opticcl.fabrics import FABRICS
+from opticcl.plans.equal import EQUAL_RATE
 from opticcl.plans.ranks import Variation, sensitivity
 from opticcl.plans.sizes import sizes_by
-from opticcl.registry import canonical, nearest
+from opticcl.registry import canonical, nearest, parse_call
 from opticcl.studies.space.axis_values import AXES, DEFAULTS, REQUIRED, axis_value
 from opticcl.units import toml_number
 
@@ -336,7 +338,16 @@ def _axes(given: Mapping[str, Any], needs_size: bool) -> dict[str, tuple[Any, ..
         axes[axis] = _values(f"axes.{axis}", axis, written[axis], axes)
         if len(set(axes[axis])) < len(axes[axis]):
             raise ParameterError(f"axes.{axis}: a value is given twice; give each once")
+    if "node_rate" not in axes and _ranks_fabrics(axes):
+        axes["node_rate"] = (EQUAL_RATE.value,)
     return axes
+
+
+def _ranks_fabrics(axes: Mapping[str, tuple[Any, ...]]) -> bool:
+    """Whether times of several systems are compared, whose rates can be chosen."""
+    systems = {parse_call(text)[0] for text in axes["fabric"]}
+    timed = "size" in axes or "workload" in axes
+    return timed and len(systems) > 1 and not any(FABRICS.get(name).is_fixed for name in systems)
 
 
 def _values(what: str, axis: str, given: Any, axes: Mapping[str, tuple[Any, ...]]) -> tuple[Any, ...]:
