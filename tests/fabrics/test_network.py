@@ -1,12 +1,15 @@
 """The fabric of a network from a file: routes, shared rates, parts that fail, names, bills, plan files."""
 
 import pickle
+import subprocess
+import sys
 from collections import Counter
 from itertools import pairwise
 
 import networkx as nx
 import numpy as np
 import pytest
+from tests.execute.launch import environment
 from tests.fabrics.network_files import (
     CSV,
     DOGBONE,
@@ -235,8 +238,8 @@ def test_a_network_is_not_rescaled(tmp_path):
         fabric("network", None, "800Gb/s", file=path)
 
 
-def test_a_plan_file_refuses_another_content(tmp_path):
-    """The digest of the file is among the parameters, also of what pickles."""
+def test_a_plan_file_has_the_content_of_its_network(tmp_path):
+    """And is right without that file; the digest is among the parameters, also of what pickles."""
     path = written(tmp_path, SIMAI, "net.txt")
     plan = opticcl.compile(f"network:file={path}", "all_gather", "1 MB", algorithm="ring")
     assert pickle.loads(pickle.dumps(plan.fabric)) == plan.fabric
@@ -246,8 +249,21 @@ def test_a_plan_file_refuses_another_content(tmp_path):
     assert fabric(plan.fabric.name, **plan.fabric.parameters) == plan.fabric == read.fabric
     assert columns(read.fabric) == columns(plan.fabric)
     path.write_text(SIMAI.replace("2880", "2881"))
-    with pytest.raises(PlanFileError, match="it has changed"):
+    code = f"import opticcl; found = opticcl.load({str(tmp_path / 'plan.csv')!r})\n"
+    code += "print(found.verify().verdict, found.fabric.num_nodes)"
+    for _ in range(2):  # in another process, which has read no network; with another file in its place, and with none
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment()
+        )
+        assert done.stdout == f"right {plan.fabric.num_nodes}\n"
+        path.unlink(missing_ok=True)
+    text = (tmp_path / "plan.csv").read_text("utf-8")
+    digest = plan.fabric.parameters["content"]
+    (tmp_path / "plan.csv").write_text(text.replace(digest, digest[::-1]), "utf-8")
+    with pytest.raises(PlanFileError, match=f"content: its digest is {digest}"):
         opticcl.load(tmp_path / "plan.csv")
+    with pytest.raises(FabricError, match="there is no such file"):
+        fabric("network", file=str(path))
 
 
 def test_a_job_on_some_of_its_nodes(tmp_path):

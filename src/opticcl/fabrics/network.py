@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from hashlib import sha256
 from math import isclose
 from typing import Any, NamedTuple, Self
 
@@ -177,7 +176,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     @cached_property
     def _content(self) -> _Content:
         """What the file and the parameters say together."""
-        graph, content = read_network(self)
+        graph, digest = read_network(self, self.content)
         vertices = self._vertices(graph)
         links = _links(graph, vertices, self.directed is False, self.duplex == "full")
         rates, latencies = self._filled(graph, links)
@@ -198,7 +197,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
             notes.append(
                 f"{unknown} have no latency in the file: under published latencies they add nothing, latency= says more."
             )
-        return _Content(network, vertices, numbers, tuple(notes), sha256(content).hexdigest()[:16])
+        return _Content(network, vertices, numbers, tuple(notes), digest)
 
     def _vertices(self, graph: FileGraph) -> _Vertices:
         """Which vertices are nodes, and their order.

@@ -14,6 +14,8 @@ import numpy as np
 from opticcl.collective import COLLECTIVES, collective, custom_collective
 from opticcl.errors import OpticclError, PlanFileError, printable
 from opticcl.fabrics import fabric, job
+from opticcl.fabrics.networks.contents import digest_of, keep, kept
+from opticcl.fabrics.networks.file_graph import MOST_BYTES
 from opticcl.files import program_version
 from opticcl.formats.plan_phases import StepsHeader, header_of_steps, states_paths
 from opticcl.formats.plan_runs import RunHeader, SymmetryHeader, num_file_steps
@@ -40,10 +42,10 @@ __all__ = [
 FORMAT, VERSION = (
     "opticcl-plan",
     5,
-)  # 4: no stated paths; 3, 2, 1: runs in place of phases; 2: no column chunk_step; 1: no runs
+)  # 4: no stated paths, no file of a network; 3, 2, 1: runs in place of phases; 2: no column chunk_step; 1: no runs
 FORMER_FORMAT = "opticcl-programme"  # the same content under its former name
 KEY = "opticcl"  # of the metadata of a Parquet file
-_WHERE_NEEDED = ("runs", "symmetries", "steps")
+_WHERE_NEEDED = ("runs", "symmetries", "steps", "content")
 MOST_BITS = 1 << 26  # of a collective that is not registered
 MOST_NODES = 1 << 22  # of a machine
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
@@ -114,6 +116,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         runs: steps of the file that stand for several steps, up to version 3.
         symmetries: claims, up to version 3; they are not read.
         steps: phases that define the steps, from version 4 on; None: the rows list every step.
+        content: of the file of a network, deflated, in base 64, from version 5 on; None: the fabric has no file.
     """
 
     format: str
@@ -128,6 +131,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     runs: list[RunHeader] = []
     symmetries: list[SymmetryHeader] = []
     steps: StepsHeader | None = None
+    content: str | None = None
 
     @property
     def num_file_steps(self) -> int:
@@ -155,10 +159,12 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     """
     c, where = plan.schedule.collective, plan.fabric
     parameters = {k: v for k, v in where.parameters.items() if v is not None}
-    steps = header_of_steps(plan)
+    steps, content = header_of_steps(plan), kept(parameters.get("content"))
+    former = 4 if steps is not None else 3 if strided(plan.schedule) else 1
+    newest = content is not None or (steps is not None and states_paths(plan))
     return Header(
         format=FORMAT,
-        version=(VERSION if states_paths(plan) else 4) if steps is not None else 3 if strided(plan.schedule) else 1,
+        version=VERSION if newest else former,
         opticcl=program_version(),
         fabric=write_call(where.name, parameters),
         collective=_collective_header(c),
@@ -167,6 +173,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
         size_bytes=size_bytes,
         nodes=None if where.node_of_rank is None else where.node_of_rank.tolist(),
         steps=steps,
+        content=None if content is None else base64.b64encode(zlib.compress(content, 9)).decode("ascii"),
     )
 
 
@@ -287,6 +294,8 @@ def fabric_and_collective(header: Header, path: str) -> tuple[Fabric, Collective
     c = header.collective
     try:
         name, given = parse_call(header.fabric)
+        if header.content is not None:
+            _keep_content(header.content, given.get("content", ""))
         machine = fabric(name, **{key: _as_number(text) for key, text in given.items()})
         if machine.num_machine_nodes > MOST_NODES:
             raise ValueError(f"{printable(header.fabric)} has more than {MOST_NODES:,} nodes")
@@ -302,6 +311,22 @@ def fabric_and_collective(header: Header, path: str) -> tuple[Fabric, Collective
     if machine.num_nodes != c.num_ranks:
         raise PlanFileError(f"{path}: header: {c.num_ranks} ranks on {machine.num_nodes} nodes of {machine.name}")
     return machine, promised
+
+
+def _keep_content(text: str, digest: str) -> None:
+    """Remember the file of a network that a header holds.
+
+    Args:
+        text: its content, deflated, in base 64.
+        digest: that it must have.
+    Raises: ValueError: it is larger than a network may be, or another content.
+    """
+    content = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"content: a network of more than {MOST_BYTES >> 20} MiB")
+    if digest_of(content) != digest:
+        raise ValueError(f"content: its digest is {digest_of(content)}, and that of the fabric {digest[:16]!r}")
+    keep(content)
 
 
 def _as_number(text: str) -> str | int | float:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from opticcl.errors import FabricError, printable
+from opticcl.fabrics.networks.contents import keep, kept
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileOptions, content_of
 from opticcl.registry import Registry
 
@@ -57,12 +58,17 @@ def register_network(
     return add
 
 
-def read_network(options: FileOptions) -> tuple[FileGraph, bytes]:
-    """The graph of a file, and its content.
+def read_network(options: FileOptions, digest: str | None = None) -> tuple[FileGraph, str]:
+    """The graph of a file, and the digest of its content.
 
+    Args:
+        options: the file, and what it leaves out.
+        digest: of the content that it should have; one that was read before, as from a plan file, takes the place of the file.
     Raises: FabricError: the file cannot be read, or is of no format, or of several; one line with the file and the place.
     """
-    content = content_of(options.file)
+    content = kept(digest)
+    if content is None:
+        content = content_of(options.file)
     text = content.decode("utf-8-sig", "replace")
     try:
         if "\ufffd" in text or "\0" in text:
@@ -70,7 +76,7 @@ def read_network(options: FileOptions) -> tuple[FileGraph, bytes]:
         form = _format_of(text, options.format)
         if options.copies > 1 and not form.servers:
             raise FileFaultError(0, f"copies={options.copies}; {form.title} have no network cards to join")
-        return form.read(text, options), content
+        return form.read(text, options), keep(content)
     except FileFaultError as fault:
         raise FabricError(printable(f"network: {options.file}: {fault}")) from None
 
