@@ -78,7 +78,8 @@ def test_a_machine_without_a_plan_says_so(tmp_path):
 def test_a_constraint_is_about_the_plan(tmp_path):
     """TeraRack of 64 nodes closes with its plan though its worst path lacks 62 dB; LIGHTPATH of 256 has no plan that closes."""
     study = (
-        '[axes]\nfabric = ["terarack", "lightpath"]\nnodes = [256]\nsize = ["100MB"]\n[constraints]\nlight = "LIGHT"\n'
+        '[axes]\nfabric = ["terarack", "lightpath"]\nnodes = [256]\nsize = ["100MB"]\n'
+        'node_rate = "built"\n[constraints]\nlight = "LIGHT"\n'
     )
     rows, refusals = studied(tmp_path, study.replace("LIGHT", "closes"))
     assert {row["fabric"] for row in rows} == {"terarack"}

@@ -44,7 +44,7 @@ export function render(root, { parameters, about, line, state: doing, update, ru
             section.replaceChildren(h("h2", {}, heading), h("p", { class: "quiet" }, error.message.replace(`${name}: `, "").replace("--where ", "in the field Where write ")));
           }
         }
-      } else if (!state.finished) map.replaceChildren(h("p", {}, "Run it in another terminal; this page follows: ", h("code", {}, `opticcl study ${studies.find((one) => one.key === study)?.name}`)));
+      } else if (!state.finished) map.replaceChildren(h("p", {}, "Run it in another terminal; this page follows: ", h("code", {}, `opticcl study run ${studies.find((one) => one.key === study)?.name}`)));
       finished = state.finished;
       if (state.finished >= state.points || signal.aborted) return;
       doing.quiet("");
