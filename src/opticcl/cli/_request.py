@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_type_hints
 
 from opticcl.cli._output import FileKind, Outputs, ProgressLine
 from opticcl.cli._parameters import Described, make_parameter
-from opticcl.errors import ParameterError
+from opticcl.errors import ParameterError, printable
 from opticcl.registry import user_parameters
 
 if TYPE_CHECKING:
@@ -337,6 +337,8 @@ class PlanRequest(VerbRequest):
     def __post_init__(self) -> None:
         separated = tuple(one for text in self.fabrics for one in _separated(text))
         object.__setattr__(self, "fabrics", separated)
+        if self.file is not None and not self.file.exists():
+            _refuse_fabric_as_file(self.file)
 
     def machine(self) -> Fabric:
         """The fabric that the options describe.
@@ -577,6 +579,20 @@ def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[st
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes)
     return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
+
+
+def _refuse_fabric_as_file(file: Path) -> None:
+    """Refuse a fabric in the place of a plan file.
+
+    Raises: ParameterError: the text begins with the name of a fabric.
+    """
+    from opticcl.fabrics import FABRICS
+    from opticcl.registry import canonical
+
+    if canonical(str(file).partition(":")[0]) in FABRICS.names(unlisted=True):
+        raise ParameterError(
+            f"{printable(str(file))}: there is no such file; a fabric is given by -f {printable(str(file))}"
+        )
 
 
 def _separated(text: str) -> list[str]:
