@@ -36,7 +36,7 @@ def test_bars_are_divided_into_their_parts(lengths):
 
 @pytest.mark.parametrize(("slowest_s", "bars"), [(25.0, True), (26.0, False)])
 def test_times_that_differ_too_much_for_bars_are_points(slowest_s, bars):
-    """On a logarithmic scale; the scale ends with the data, the texts stand right of it, and titles tell the parts."""
+    """On a logarithmic scale; the scale ends with the data, the texts stand right of it, and titles name the parts."""
     figure = new_figure(2.0)
     axes = axes_at(figure, 1.0, 0.5, 5.0, 1.0)
     parts = np.array([[0.5, 0.5, 0.0], [slowest_s, 0.0, 0.0]])

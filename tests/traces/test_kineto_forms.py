@@ -332,7 +332,7 @@ def test_calls_without_a_number_are_matched_in_order(path):
 
 
 def test_records_with_sizes_make_other_sizes_unneeded(path):
-    """Kernels and annotations behind a record with a size only give times: what they say of sizes is not looked at."""
+    """Kernels and annotations behind a record with a size only give times: their sizes are not read."""
     odd = record("allreduce", -5, name="ncclDevKernel_X(x)", cat="kernel", ts=9, External__id=3)
     note = event("nccl:all_reduce", **{"Input Dims": [[-5]], "Input type": ["int"]})
     first = record("allreduce", 8, External__id=3)

@@ -241,7 +241,7 @@ def _refused(error: Exception, words: Sequence[str]) -> int:
     elif isinstance(error, click.NoSuchOption):
         why = _unknown_option(error)
     elif isinstance(error, click.ClickException):
-        verb = getattr(getattr(error, "ctx", None), "command", None)
+        verb = error.ctx.command if isinstance(error, click.UsageError) and error.ctx is not None else None
         of = "opticcl" if verb is None or isinstance(verb, Verbs) else f"opticcl {verb.name}"
         why = f"{error.format_message()} ({of} --help lists arguments and options)"
     elif isinstance(error, OSError):

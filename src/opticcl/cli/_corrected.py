@@ -66,7 +66,7 @@ def _with_value(words: list[str], name: str, group: click.Group) -> list[str] | 
     """
     command, _ = _verb_of(words, group)
     option = next((one for one in command.get_params(click.Context(command)) if name in one.opts), None)
-    value = VALUES.get(str(getattr(option, "metavar", "")))
+    value = None if option is None else VALUES.get(str(option.metavar))
     if value is None or name not in words:
         return None
     at = len(words) - words[::-1].index(name)

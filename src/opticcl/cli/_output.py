@@ -184,9 +184,11 @@ class Outputs:
 
 def _markdown(part: Any) -> str:
     """A part of an answer in Markdown: a table, a text, or lines that stay as they are."""
+    from opticcl.report.kit.columns import FittedTable
+
     if isinstance(part, Verbatim):
         return f"```\n{part}\n```"
-    return str(part.markdown()) if hasattr(part, "markdown") else str(part)
+    return part.markdown() if isinstance(part, FittedTable) else str(part)
 
 
 def _check(path: Path, option: str, suffixes: Sequence[str], taken: dict[str, str], folder: str = "") -> None:

@@ -211,7 +211,7 @@ def programme(
     return chosen.engine.programme(plan, size_bytes, assumed, chosen.options, progress=progress)
 
 
-def engine_options(engine: str, options: Mapping[str, Any], spelled: Callable[[str], str] = str) -> tuple[Engine, Any]:
+def engine_options(engine: str, options: Mapping[str, Any]) -> tuple[Engine, Any]:
     """The engine of a request and its converted options, to refuse a wrong request before a plan is compiled.
 
     >>> engine_options("packet:queue=input", {"cell_bytes": "9 kB"})[1].cell_bytes
@@ -220,13 +220,12 @@ def engine_options(engine: str, options: Mapping[str, Any], spelled: Callable[[s
     Args:
         engine: name, perhaps with options, as `simulate` takes it.
         options: options and changed assumptions, as `simulate` takes them.
-        spelled: name of an option -> how the user wrote it, for messages.
     Raises: UnknownNameError: no such engine. ParameterError: an option of another engine, or a wrong value.
     """
-    return _split(engine, options, spelled)[:2]
+    return _split(engine, options)[:2]
 
 
-def _split(engine: str, given: Mapping[str, Any], spelled: Callable[[str], str] = str) -> _Split:
+def _split(engine: str, given: Mapping[str, Any]) -> _Split:
     """Sort what a caller passed; options are converted, assumptions are not."""
     name, written = parse_call(as_text(engine, "simulate: engine", "closed_form"))
     chosen = ENGINES.get(name)
@@ -235,19 +234,19 @@ def _split(engine: str, given: Mapping[str, Any], spelled: Callable[[str], str] 
     for key, value in (*written.items(), *given.items()):
         option = canonical(key)
         if option in mine:
-            raise ParameterError(f"simulate: {spelled(option)} is given twice")
+            raise ParameterError(f"simulate: {option} is given twice")
         if option in KEYS:
             changed[option] = value
         elif option in chosen.option_names():
             mine[option] = value
         else:
-            raise ParameterError(f"simulate: {_refusal(option, chosen, spelled)}")
+            raise ParameterError(f"simulate: {_refusal(option, chosen)}")
     return _Split(chosen, chosen.options(**convert_arguments(chosen.options, mine, chosen.name)), changed)
 
 
-def _refusal(option: str, chosen: Engine, spelled: Callable[[str], str]) -> str:
+def _refusal(option: str, chosen: Engine) -> str:
     """Why an option is refused: it belongs to other engines, or to none."""
     owners = [name for name in ENGINES.names() if option in ENGINES.get(name).option_names()]
     if owners:
-        return f"{spelled(option)} is an option of engine={' and '.join(owners)}, not of {chosen.name}"
+        return f"{option} is an option of engine={' and '.join(owners)}, not of {chosen.name}"
     return f"unknown option {option!r}; {nearest(option, {*chosen.option_names(), *KEYS})}"
