@@ -60,16 +60,14 @@ lint: $(EXTENDED)
 bench: $(EXTENDED)
 	$(BIN)/python benchmarks/run.py $(addprefix --only ,$(ONLY))
 
-# The documentation site, in out/site.
+# The documentation site, in out/site; with the pages of `make pages`, if they have been computed.
 docs: $(INSTALLED)
 	$(PIP_INSTALL) -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# Pages that are computed: what is declined, where each algorithm wins, tables beyond the papers. Minutes.
+# Pages of the site that are computed, in out/pages: what is declined, where each algorithm wins, ... Minutes; or those of ONLY.
 pages: $(EXTENDED)
-	$(BIN)/python -m tests.declined
-	$(BIN)/python -m tests.wins
-	$(BIN)/python -m tests.beyond
+	$(BIN)/python -m tests.pages $(ONLY)
 
 # Golden records that do not exist yet; or those of ONLY, a list of names, with REASON where they are slower or have another verdict
 # or refusal. See CONTRIBUTING.md.

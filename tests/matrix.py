@@ -45,7 +45,7 @@ def pairs() -> Iterator[tuple[str, str]]:
 
 @cache
 def cells() -> tuple[tuple[str, str], ...]:
-    """The pairs that accept a collective at some number of nodes; docs/declined.md has the reasons of all others."""
+    """The pairs that accept a collective at some number of nodes; `tests.pages.declined` has the reasons of all others."""
     return tuple(pair for pair in pairs() if any(True for _ in accepted(*pair)))
 
 

@@ -1,6 +1,6 @@
-"""Pages of the documentation site that are made when it is built: the README, the changelog, and the reference from the code.
+"""Pages of the site beside docs/: README, CONTRIBUTING, changelog, the reference from the code, what `make pages` has computed.
 
-MkDocs calls `on_files` and `on_page_markdown`; `make docs` builds the site.
+MkDocs calls `on_config`, `on_files` and `on_page_markdown`; `make docs` builds the site.
 """
 
 from __future__ import annotations
@@ -18,9 +18,22 @@ ROOT = Path(__file__).parents[2]
 COPIED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages outside docs/ -> their names on the site."""
 
+COMPUTED = sorted((ROOT / "out/pages").glob("*.md"))
+"""What `make pages` has written; none where it has not run."""
+
+
+def on_config(config: Any) -> Any:
+    """Add the computed pages to the navigation.
+
+    Args: config: of MkDocs.
+    """
+    if COMPUTED:
+        config.nav.append({"Computed": [f"computed/{path.name}" for path in COMPUTED]})
+    return config
+
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are not files of docs/.
+    """Add the pages.
 
     Args:
         files: of docs/.
@@ -28,6 +41,7 @@ def on_files(files: Files, config: Any) -> Files:
     """
     pages = {name: from_root((ROOT / source).read_text("utf-8")) for source, name in COPIED.items()}
     pages |= {f"reference/{name}.md": text for name, text in reference.pages().items()}
+    pages |= {f"computed/{path.name}": path.read_text("utf-8") for path in COMPUTED}
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files

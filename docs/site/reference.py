@@ -1,4 +1,4 @@
-"""The reference, made from the code: every verb with its options, every public name, every fabric and every algorithm."""
+"""The reference, made from the code: every verb with its options, public name, fabric, algorithm and assumption."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any
 
 import opticcl
 from opticcl import cli
+from opticcl.assumptions import KEYS, LATENCY_KEYS, SETS, meaning_of, set_of, value_text, values
 from opticcl.report.catalogue import catalogue
 
 
 def pages() -> dict[str, str]:
     """Name of each page -> its Markdown."""
-    found = catalogue().record()
+    known = catalogue().record()
     return {
         "verbs": "\n".join(verbs()),
         "python": "\n".join(names()),
-        "fabrics": "\n".join(entries("Fabrics", found["fabrics"])),
-        "algorithms": "\n".join(entries("Algorithms", found["algorithms"])),
+        "fabrics": "\n".join(entries("Fabrics", known["fabrics"])),
+        "algorithms": "\n".join(entries("Algorithms", known["algorithms"])),
+        "assumptions": "\n".join(assumptions()),
     }
 
 
@@ -108,6 +110,29 @@ def entries(title: str, rows: list[dict[str, Any]]) -> Iterator[str]:
                 default = value(given["default"], given["unit"])
                 yield table_row(f"`{given['name']}`", default, given["about"], given["source"])
         yield ""
+
+
+def assumptions() -> Iterator[str]:
+    """Values, distances and named sets of assumptions about time, each with its source."""
+    yield "# Assumptions about time\n"
+    yield "Values of the set `common`; [Time](../time.md#assumptions) says how they are added up.\n"
+    yield from ["| key | value | of | source |", "|---|---|---|---|"]
+    for one in values():
+        named = ", ".join(f"`{name}` {value_text(one.key, value)}" for name, value in one.named.items())
+        source = f"{one.source}. Named: {named} ({one.named_source})" if named else one.source
+        yield table_row(f"`{one.key}`", value_text(one.key, one.value), one.about, source)
+    yield from ["", "## Floor plan\n", "| distance | value | source |", "|---|---|---|"]
+    yield from (table_row(one.about, f"{one.value:g} {one.unit}", one.source) for one in values("floor"))
+    rules = [key for key in KEYS if key not in (*LATENCY_KEYS, "memory_bytes_per_s")]
+    sets = {name: set_of(name) for name in SETS}
+    yield from ["", "## Sets\n", table_row("rule", *(f"`{name}`" for name in SETS)), "|---" * (1 + len(SETS)) + "|"]
+    yield from (table_row(f"`{key}`", *(sets[name][key] for name in SETS)) for key in rules)
+    yield ""
+    yield from (f"- `{name}`: {sets[name]['about']}. Source: {sets[name]['source']}." for name in SETS)
+    yield ""
+    for key in rules:
+        for value in dict.fromkeys(sets[name][key] for name in SETS):
+            yield f"- `{key}={value}`: {meaning_of(key, value)}"
 
 
 def value(default: Any, unit: str) -> str:

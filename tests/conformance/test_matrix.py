@@ -1,12 +1,10 @@
 """Every fabric crossed with every algorithm, at even and odd sizes.
 
-What is accepted is verified, executed on integers against NumPy, held against the lower bound and generated twice; what is
-declined is compared with docs/declined.md.
+What is accepted is verified, executed on integers against NumPy, held against the lower bound and generated twice.
 """
 
 import numpy as np
 import pytest
-from tests.declined import PAGE, page, reasons
 from tests.matrix import cases, cells, compiled, is_deep, promised
 
 from opticcl.assumptions import assumptions
@@ -67,19 +65,6 @@ def checked(name, algorithm, tried):
             check(plan, f"{name} {algorithm} {request} at {size}")
             accepted += 1
     return accepted
-
-
-def test_reasons_of_small_machines_are_documented():
-    """docs/declined.md has a line for every reason to decline that a machine of five nodes gives."""
-    lines = PAGE.read_text("utf-8").splitlines()
-    missing = [why for why in reasons([5]) if not any(line.startswith(f"- {why[0]}: {why[1]} (") for line in lines)]
-    assert not missing, "write it anew: python -m tests.declined"
-
-
-@pytest.mark.deep
-def test_what_is_declined_is_documented():
-    """docs/declined.md lists every reason with the algorithms, collectives and fabrics that it concerns, and no other."""
-    assert PAGE.read_text("utf-8") == page(), "write it anew: python -m tests.declined"
 
 
 def check(plan, where):

@@ -7,6 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RECIPES = {
+    name: ROOT / f"docs/extending/{name}.md" for name in ("fabric", "algorithm", "engine", "trace-format", "claim")
+}
+"""Pages whose blocks are files of the library; test_contributing.py follows them."""
+
 EXAMPLES = ROOT / "examples"
 STUDIES = ROOT / "studies"
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -52,9 +57,9 @@ class Command:
 
 @cache
 def blocks(language: str | None = None) -> tuple[Block, ...]:
-    """Fenced blocks of all pages, or those of one language."""
+    """Fenced blocks of all pages but the recipes, or those of one language."""
     found = []
-    for page in PAGES:
+    for page in sorted({*PAGES} - {*RECIPES.values()}):
         text = page.read_text("utf-8")
         for match in _FENCED.finditer(text):
             line = text.count("\n", 0, match.start()) + 1

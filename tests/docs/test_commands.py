@@ -89,7 +89,7 @@ DEEP = {
     ),
     "opticcl study run examples/who-wins-small.toml": "runs a study, 3 s; two answers of the page run it too",
     "opticcl compare --nodes 64 --collective all_to_all --size 1MB --engine flow": (
-        "all fabrics, 3 s; docs/simulate.md compares two by the same engine"
+        "all fabrics, 3 s; docs/engines.md compares two by the same engine"
     ),
     "opticcl study run studies/lumorph-figure-8b.toml": "2 s; its lines are drawn, which runs it",
     "opticcl faults -f oddl:shape=4x4 --replay examples/faults.json --ranks 14 --spares 2 --assume restart=30min "

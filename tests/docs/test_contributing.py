@@ -1,28 +1,26 @@
-"""CONTRIBUTING.md, followed literally: its blocks are written to the files that they name, and its commands run."""
+"""The recipes of docs/extending, followed literally: files are written, commands run. The tree of CONTRIBUTING.md is right."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tests.docs.pages import RECIPES, ROOT
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-SECTIONS = re.findall(r"^## (An? [^\n]*)\n(.*?)(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEEDS = {"A claim": ["A fabric"]}
-"""Sections whose files use those of another section."""
+NEEDS = {"claim": ["fabric"]}
+"""Recipes whose files use those of another one."""
 
-FIRST = {"A fabric"}
-"""Sections that `make test` follows; each starts several processes."""
+FIRST = {"fabric"}
+"""Recipes that `make test` follows; each starts several processes."""
 
 
-def blocks(section, *languages):
-    """Texts of the blocks of a section in these languages."""
-    return [text for language, text in BLOCK.findall(dict(SECTIONS)[section]) if language in languages]
+def blocks(recipe, *languages):
+    """Texts of the blocks of a recipe in these languages."""
+    page = RECIPES[recipe].read_text("utf-8")
+    return [text for language, text in BLOCK.findall(page) if language in languages]
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +34,18 @@ def copy(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "section",
-    [pytest.param(name, marks=() if name in FIRST else pytest.mark.deep) for name, _ in SECTIONS],
+    "recipe",
+    [pytest.param(name, marks=() if name in FIRST else pytest.mark.deep) for name in RECIPES],
 )
-def test_a_section_can_be_followed_literally(copy, section):
+def test_a_recipe_can_be_followed_literally(copy, recipe):
     """Its files are written, its commands end well; the files are removed again."""
     written = []
-    for text in (text for name in (*NEEDS.get(section, ()), section) for text in blocks(name, "python", "toml")):
+    for text in (text for name in (*NEEDS.get(recipe, ()), recipe) for text in blocks(name, "python", "toml")):
         path = copy / text.partition("\n")[0].removeprefix("# ")
         assert not path.exists(), path
         path.write_text(text)
         written.append(path)
-    commands = [line for text in blocks(section, "sh") for line in text.splitlines()]
+    commands = [line for text in blocks(recipe, "sh") for line in text.splitlines()]
     assert written
     assert commands
     try:
@@ -69,17 +67,17 @@ def run(root, command):
     return subprocess.run(line, shell=True, cwd=root, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_kind_has_a_section():
-    """A fabric, an algorithm, an engine, a trace format, a claim; every block of files names its file."""
-    assert [name for name, _ in SECTIONS] == ["A fabric", "An algorithm", "An engine", "A trace format", "A claim"]
-    for name, _ in SECTIONS:
+def test_every_block_of_a_recipe_names_its_file():
+    """In its first line."""
+    for name in RECIPES:
         for text in blocks(name, "python", "toml"):
             assert re.match(r"# (src/opticcl|tests)/[\w/]+\.(py|toml)\n", text), text
 
 
 def test_the_tree_is_the_tree_on_disk():
     """Every folder with files, and every module beside the packages of the library."""
-    (tree,) = re.findall(r"^src/opticcl/\n.*?(?=^```)", PAGE, re.MULTILINE | re.DOTALL)
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    (tree,) = re.findall(r"^src/opticcl/\n.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
     assert printed(tree) == on_disk()
 
 

@@ -1,4 +1,4 @@
-"""docs/extending.md: its table of the members of Fabric."""
+"""docs/extending/plugins.md: its table of the members of Fabric."""
 
 import re
 from collections import Counter
@@ -7,7 +7,7 @@ from tests.docs.pages import ROOT
 
 from opticcl.ir import Fabric, FabricNumbers
 
-TEXT = (ROOT / "docs/extending.md").read_text("utf-8")
+TEXT = (ROOT / "docs/extending/plugins.md").read_text("utf-8")
 ROWS = {
     need: re.findall(r"`(\w+)`", members)
     for need, members in re.findall(

@@ -1,4 +1,4 @@
-"""docs/workload.md: every reader of traces, with what it reads, what is assumed and what cannot be known."""
+"""docs/traces.md: every reader of traces, with what it reads, what is assumed and what cannot be known."""
 
 from tests.docs.pages import ROOT
 
@@ -8,7 +8,7 @@ from opticcl.traces.foreign import ForeignReader
 
 def test_every_reader_of_traces_has_a_row():
     """And no other; every cell says something."""
-    page = (ROOT / "docs/workload.md").read_text()
+    page = (ROOT / "docs/traces.md").read_text()
     table = page.partition("\n## The formats\n")[2].partition("\n## ")[0]
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| `")

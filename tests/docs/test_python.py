@@ -62,7 +62,7 @@ def test_toml_is_shipped(block):
 
 
 def test_the_plugin_is_shipped():
-    """The script of docs/extending.md is examples/star.py, letter by letter."""
+    """The script of docs/extending/plugins.md is examples/star.py, letter by letter."""
     assert (EXAMPLES / "star.py").read_text("utf-8") in {block.text for block in blocks("python")}
 
 

@@ -91,10 +91,10 @@ def test_another_value_is_found(planted):
 
 
 def test_the_load_that_a_scheduler_carries_is_that_of_its_row():
-    """In the table of docs/traffic.md the backlog grows at 0.9 only where RAMP-3-throughput does not have it carried."""
+    """In the table of docs/operating.md the backlog grows at 0.9 only where RAMP-3-throughput does not have it carried."""
     from opticcl.papers import check_paper
 
-    lines = (ROOT / "docs/traffic.md").read_text("utf-8").splitlines()
+    lines = (ROOT / "docs/operating.md").read_text("utf-8").splitlines()
     row = next(line for line in lines if line.startswith("| `rack`, 1:1"))
     head = next(line for line in reversed(lines[: lines.index(row)]) if "0.9" in line and not line.startswith("| `"))
     cell = row.split("|")[[re.sub(r"[^\d.]", "", part) for part in head.split("|")].index("0.9")]

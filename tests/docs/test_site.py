@@ -13,7 +13,7 @@ NAVIGATION = set(
     re.findall(r"^ +- (?:[^:\n]+: )?([\w/.-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
 )
 MADE = {"index.md", "contributing.md", "changelog.md"} | {
-    f"reference/{name}.md" for name in ("verbs", "python", "fabrics", "algorithms")
+    f"reference/{name}.md" for name in ("verbs", "python", "fabrics", "algorithms", "assumptions")
 }
 
 

@@ -558,8 +558,8 @@ def test_unknown_nodes_are_refused():
 
 
 def test_the_schema_page_names_every_column():
-    """docs/plan-files.md is the contract."""
+    """docs/files.md is the contract."""
     from opticcl.formats.plan_header import CHUNK_STEP, COLUMNS
 
-    text = (Path(__file__).parents[2] / "docs/plan-files.md").read_text("utf-8")
+    text = (Path(__file__).parents[2] / "docs/files.md").read_text("utf-8")
     assert all(f"`{name}`" in text for name in (*COLUMNS, CHUNK_STEP, "path"))

@@ -1,4 +1,4 @@
-"""Phases in the header of a plan file, as docs/plan-files.md describes them, for the independent judge.
+"""Phases in the header of a plan file, as docs/files.md describes them, for the independent judge.
 
 Imports nothing of the library; `test_judge.py` checks that.
 """

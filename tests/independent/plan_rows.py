@@ -1,4 +1,4 @@
-"""Plan files as docs/plan-files.md describes them, for the independent judge: JSON and CSV.
+"""Plan files as docs/files.md describes them, for the independent judge: JSON and CSV.
 
 Imports nothing of the library; `test_judge.py` checks that.
 """

@@ -424,7 +424,7 @@ def test_circuits_are_the_closed_form(system, charge):
 @pytest.mark.parametrize("specification", PACKETS)
 @pytest.mark.parametrize("algorithm", ["ring", "halving_doubling", "tree", "bruck", "bruck:radix=16"])
 def test_engines_agree(specification, algorithm):
-    """The bounds that docs/packet.md states, on steps of 16 cells a transfer or more.
+    """The bounds that docs/engines.md states, on steps of 16 cells a transfer or more.
 
     Nowhere shared: flow plus at most a cell of each link but the last, exactly flow with cut_through where all links of
     a path are equal. Shared: within 5 % of flow and two cells a link, and a path's latency either way.

@@ -159,7 +159,7 @@ def test_an_unknown_builtin_is_answered_with_the_nearest():
 
 def test_the_forms_in_the_docstring_and_the_page_read(path):
     """What the documentation shows is accepted."""
-    page = (Path(__file__).parents[2] / "docs" / "workload.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text("utf-8")
     docstring = "\n".join(line.removeprefix("    ") for line in sizes.__doc__.splitlines()[2:])
     for example in (docstring, page.partition("```toml\n")[2].partition("```")[0]):
         assert load(path, example).total_bytes == 100_000_000

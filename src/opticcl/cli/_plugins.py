@@ -56,7 +56,7 @@ def blame(error: Exception) -> str | None:
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}, line {last.lineno}, in {last.name}"
     names = ", ".join(path.name for path in _loaded)
-    return f"plugin {names}: {_what(error)} ({place}: does the plugin return what docs/extending.md says?)"
+    return f"plugin {names}: {_what(error)} ({place}: does the plugin return what docs/extending/plugins.md says?)"
 
 
 def _discover_all() -> None:

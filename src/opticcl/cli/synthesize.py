@@ -20,7 +20,7 @@ class SynthesizeRequest(FabricRequest):
     OPTIONS = "fabric nodes collective custom chunks root job time_limit seed method routes size out json"
 
     custom: Path | None = option(
-        "--file", default=None, help="A custom collective (.toml, .json), see docs/synthesis.md."
+        "--file", default=None, help="A custom collective (.toml, .json), see docs/schedules.md."
     )
     chunks: int = option(
         "--chunks", default=1, help="Chunks of each rank's block, or of the message if ranks have no blocks."

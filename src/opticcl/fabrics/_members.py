@@ -19,7 +19,7 @@ from opticcl.registry import is_of_library
 
 __all__ = ["check_class", "check_values"]
 
-PAGE = "docs/extending.md lists the members of Fabric"
+PAGE = "docs/extending/plugins.md lists the members of Fabric"
 
 
 def check_class(name: str, system: type[Fabric]) -> None:

@@ -1,4 +1,4 @@
-"""MSCCL XML: schedules for GPUs, as MSCCL, RCCL and their compilers exchange them; see `docs/formats.md`."""
+"""MSCCL XML: schedules for GPUs, as MSCCL, RCCL and their compilers exchange them; see `docs/files.md`."""
 
 from __future__ import annotations
 

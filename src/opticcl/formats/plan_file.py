@@ -1,6 +1,6 @@
 """Plan files: every circuit of every round, as Parquet, CSV or JSON.
 
-`docs/plan-files.md` describes the columns. A file is written step by step, whole or not at all, and read step by step, so a
+`docs/files.md` describes the columns. A file is written step by step, whole or not at all, and read step by step, so a
 plan of sixteen million circuits needs little memory. A plan that was read is verified like any other plan.
 """
 

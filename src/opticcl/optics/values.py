@@ -68,7 +68,7 @@ def _why_no_light(fabric: Fabric) -> str:
     """Why the light of a fabric without a light path is unknown, and what to do."""
     if not fabric.is_packet_switched:
         system = type(fabric.machine).__name__
-        return f"class {system} does not define `light_path`, the elements that light passes; see docs/extending.md"
+        return f"class {system} does not define `light_path`, the elements that light passes; see docs/extending/plugins.md"
     return (
         "packets are forwarded electrically, so no light goes from end to end; opticcl list shows the optical fabrics"
     )

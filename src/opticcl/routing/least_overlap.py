@@ -9,7 +9,7 @@
 
 Source: LUMORPH section 3.1, appendix A.
 Reading: printed as an integer programme; constraints 10 to 16 allow detached loops and 14, 15 are equalities. Integer
-programming is not needed: the steps above meet the bound in all cases tried (docs/routes.md).
+programming is not needed: the steps above meet the bound in all cases tried (docs/schedules.md).
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def lower_bound(
             there; devices: also on devices that stand, so that a node may have any number of partners in a step.
         overlap: whether within a step one transfer may still be on its way while another moves data, as in engines that
             follow each transfer; in closed form a step takes the longest latency, then the longest transfer, then its sums.
-    Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/bounds.md.
+    Source: Chan et al. 2007 for ports; LUMORPH section 4 for p partners at once; the others are ours, docs/time.md.
     """
     fabric = fabric.member  # no group is faster beside others than alone
     n = collective.num_ranks

@@ -469,7 +469,7 @@ def read_events(path: Path, sizes: KernelSizes | None = None) -> FileEvents:
         if not found:
             raise refusal(
                 path,
-                "is JSON, but no trace that opticcl reads: there are no traceEvents; docs/workload.md lists the forms",
+                "is JSON, but no trace that opticcl reads: there are no traceEvents; docs/traces.md lists the forms",
             )
         stream.finish()
     return events

@@ -1,8 +1,7 @@
-"""Where each algorithm is the fastest, and by how much; `make pages` writes the page docs/wins.md."""
+"""Where each algorithm is the fastest, and by how much."""
 
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from opticcl.plans.search import TIE, Search
 from opticcl.schedule import ALGORITHMS
 from opticcl.units import format_bytes
 
-PAGE = Path(__file__).parents[1] / "docs/wins.md"
 NODES = (16, 64)
 SIZES = (1_000, 1_000_000, 100_000_000)
 
@@ -24,7 +22,7 @@ Every algorithm that does a collective on a fabric is a candidate of `--algorith
 closes, on all fabrics with their default parameters, on 16 and 64 nodes, with the assumptions of the set `common`, for messages
 of 1 KB, 1 MB and 100 MB. The gain is the time of the fastest *other* algorithm over that of the winner: 1.2 is a fifth more
 time without it, and = means that another takes as long. No part has failed: `packed_trees` and `uneven_exchange` are for
-machines with failed parts. This page is written by `make pages`, and a test compares the two.
+machines with failed parts.
 
 """
 
@@ -80,18 +78,19 @@ def wins() -> list[Win]:
     ]
 
 
-def page(found: list[Win]) -> str:
-    """The text of docs/wins.md."""
-    return HEAD + "\n".join([*by_algorithm(found), "", *by_fabric(found)])
+def page() -> str:
+    """All messages."""
+    won = wins()
+    return HEAD + "\n".join([*by_algorithm(won), "", *by_fabric(won)])
 
 
-def by_algorithm(found: list[Win]) -> list[str]:
+def by_algorithm(won: list[Win]) -> list[str]:
     """A table of the algorithms, those that win most often first, and those that never do."""
     of_name: dict[str, list[Win]] = defaultdict(list)
-    for win in found:
+    for win in won:
         of_name[win.algorithm].append(win)
     lines = [
-        f"The fastest of {len(found):,} messages: how many each algorithm wins, its median gain, and its largest with the"
+        f"The fastest of {len(won):,} messages: how many each algorithm wins, its median gain, and its largest with the"
         " message it is for:\n",
         "| algorithm | wins | median gain | largest | where | fabrics |",
         "|---|---|---|---|---|---|",
@@ -110,10 +109,10 @@ def by_algorithm(found: list[Win]) -> list[str]:
     return [*lines, "", f"Never the fastest here: {', '.join(never)}."]
 
 
-def by_fabric(found: list[Win]) -> Iterator[str]:
+def by_fabric(won: list[Win]) -> Iterator[str]:
     """A table a fabric: the winner and its gain for each collective and size."""
-    cells = {win[:4]: win for win in found}
-    for fabric in dict.fromkeys(win.fabric for win in found):
+    cells = {win[:4]: win for win in won}
+    for fabric in dict.fromkeys(win.fabric for win in won):
         yield from (
             f"## {fabric}\n",
             "| nodes | collective | " + " | ".join(map(format_bytes, SIZES)) + " |",
@@ -133,7 +132,3 @@ def gain_text(gain: float | None) -> str:
     if gain is None:
         return ""
     return "=" if gain <= 1 + TIE else f"{gain:.3g}" if gain >= 1.005 else f"{gain:.6g}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(wins()), "utf-8")

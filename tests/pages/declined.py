@@ -1,9 +1,8 @@
-"""What the conformance matrix declines, and why; `python -m tests.declined` writes the page docs/declined.md."""
+"""What the conformance matrix declines, and why."""
 
 import re
 from collections import defaultdict
 from collections.abc import Container
-from pathlib import Path
 
 from opticcl.collective import COLLECTIVES, Request
 from opticcl.fabrics import FABRICS
@@ -13,15 +12,14 @@ from tests.matrix import at_scale, compiled, sizes
 HEAD = """# What is declined, and why
 
 Every algorithm is tried with every collective on every fabric at odd and even sizes by the conformance suite. Cells that do
-not exist are listed here by their reason. This page is written by `python -m tests.declined`, and a test compares the two.
+not exist are listed here by their reason.
 
 """
-PAGE = Path(__file__).parents[1] / "docs/declined.md"
 
 
 def reasons(numbers: Container[int] = range(65)) -> dict[tuple[str, str], dict[str, set[str]]]:
     """Algorithm and reason -> the fabrics of each collective that it concerns, on machines of these numbers of nodes."""
-    found: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    declined: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for algorithm in ALGORITHMS.names():
         for name in FABRICS.names():
             for collective in COLLECTIVES:
@@ -30,14 +28,14 @@ def reasons(numbers: Container[int] = range(65)) -> dict[tuple[str, str], dict[s
                         continue
                     plan = compiled(name, algorithm, size, Request(collective))
                     if isinstance(plan, str):
-                        found[algorithm, general(plan)][collective].add(name)
-    return found
+                        declined[algorithm, general(plan)][collective].add(name)
+    return declined
 
 
-def declined_lines() -> list[str]:
+def declined_lines(numbers: Container[int] = range(65)) -> list[str]:
     """One line a reason: algorithm, collectives and fabrics that it concerns."""
     lines = []
-    for (algorithm, reason), where in sorted(reasons().items()):
+    for (algorithm, reason), where in sorted(reasons(numbers).items()):
         fabrics = sorted(set.union(*where.values()))
         collectives = [c for c in COLLECTIVES if c in where]
         on = "every fabric" if len(fabrics) == len(FABRICS.names()) else ", ".join(fabrics)
@@ -59,9 +57,5 @@ def general(reason: str) -> str:
 
 
 def page() -> str:
-    """The text of docs/declined.md."""
+    """All reasons."""
     return HEAD + "".join(f"- {line}\n" for line in declined_lines())
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
