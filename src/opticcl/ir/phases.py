@@ -457,6 +457,8 @@ class Steps:
         if phase.listed or not isinstance(rows, PhaseRows):
             every = self(i)
             return every.take(every.dst == rank)
+        if (there := self._carried(number, k)) is not None:
+            rows = rows.take(there)
         place = rank if self.space.places is None else int(self.space.places[rank])
         digits, moves = self.space.digits(np.array([place]))[0], np.array(phase.moves)
         by = np.where(moves, (digits - rows.dst) % np.array(self.space.radices), 0)

@@ -70,7 +70,7 @@ def optimum(graph: CapacityGraph, root: int | None = None) -> Optimum | None:
     targets = np.array([v for v in range(graph.num_compute) if v != root])
     if graph.num_compute < 2:
         return None
-    best = max((_ratio(graph, weights, _all_but(graph, v)) for v in targets.tolist()), key=lambda found: found.time)
+    best = _behind_one(graph, weights, targets)
     whole = int(weights.sum())
     while len(targets):
         time = best.time
@@ -90,11 +90,20 @@ def optimum(graph: CapacityGraph, root: int | None = None) -> Optimum | None:
     return best
 
 
-def _all_but(graph: CapacityGraph, vertex: int) -> npt.NDArray[np.bool_]:
-    """All vertices but one, bool (vertices,)."""
-    inside = np.ones(graph.num_vertices, bool)
-    inside[vertex] = False
-    return inside
+def _behind_one(graph: CapacityGraph, weights: IntArray, targets: IntArray) -> Optimum:
+    """The most that the cut of all vertices but one of the targets proves.
+
+    Raises: UnsupportedError: no arc leads to one of them.
+    """
+    arrives = graph.tail != graph.head
+    arriving = np.zeros(graph.num_vertices, np.int64)
+    np.add.at(arriving, graph.head[arrives], graph.capacity[arrives])
+    ratios, which = np.unique(
+        np.stack([weights.sum() - weights[targets], arriving[targets]]), axis=1, return_inverse=True
+    )
+    times = [Fraction(*ratio) if ratio[1] else Fraction(int(weights.sum()) + 1) for ratio in ratios.T.tolist()]
+    slowest = np.array([time == max(times) for time in times])[which.ravel()]
+    return _ratio(graph, weights, np.arange(graph.num_vertices) != targets[slowest][0])
 
 
 def _ratio(graph: CapacityGraph, weights: IntArray, inside: npt.NDArray[np.bool_]) -> Optimum:
