@@ -30,6 +30,7 @@ NETWORKS = {
     "two boxes of A100": lambda: boxes(2, 8, 300, 25, 2),
     "four boxes of A100": lambda: boxes(4, 8, 300, 25, 2),
     "MI250, half of two boxes": lambda: mi250(2, 8),
+    "MI250, two boxes": lambda: mi250(2, 16),
     "torus 4 x 4": lambda: torus(4, 4),
     "mesh 3 x 3": lambda: torus(3, 3, wraps=False),
     "Petersen": lambda: of_networkx(networkx.petersen_graph()),

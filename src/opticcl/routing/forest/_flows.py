@@ -15,6 +15,8 @@ from opticcl.kernels import njit
 
 __all__ = ["grow_trees", "least_cut"]
 
+MOST_FULL = 64  # sets without capacity to spare that growing trees remember; the last ones decide most
+
 
 @njit
 def _both_ways(num_vertices, tail, head):  # type: ignore[no-untyped-def]
@@ -151,10 +153,10 @@ def least_cut(num_vertices, tail, head, capacity, supply, targets, needed, to_th
 
 @njit
 def _units_for(group, x, y, tail, head, left, depth, counts, size):  # type: ignore[no-untyped-def]
-    """How many trees of a group may take an arc, so that all others can still be completed.
+    """How many trees of a group may take an arc, so that all others can still be completed, and the set that allows no more.
 
-    They may as far as what flows from the tail of the arc and from all other trees into its head exceeds the number of the
-    others: then no cut lacks capacity for the trees that are still to cross it.
+    They may as far as what flows from the tail of the arc and from all other trees that lack its head into it exceeds the number
+    of these: then no cut lacks capacity for the trees that are still to cross it.
 
     Args:
         group: of the trees.
@@ -163,18 +165,20 @@ def _units_for(group, x, y, tail, head, left, depth, counts, size):  # type: ign
         depth: of each vertex in each group, -1 where the group lacks it, int64 (groups, vertices).
         counts: trees of each group that is not complete, else 0, int64 (groups,).
         size: groups [count].
+    Returns: trees, at most those of the group; bool (vertices,), of use where they are fewer.
     """
     num = depth.shape[1]
+    free = np.flatnonzero(left)
     members = np.zeros(size, np.int64)
     for other in range(size):
-        if counts[other] > 0 and other != group:
+        if counts[other] > 0 and other != group and depth[other, y] < 0:
             for vertex in range(num):
                 members[other] += depth[other, vertex] >= 0
-    links = len(tail) + members[members > 1].sum()
+    links = len(free) + members[members > 1].sum()
     tails, heads, widths = np.empty(links, np.int64), np.empty(links, np.int64), np.empty(links, np.int64)
-    tails[: len(tail)], heads[: len(tail)], widths[: len(tail)] = tail, head, left
+    tails[: len(free)], heads[: len(free)], widths[: len(free)] = tail[free], head[free], left[free]
     supply = np.zeros(num + (members > 1).sum(), np.int64)
-    link, hub = len(tail), num
+    link, hub = len(free), num
     for other in range(size):
         if members[other] == 0:
             continue
@@ -198,7 +202,25 @@ def _units_for(group, x, y, tail, head, left, depth, counts, size):  # type: ign
     level, queue = np.empty(len(supply), np.int64), np.empty(len(supply), np.int64)
     at, way = np.empty(len(supply), np.int64), np.empty(len(supply), np.int64)
     most = others + counts[group]
-    return _flow_into(y, most, begin, end, back, room, supply, source, level, queue, at, way) - others
+    flow = _flow_into(y, most, begin, end, back, room, supply, source, level, queue, at, way)
+    return flow - others, level[:num] >= 0
+
+
+@njit
+def _enters_full(x, y, has, full):  # type: ignore[no-untyped-def]
+    """Whether an arc enters a set of vertices, of which a tree has some, that has no capacity to spare.
+
+    Args:
+        x, y: tail and head of the arc.
+        has: depth of each vertex in the tree, -1 where it lacks it, int64 (vertices,).
+        full: such sets, bool (sets, vertices).
+    """
+    for number in range(len(full)):
+        if full[number, y] and not full[number, x]:
+            for vertex in range(len(has)):
+                if full[number, vertex] and has[vertex] >= 0:
+                    return True
+    return False
 
 
 @njit(writes=())
@@ -206,7 +228,8 @@ def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def
     """Spanning trees that share arcs, as many from each vertex as it has a share; groups of equal trees are one row.
 
     All trees grow by a level at a time and take the first arcs first. Where only some of a group of equal trees may take an
-    arc, the group divides.
+    arc, the group divides. Capacity into a set that trees lack falls as fast as the number of these trees, or faster, so a set
+    that has none to spare never has again: no tree that has some of it may take an arc into it.
 
     Args:
         num: vertices [count].
@@ -217,6 +240,7 @@ def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def
     left, most = capacity.copy(), len(tail) + num
     by, depth, counts = np.full((most, num), -1), np.full((most, num), -1), np.zeros(most, np.int64)
     missing, size = np.full(most, num - 1), 0
+    full, num_full = np.zeros((MOST_FULL, num), np.bool_), 0
     for root in range(num):
         if share[root] > 0:
             depth[size, root], counts[size] = 0, share[root]
@@ -229,7 +253,13 @@ def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def
                 x, y = tail[arc], head[arc]
                 if left[arc] == 0 or depth[group, x] != level or depth[group, y] >= 0:
                     continue
-                units = min(left[arc], _units_for(group, x, y, tail, head, left, depth, counts, size))
+                if _enters_full(x, y, depth[group], full[:num_full]):
+                    continue
+                units, inside = _units_for(group, x, y, tail, head, left, depth, counts, size)
+                if units <= left[arc] and units < counts[group]:  # none of the set's is left now
+                    full[num_full % MOST_FULL] = inside
+                    num_full += 1
+                units = min(left[arc], units)
                 if units <= 0:
                     continue
                 if units < counts[group]:
