@@ -17,7 +17,12 @@ CASES = [
     ("oddl:shape=7,wavelengths=2", ""),
     ("oddl:shape=16", ""),
     ("oddl:shape=10,wavelengths=3", ":strides=1x3x4"),
-    ("oddl:shape=4x4", ""),
+    ("oddl:shape=2x2", ""),
+    ("oddl:shape=2x4", ""),
+    ("oddl:shape=8x4", ""),
+    ("oddl:shape=8x8", ""),
+    ("oddl:shape=16x16", ""),
+    ("oddl:shape=4x4", ":multiplier=3"),
     ("oddl:shape=4x6", ""),
     ("oddl:shape=8x4", ":multiplier=3"),
     ("oddl:shape=4x4x4", ""),
@@ -60,6 +65,47 @@ def test_ways_have_the_fewest_hops(sides, multiplier):
     schedule = generate(f"relayed_exchange:multiplier={multiplier}", "all_to_all", where)
     sent = sum(int(schedule.step(i).size_chunks().sum()) for i in range(schedule.num_steps))
     assert sent == len(sides) * hops_on_a_grid(sides, multiplier)
+
+
+def sent_by(schedule):
+    """Blocks on the wire, and the links of each node as (src, dst)."""
+    steps = [schedule.step(i) for i in range(schedule.num_steps)]
+    links = {pair for step in steps for pair in zip(step.src.tolist(), step.dst.tolist(), strict=True)}
+    return sum(int(step.size_chunks().sum()) for step in steps), links
+
+
+@pytest.mark.parametrize("shape", ["2x2", "2x4", "4x8", "8x8", "16x8", "16x16"])
+def test_a_butterfly_has_two_links_a_node_and_the_fewest_hops(shape):
+    """Breadth first over the links that the schedule uses."""
+    where = fabric(f"oddl:shape={shape}")
+    sent, links = sent_by(generate("relayed_exchange", "all_to_all", where))
+    ahead = {node: {dst for src, dst in links if src == node} for node in range(where.num_nodes)}
+    assert {len(to) for to in ahead.values()} == {2}
+    hops = 0
+    for start in ahead:
+        front, reached, far = {start}, {start}, 0
+        while front:
+            hops += far * len(front)
+            front = set().union(*(ahead[node] for node in front)) - reached
+            reached |= front
+            far += 1
+        assert len(reached) == where.num_nodes
+    assert sent == hops
+
+
+@pytest.mark.parametrize(
+    ("shape", "loss", "rounds"), [("4x8", 0.04, 12), ("8x8", 0.2, 18), ("16x8", 0.02, 32), ("16x16", 0.005, 40)]
+)
+def test_time_of_a_butterfly(shape, loss, rounds):
+    """Set once, few rounds, and both NICs busy nearly all the time where there are more levels than coefficients."""
+    where = fabric(f"oddl:shape={shape}")
+    plan = compile(where, "all_to_all", 10**8, algorithm="relayed_exchange")
+    timeline = plan.simulate(assumptions="common")
+    assert (timeline.reconfiguration_s > 0).sum() == 1
+    n, rate = where.num_nodes, where.lasers_per_port * where.rate_bits_per_s
+    least = sent_by(plan.schedule)[0] / n / 2 * 8e8 / n / rate
+    assert least * (1 - 1e-9) < timeline.transfer_s.sum() < (1 + loss) * least
+    assert timeline.num_rounds == rounds
 
 
 def fewest_hops_in_line(num_nodes):
