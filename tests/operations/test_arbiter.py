@@ -167,14 +167,43 @@ def test_cus_that_are_not_neighbours():
     assert plan.verify().ok
 
 
+@pytest.mark.parametrize(
+    ("machine", "num_nodes"),
+    [
+        ("ramp:groups=4,racks=4,wavelengths=8", 8),
+        ("ramp:groups=4,racks=4,wavelengths=8", 16),
+        ("ramp:groups=4,racks=4,wavelengths=8", 64),
+        ("ramp:groups=4,racks=2,wavelengths=8", 16),
+        ("ramp:groups=4,racks=2,wavelengths=8", 32),
+    ],
+)
+def test_a_ramp_job_gets_the_block_with_the_fastest_all_to_all(machine, num_nodes):
+    """Of all blocks of whole racks with its nodes; 16 nodes of 4 x 4 x 8 in one group would take three times as long."""
+    made = fabric(machine)
+    grid = np.arange(made.num_nodes).reshape(made.groups, made.racks, made.wavelengths)
+    placed = find_place(made.cell_grid(), np.ones(made.num_nodes, bool), num_nodes)
+
+    def took_s(nodes):
+        return opticcl.compile(job(made, nodes), "all_to_all", "100MB", ignore_light=True).simulate().total_s
+
+    cells = num_nodes // made.racks
+    every = {
+        g: took_s(grid[:g, :, : cells // g].ravel())
+        for g in range(1, made.groups + 1)
+        if cells % g == 0 and cells // g <= made.wavelengths
+    }
+    assert took_s(placed.nodes) == pytest.approx(min(every.values()))
+    assert len(placed.held) == num_nodes
+
+
 def test_blocks_are_the_smallest_and_squarest():
-    """16 of 8 x 8 tiles are 4 x 4; SiPAC fills whole switches; a RAMP job of 3 holds both racks of two devices."""
+    """16 of 8 x 8 tiles are 4 x 4; SiPAC fills whole switches; a RAMP job of 3 holds both racks of a device in two groups."""
     tiles = find_place(fabric("lightpath:shape=8x8").cell_grid(), np.ones(64, bool), 16)
     assert tiles.nodes.tolist() == [8 * r + c for r in range(4) for c in range(4)]
     cus = find_place(fabric("sipac:radix=8,levels=2").cell_grid(), np.ones(64, bool), 8)
     assert cus.nodes.tolist() == list(range(8))
     ramp = find_place(fabric("ramp:groups=2,racks=2,wavelengths=4").cell_grid(), np.ones(16, bool), 3)
-    assert (len(ramp.nodes), ramp.held.tolist()) == (3, [0, 1, 4, 5])
+    assert (len(ramp.nodes), ramp.held.tolist()) == (3, [0, 4, 8, 12])
 
 
 def test_a_running_job_keeps_its_switch_settings():

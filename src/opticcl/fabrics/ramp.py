@@ -254,7 +254,7 @@ class Ramp(FailingFabric):
         """
         values = sub_grid((self.groups, self.racks, self.wavelengths), nodes)
         groups, racks, places = map(len, values or ((), (), ()))
-        if not groups or racks > groups or places % groups:
+        if not groups or not _has_equation_2(groups, racks, places):
             return None
         transceivers = self.transceivers_per_group * (self.groups // groups)
         return replace(
@@ -516,9 +516,17 @@ class Ramp(FailingFabric):
         return control_plane("ramp", "every node computes its instructions", "slots without a schedule")
 
     def cell_grid(self) -> CellGrid:
-        """Groups x devices; a cell has the nodes of all racks."""
+        """Groups x devices; a cell has the nodes of all racks. Blocks that run RAMP's algorithms are preferred."""
         by_rack = np.arange(self.num_nodes).reshape(self.groups, self.racks, self.wavelengths)
-        return CellGrid(by_rack.transpose(0, 2, 1), contiguous=False)
+        return CellGrid(by_rack.transpose(0, 2, 1), contiguous=False, rank=self._rank_of_block)
+
+    def _rank_of_block(self, sides: tuple[int, ...]) -> tuple[bool, int]:
+        """Whether equation 2 does not take it, and the groups, negative: g < J groups give a node g / J of its rate.
+
+        Source: RAMP section 3.1: x^2 subnets a transceiver, each with a signal a place, so g^2 L / (g J L) for each node.
+        """
+        groups, places = sides
+        return not _has_equation_2(groups, self.racks, places), -groups
 
     @cached_property
     def light_path(self) -> LightPath:
@@ -563,6 +571,11 @@ class Ramp(FailingFabric):
         if self.subnet != "route_switch":
             return self.netlist().place("star", index)
         return self.netlist().place("core_splitter", int(self._shape.crossbar_input(np.array(index))))
+
+
+def _has_equation_2(groups: int, racks: int, places: int) -> bool:
+    """Whether groups, racks and places of a part are those of a RAMP. Source: RAMP sections 3.1, 6.2."""
+    return racks <= groups and places % groups == 0
 
 
 def _light(netlist: Netlist, open_gates: int) -> LightPath:

@@ -466,9 +466,9 @@ class Sipac(FailingFabric):
         return control_plane("sipac", "nothing", "nothing: switches are passive")
 
     def cell_grid(self) -> CellGrid:
-        """Digits, the highest first."""
+        """Digits, the highest first; blocks that fill whole switches are preferred."""
         cells = np.arange(self.num_nodes).reshape(*self.sides[::-1], 1)
-        return CellGrid(cells, contiguous=False, squarest=False)
+        return CellGrid(cells, contiguous=False, rank=_lines_and_sides)
 
     @cached_property
     def light_path(self) -> LightPath:
@@ -633,6 +633,11 @@ def strides_of(radices: tuple[int, ...]) -> IntArray:
     [1, 4, 32]
     """
     return np.array([prod(radices[:level]) for level in range(len(radices))], np.int64)
+
+
+def _lines_and_sides(sides: tuple[int, ...]) -> tuple[int, int]:
+    """Digits in which a block has several values, and the sum of its sides."""
+    return sum(side > 1 for side in sides), sum(sides)
 
 
 def num_groups(radix: int, channels: str) -> int:

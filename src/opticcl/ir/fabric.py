@@ -166,12 +166,12 @@ class CellGrid:
     Args:
         cells: nodes of each cell, int64 (*sides, nodes a cell).
         contiguous: whether a block must be contiguous.
-        squarest: whether blocks of equal sides are preferred to long ones.
+        rank: of a block with these sides among those of as many cells; the least is preferred. By default the squarest one.
     """
 
     cells: IntArray
     contiguous: bool
-    squarest: bool = True
+    rank: Callable[[tuple[int, ...]], Any] = sum
 
     @property
     def sides(self) -> tuple[int, ...]:

@@ -11,8 +11,9 @@ A machine is a grid of cells, and a job gets a block of it: the cells in the int
     any other    its nodes in a row   a node           side by side             not by construction: verify_together
 
 The block is as small as the sides of the machine allow; of several smallest shapes the squarest comes first (SiPAC: the one
-that fills whole switches). Positions whose corner is a multiple of the block's sides come first, so that blocks of a power of
-two do not fragment the machine. Where a block need not be contiguous, scattered lines are tried last.
+that fills whole switches; RAMP: one that runs its algorithms, then the one of most groups). Positions whose corner is a
+multiple of the block's sides come first, so that blocks of a power of two do not fragment the machine. Where a block need not
+be contiguous, scattered lines are tried last.
 
 Reading: RAMP section 6.2.3 describes parallel jobs on other groups or other device numbers. A star coupler is shared by
 all racks of a group, so a device number belongs to one job in all racks of a group; a job that needs fewer holds all J.
@@ -21,11 +22,12 @@ Reading: SiPAC's future work, jobs on CUs that are not neighbours, is a block of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from math import ceil, prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,11 +88,13 @@ def place_on(grid: CellGrid, lines: Sequence[IntArray], num_nodes: int) -> JobPl
 
 def blocks_of(grid: CellGrid, num_cells: int) -> tuple[tuple[int, ...], ...]:
     """Sides of the smallest blocks of at least `num_cells` cells, in order of preference."""
-    return _smallest_blocks(grid.sides, grid.squarest, num_cells)
+    return _smallest_blocks(grid.sides, grid.rank, num_cells)
 
 
-@cache
-def _smallest_blocks(of_grid: tuple[int, ...], squarest: bool, num_cells: int) -> tuple[tuple[int, ...], ...]:
+@lru_cache(4096)
+def _smallest_blocks(
+    of_grid: tuple[int, ...], rank: Callable[[tuple[int, ...]], Any], num_cells: int
+) -> tuple[tuple[int, ...], ...]:
     *others, last = of_grid
     found: list[tuple[int, ...]] = []
     for sides in product(*(range(1, side + 1) for side in others)):
@@ -98,8 +102,7 @@ def _smallest_blocks(of_grid: tuple[int, ...], squarest: bool, num_cells: int) -
         if missing <= last:
             found.append((*sides, missing))
     smallest = min(map(prod, found), default=0)
-    long = (lambda sides: sum(side > 1 for side in sides)) if not squarest else (lambda sides: 0)
-    return tuple(sorted((s for s in found if prod(s) == smallest), key=lambda sides: (long(sides), sum(sides), sides)))
+    return tuple(sorted((s for s in found if prod(s) == smallest), key=lambda sides: (rank(sides), sides)))
 
 
 def block_sums(count: IntArray, block: tuple[int, ...]) -> IntArray:
