@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
 from opticcl.fabrics import fabric
@@ -30,6 +32,7 @@ ONE_PORT = (
 )
 
 
+@cache
 def reports(spec: str) -> list[FaultReport]:
     """The answer to every class of parts, for an all_reduce of 100 MB."""
     healthy = Healthy(
