@@ -78,6 +78,22 @@ def test_ramps_path_by_hand():
     assert found.optical_snr_db == pytest.approx(19.8, abs=0.1)
 
 
+@pytest.mark.parametrize("preset", ["typical", "fitted"])
+@pytest.mark.parametrize("switches", ["ecs", "eps"])
+def test_light_of_ramp_ends_at_electrical_switches(switches, preset):
+    """The span from a node by hand; the one to a node, whose light is amplified before it is split, has no less margin."""
+    found, values = of(f"ramp:switches={switches}", preset), optics(light_table("ramp"), preset)
+    gain, most = values.get("soa_gate.gain"), values.get("soa_gate.output")
+    before = 10 - 6 - (10 * math.log10(32) + 1)
+    assert found.lowest_dbm == pytest.approx(before)
+    assert found.received_dbm == pytest.approx(min(before + gain, most) - 0.02)
+    assert found.margin_db == pytest.approx(min(found.received_dbm + 15, before + 20))
+    at_gate = 10 - 6 - 0.02
+    arrived = min(at_gate + gain, most) - (10 * math.log10(32) + 1)
+    assert found.margin_db <= min(arrived + 15, min(at_gate, arrived) + 20)
+    assert found.joined_amplifiers == 1
+
+
 @pytest.mark.parametrize(
     ("subnet", "joined", "snr_db"), [("broadcast", 64, 21.6), ("route_broadcast", 32, 24.8), ("route_switch", 1, 39.2)]
 )

@@ -24,6 +24,12 @@ def counts(bill):
         ("ramp:groups=32,racks=32,wavelengths=64", "tunable_transceiver", 2_097_152),  # RAMP table 3
         ("ramp:groups=32,racks=32,wavelengths=64", "star_coupler", 32_768),
         ("ramp:groups=32,racks=32,wavelengths=64", "fibre_ribbon", 2_097_152),  # section 3.1, 2 b J x^3
+        (
+            "ramp:groups=32,racks=32,wavelengths=64,switches=ecs",
+            "transceiver",
+            67_108_864,
+        ),  # section 3.1, b x^3 J L more
+        ("ramp:groups=32,racks=32,wavelengths=64,switches=eps", "electrical_switch", 32_768),
         ("oddl:shape=32x32", "wss", 64),  # ODDL section 3.C
         ("oddl:shape=16x16x16", "wss", 768),
         ("oddl:shape=32x32", "control_switch", 320),  # section 5.A: a fat tree of 16 ports

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from opticcl.collective import collective
-from opticcl.errors import FabricError, ParameterError
+from opticcl.errors import FabricError, ParameterError, UnsupportedError
 from opticcl.fabrics import fabric, fabric_at_scale
 from opticcl.fabrics.ramp import shape_at_scale
 from opticcl.ir import CircuitPlan, Circuits, Fabric, Occupied, Op, Schedule, Transfers
@@ -404,6 +404,25 @@ def test_parts_are_numbered_as_they_are_drawn(subnet: str) -> None:
             "star": {(g, h, port) if subnet == "broadcast" else (g, h, port, m)},
         }  # fmt: skip
         assert {kind: found[kind][row] for kind in drawn} == {kind: due[kind] for kind in drawn}
+
+
+@pytest.mark.parametrize("switches", ["ecs", "eps"])
+def test_an_electrical_switch_is_in_the_place_of_a_star_coupler(switches: str) -> None:
+    """The same circuits meet there; one switch less takes as many of them; no light is followed beyond it."""
+    where, stars = tiny(switches=switches), tiny()
+    circuits, _ = rows_of(where)
+    for one, other in zip(where.usage(circuits), stars.usage(circuits), strict=True):
+        assert (one.resource, one.index.tolist()) == (other.resource, other.index.tolist())
+    parts = [
+        {"star" if use.kind == "switch" else use.kind: use.part.tolist() for use in made.parts_used(circuits)}
+        for made in (where, stars)
+    ]
+    assert parts[0] == parts[1]
+    counts = [[(kind.count, kind.settings) for kind in made.inventory()] for made in (where, stars)]
+    assert counts[0] == counts[1]
+    assert where.place_name(where.resources[2], 7) == f"switch group 0 -> group {7 // PORTS} (port {7 % PORTS})"
+    with pytest.raises(UnsupportedError, match=f"switches={switches}: light ends at electrical switches"):
+        where.netlist().targets()
 
 
 @pytest.mark.parametrize("subnet", SUBNETS)

@@ -7,6 +7,7 @@ r"""Elements of RAMP.
     core   broadcast         star of J L ports
            route_broadcast   J routers of L ports, L stars of J ports
            route_switch      J routers of L ports; L crossbars: splitters 1:J, gates, combiners J:1
+           ecs, eps          an electrical switch of J L ports, a transceiver at each; no filters
 
 Laser, gates and filters of the b planes of a transceiver group are ganged: "same tunable light source and the same control
 instruction". So a plane without data has light and open gates too.
@@ -31,11 +32,12 @@ from opticcl.ir import IntArray
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
-__all__ = ["Filters", "RampShape", "ramp_netlist", "ramp_states"]
+__all__ = ["Filters", "RampShape", "Switches", "ramp_netlist", "ramp_states"]
 
 SOURCE = "RAMP sections 3.1, 4.1"
 
 Filters = Literal["fixed", "tunable", "none"]
+Switches = Literal["optical", "ecs", "eps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class RampShape:
         planes: transceivers of a transceiver group, b [count].
         subnet: kind of subnet.
         filters: before the photodiodes.
+        switches: optical, or those in place of star couplers.
         stages: star couplers that light passes in a subnet [count].
         line_rate: of a transceiver [bit/s].
     """
@@ -59,6 +62,7 @@ class RampShape:
     planes: int
     subnet: str
     filters: Filters
+    switches: Switches
     stages: float
     line_rate: float
 
@@ -116,14 +120,14 @@ def ramp_netlist(shape: RampShape) -> Netlist:
         return lambda device: device // devices
 
     ribbon = BillLine("fibre_ribbon", shape.devices, shape.devices)
-    tunable = shape.filters == "tunable"
+    tunable, electrical = shape.filters == "tunable", shape.switches != "optical"
     wavelength = {} if tunable else {"fixed": lambda element: element // (x * shape.ports) % shape.devices}
     filters = [
         ElementGroup(
             "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=wavelength, loss={"filter": 1},
             bill=BillLine("tunable_filter") if tunable else None, place=fan, source=SOURCE, node_of=each(x),
         )
-    ] if shape.filters != "none" else []  # fmt: skip
+    ] if shape.filters != "none" and not electrical else []  # fmt: skip
     groups = (
         ElementGroup(
             "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged,
@@ -162,7 +166,10 @@ def ramp_netlist(shape: RampShape) -> Netlist:
         yield Bundle("rx_gate", fan_out, "combiner", fan_out)
         yield Bundle("combiner", port_number, "photodiode", port_number)
 
-    return Netlist("ramp", groups, shape.devices, bundles, "modulator")
+    why = (
+        f"ramp: switches={shape.switches}: light ends at electrical switches and is not followed; try switches=optical"
+    )
+    return Netlist("ramp", groups, shape.devices, bundles, "modulator", why if electrical else "")
 
 
 def _core(shape: RampShape) -> Iterator[ElementGroup]:
@@ -176,6 +183,15 @@ def _core(shape: RampShape) -> Iterator[ElementGroup]:
     def star(number: int) -> str:
         return f"star coupler {between(number)}"
 
+    if shape.switches != "optical":
+        ports, rate = shape.subnets * shape.members, shape.line_rate
+        kind = {"ecs": "electrical_circuit_switch", "eps": "electrical_switch"}[shape.switches]
+        yield ElementGroup(
+            "switch", "control", shape.subnets, 0, 0, bill=BillLine(kind, 1, shape.members, rate),
+            place=lambda number: f"switch {between(number)}", source=SOURCE,
+        )  # fmt: skip
+        yield ElementGroup("switch_port", "control", ports, 0, 0, bill=BillLine("transceiver", rate_bits_per_s=rate))
+        return
     if shape.subnet == "broadcast":
         yield ElementGroup(
             "star", "splitter", shape.subnets, shape.members, shape.members, loss={"star": shape.stages},

@@ -39,6 +39,17 @@ What its light passes, for every circuit the same, since everything is split whe
 Source of the light path: RAMP sections 3.1, 4.1, 4.2. Reading: the filter stands before the gates of the receiver (section
 3.1: "before each port"); which filter a subnet needs the paper does not say, so it is a parameter. A gate is a semiconductor
 amplifier; where its gain equals its loss it is only a gate. Couplers lose by splitting and by an excess a stage.
+
+With electrical switches (`switches`: ecs, of circuits; eps, of packets) one of J L ports is in the place of every star coupler,
+with a transceiver at each port: x^3 b J L more. Light ends there and begins again::
+
+    laser -> modulator -> 1:x splitter -> gate ~ fibre -> photodiode, switch, laser -> modulator
+        ~ fibre -> gate -> x:1 combiner -> photodiode
+
+Both spans pass the same parts. The first is judged, where light is split before it is amplified: the other has no less margin
+where gates amplify by 5 dB and can give 5 dB more than leaves a modulator. Circuits are judged as those of the couplers, all
+of which such a switch can make. What is not judged or timed: what the switches themselves need to change, to choose and to
+queue; the paper says nothing of it. Source: RAMP section 3.1.
 """
 
 from __future__ import annotations
@@ -46,6 +57,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from math import ceil
 from typing import Any, Literal
 
@@ -57,7 +69,7 @@ from opticcl.fabrics import nearest_sizes, register_fabric
 from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
-from opticcl.fabrics._ramp_netlist import Filters, RampShape, ramp_netlist, ramp_states
+from opticcl.fabrics._ramp_netlist import Filters, RampShape, Switches, ramp_netlist, ramp_states
 from opticcl.fabrics._ring_settings import of_wavelengths, ports_at_ends
 from opticcl.ir import (
     CellGrid,
@@ -138,6 +150,7 @@ class Ramp(FailingFabric):
         transceivers_per_group: transceivers b of a node in each of its x transceiver groups [count].
         subnet: broadcast, route_broadcast or route_switch.
         receiver: filters before its photodiodes: fixed, tunable, none, or by_subnet, the one that the subnet needs.
+        switches: optical, or the electrical ones in place of star couplers: ecs, of circuits, or eps, of packets.
         line_rate: of one transceiver [bit/s].
         slot: time slot [s]; 0 for none, then circuits change in `switching`.
         switching: part of a slot that is lost to switching [s].
@@ -156,6 +169,7 @@ class Ramp(FailingFabric):
     transceivers_per_group: int = SHEET["transceivers_per_group"]
     subnet: Subnet = SHEET["subnet"]
     receiver: Receiver = SHEET["receiver"]
+    switches: Switches = SHEET["switches"]
     line_rate: Rate = SHEET["line_rate"]
     slot: Seconds = SHEET["slot"]
     switching: Seconds = SHEET["switching"]
@@ -193,6 +207,11 @@ class Ramp(FailingFabric):
             raise FabricError(
                 f"ramp: receiver=fixed with subnet={self.subnet}: a router makes the wavelength follow from both devices, so "
                 "a fixed filter passes one sender of each rack; try receiver=tunable"
+            )
+        if self.switches != "optical" and self.subnet != "broadcast":
+            raise FabricError(
+                f"ramp: switches={self.switches} with subnet={self.subnet}: an electrical switch is in the place of a whole "
+                "subnet; leave subnet out"
             )
         if self.line_rate <= 0 or min(self.slot, self.switching, self.propagation, self.io) < 0:
             raise FabricError("ramp: line_rate must be positive; slot, switching, propagation and io not negative")
@@ -342,7 +361,7 @@ class Ramp(FailingFabric):
         if self.subnet == "route_switch":
             middle.append(PartKind("crossbar", netlist.count("core_splitter") // self.racks))
         else:
-            middle.append(PartKind("star", netlist.count("star")))
+            middle.append(PartKind(self._core, netlist.count(self._core)))
         return (
             PartKind("node", self.num_nodes),
             PartKind("transmitter", netlist.count("modulator"), stuck),
@@ -369,7 +388,7 @@ class Ramp(FailingFabric):
         yield PartUse("output_fibre", rx_gate)
         pair = (src // members * x + dst // members) * ports + port
         if self.subnet == "broadcast":
-            yield PartUse("star", pair)
+            yield PartUse(self._core, pair)
             return
         yield PartUse("router", (src // devices * x + dst // members) * ports + port)
         yield PartUse("star" if self.subnet == "route_broadcast" else "crossbar", pair * devices + dst % devices)
@@ -447,13 +466,18 @@ class Ramp(FailingFabric):
             yield SettingUse("crossbar", middle.index, circuits.dst // self.wavelengths % self.racks)
 
     @property
+    def _core(self) -> str:
+        """What joins all nodes of a pair of groups where no crossbar does."""
+        return "star" if self.switches == "optical" else "switch"
+
+    @property
     def _shape(self) -> RampShape:
         return self._shape_of(self.groups, self.racks)
 
     def _shape_of(self, groups: int, racks: int) -> RampShape:
         """With another number of groups and racks."""
         ports = racks * (self.wavelengths if self.subnet == "broadcast" else 1)
-        planes, kind = self.transceivers_per_group, (self.subnet, self.filters)
+        planes, kind = self.transceivers_per_group, (self.subnet, self.filters, self.switches)
         return RampShape(groups, racks, self.wavelengths, planes, *kind, _stages(ports), self.line_rate)
 
     def netlist(self) -> Netlist:
@@ -540,6 +564,8 @@ class Ramp(FailingFabric):
         behind routers, those of the J racks whose noise leaves at the same port and wavelength.
         """
         open_gates = {"broadcast": self.wavelengths, "route_broadcast": racks, "route_switch": 1}[self.subnet]
+        if self.switches != "optical":
+            open_gates = 1
         return _light(ramp_netlist(self._shape_of(groups, racks)), open_gates)
 
     def limits(self, values: Optics) -> tuple[Limit, ...]:
@@ -551,11 +577,12 @@ class Ramp(FailingFabric):
 
         x = largest_that_closes([x for x in range(1, self.wavelengths + 1) if self.wavelengths % x == 0], closes)
         split = float(chain_of(self.light_path, values).once_db.sum())
+        kind = self.subnet if self.switches == "optical" else self.switches
         return (
             Limit(
                 "largest_scale_nodes",
                 x and x * x * self.wavelengths,
-                f"largest {self.subnet} machine with {self.wavelengths} wavelengths: "
+                f"largest {kind} machine with {self.wavelengths} wavelengths: "
                 + (f"{x * x * self.wavelengths:,} nodes (x = J = {x})" if x else "none closes"),
             ),
             Limit("splitting_db", split, f"splitting alone loses {split:.1f} dB"),
@@ -567,9 +594,9 @@ class Ramp(FailingFabric):
         return f"(g={group}, j={rack}, l={node % self.wavelengths})"
 
     def place_name(self, resource: Resource, index: int) -> str:
-        """A star coupler or an input of a crossbar."""
+        """A star coupler, the switch in its place, or an input of a crossbar."""
         if self.subnet != "route_switch":
-            return self.netlist().place("star", index)
+            return self.netlist().place(self._core, index)
         return self.netlist().place("core_splitter", int(self._shape.crossbar_input(np.array(index))))
 
 
@@ -579,7 +606,7 @@ def _has_equation_2(groups: int, racks: int, places: int) -> bool:
 
 
 def _light(netlist: Netlist, open_gates: int) -> LightPath:
-    """The one path of all circuits: an element of every group, in their order.
+    """The one path of all circuits: an element of every group, in their order, up to an electrical switch.
 
     Args:
         netlist: of the machine.
@@ -595,7 +622,7 @@ def _light(netlist: Netlist, open_gates: int) -> LightPath:
             ),
             float(number),
         )
-        for group in netlist.groups
+        for group in takewhile(lambda group: group.name != "switch", netlist.groups)
         for kind, number in group.loss.items()
     ]
     elements, numbers = zip(*found, strict=True)

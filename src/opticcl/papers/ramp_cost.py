@@ -13,11 +13,8 @@ import numpy as np
 from opticcl.errors import FabricError
 from opticcl.estimate.cost import Bill, bill_of, part_sheets
 from opticcl.fabrics import fabric
-from opticcl.fabrics.ramp import Ramp
 from opticcl.files import read_toml
-from opticcl.ir import Part
 from opticcl.papers import Found, claim, found, printed_claims
-from opticcl.papers.ramp_light import electrical_transceivers
 
 REFERENCE = {key: entry["value"] for key, entry in read_toml("opticcl.papers", "ramp_tables.toml").items()}
 NODES, NODE_RATE = REFERENCE["nodes"], REFERENCE["node_rate"]
@@ -147,29 +144,22 @@ def ramp_share_of_transceivers(end: int) -> float:
 
 
 @cache
-def electrical_bill(packets: bool) -> tuple[float, float]:
-    """Dollars and watts of the largest RAMP with electrical switches in place of its subnets (section 3.1).
-
-    The paper prices no circuit switch, so that without `packets` the bill has the transceivers alone: the least that it is.
-
-    Args: packets: whether the switches of table 3 are counted, with as many ports as a subnet and the rate of its transceivers.
-    """
-    machine = Ramp(groups=32, racks=32, wavelengths=64)
-    rate = machine.line_rate
-    parts = [Part("transceiver", electrical_transceivers(), rate_bits_per_s=rate)]
-    if packets:
-        subnets = machine.ports_per_node * machine.groups**2
-        parts.append(Part("electrical_switch", subnets, machine.nodes_per_group, rate))
-    sheets = part_sheets()
-    sizes = [(part.count * sheets[part.kind].times(part), sheets[part.kind]) for part in parts]
-    return sum(size * sheet.usd[0] for size, sheet in sizes), sum(size * sheet.w[0] for size, sheet in sizes)
+def electrical_bill(switches: str) -> Bill:
+    """Of the largest RAMP with electrical switches in place of its subnets (section 3.1)."""
+    return bill_of(fabric("ramp:groups=32,racks=32,wavelengths=64", switches=switches), "ramp_hpc")
 
 
-@claim("ramp", "RAMP-3-ecs-cost", False)
-@claim("ramp", "RAMP-3-eps-cost", True)
-def electrical_is_dearer(packets: bool) -> Found:
-    """Whether the electrical version costs more than RAMP at most, and takes more power."""
-    usd, w = electrical_bill(packets)
+@claim("ramp", "RAMP-3-ecs")
+def electrical_transceivers() -> int:
+    """Those of the nodes, and one at each port of the switches."""
+    return count(electrical_bill("ecs"), "tunable_transceiver", "transceiver")
+
+
+@claim("ramp", "RAMP-3-ecs-cost", "ecs")
+@claim("ramp", "RAMP-3-eps-cost", "eps")
+def electrical_is_dearer(switches: str) -> Found:
+    """Whether the electrical version costs more at least than RAMP at most, and takes more power."""
+    usd, w = electrical_bill(switches).usd[0], electrical_bill(switches).w[0]
     ramp_usd, ramp_w = ramp_bill().usd[1], ramp_bill().w[1]
     return found(usd > ramp_usd and w > ramp_w, usd_b=usd / 1e9, mw=w / 1e6, dearer=usd / ramp_usd, hotter=w / ramp_w)
 

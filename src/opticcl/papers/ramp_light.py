@@ -55,12 +55,6 @@ def links() -> int:
     return fibres() // fabric("ramp").ports_per_node
 
 
-@claim("ramp", "RAMP-3-ecs")
-def electrical_transceivers() -> int:
-    """Those of the nodes, and one at each port of a switch in place of each subnet."""
-    return _count("tx_port") + _count("subnet") * _parameter("racks") * _parameter("wavelengths")
-
-
 @claim("ramp", "RAMP-3-pulse")
 def subnets_of_pulse() -> float:
     """PULSE has a subnet a pair of racks: (J x)^2."""
