@@ -10,7 +10,7 @@ from tests.strategies import fabrics
 import opticcl
 from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, UnknownNameError, UnsupportedError
-from opticcl.fabrics import fabric, fabric_at_scale, job
+from opticcl.fabrics import fabric, fabric_at_scale, groups, job
 from opticcl.ir.task_graph import ProcessGroup
 from opticcl.plans import candidate as candidates
 from opticcl.plans.search import Searches
@@ -127,6 +127,23 @@ def test_a_group_on_the_machine_is_the_nodes_of_its_ranks():
     assert used.record()["ranks"] == used.record()["groups"] == 4
     with pytest.raises(FabricError, match="has rank 16, but the machine has 16 nodes"):
         times("all_reduce", ProcessGroup("part", (0, 16)), 1)
+
+
+@pytest.mark.parametrize("name", ["ramp", "sipac", "terarack", "oddl", "lightpath"])
+@pytest.mark.parametrize("apart", [1, 8])
+def test_groups_of_two_call_at_the_same_time(name, apart):
+    """All pairs of 16 nodes have one plan and its time, as neighbours or far apart; a transfer in a pipeline stays alone."""
+    machine = fabric_at_scale(name, 16)
+    pairs = np.arange(16).reshape(-1, 2, apart).swapaxes(1, 2).reshape(8, 2)
+    group = ProcessGroup("data", tuple(pairs[0].tolist()), 8)
+    times = CommunicationTimes(machine, groups="machine")
+    due = opticcl.compile(groups(machine, pairs), "all_reduce", 10**7).simulate().total_s
+    assert times("all_reduce", group, 10**7) == pytest.approx(due)
+    times("send_recv", group, 10**7)
+    both = {use.record()["collective"]: use for use in times.used()}
+    assert {name: use.record()["groups"] for name, use in both.items()} == {"all_reduce": 8, "send_recv": 1}
+    assert both["all_reduce"].plan.fabric.node_of_rank.reshape(8, 2).tolist() == pairs.tolist()
+    assert all(use.verdict.ok for use in both.values())
 
 
 @pytest.mark.parametrize("name", ["ramp", "sipac", "terarack"])

@@ -17,7 +17,7 @@ the closed form whatever the engine. Another plan may be faster, and no schedule
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -130,9 +130,9 @@ class CommunicationTimes(MessageTimes):
     ) -> None:
         self.machine, self._planner, self.groups = machine, planner or Searches(), groups
         self.tolerance = self._planner.tolerance
-        self._homes: dict[range | tuple[int, ...], Fabric] = {}
+        self._homes: dict[tuple[range | tuple[int, ...], int], Fabric] = {}
         self._built: dict[int, Fabric] = {}
-        self._choices: dict[tuple[range | tuple[int, ...], str], Search] = {}
+        self._choices: dict[tuple[range | tuple[int, ...], int, str], Search] = {}
         self._carried: dict[tuple[int, str, str], _Carried] = {}
         self._uneven: dict[int, UnevenExchange] = {}  # by identity of the plan, which it keeps
         self._known: dict[tuple[int, Matrix], Timeline] = {}  # of uneven messages, by identity of the candidate
@@ -175,7 +175,7 @@ class CommunicationTimes(MessageTimes):
         return min(timeline.total_s, max(moving_s, self.least_s(collective, group, size_bytes, matrix_bytes)))
 
     def least_s(self, collective: str, group: ProcessGroup, size_bytes: int, matrix_bytes: Matrix = ()) -> float:
-        """Bytes that a rank must send or receive with any schedule, over the rate of a node of the group's fabric [s].
+        """Bytes that a rank must send or receive with any schedule, over the rate of a node [s].
 
         Args:
             collective: canonical name.
@@ -189,7 +189,7 @@ class CommunicationTimes(MessageTimes):
             moved = float(port_bytes(np.array(matrix_bytes)).max())
         else:
             moved = moved_bytes(collective, len(group.ranks), size_bytes)
-        return moved * 8 / self.home(group).node_rate_bits_per_s
+        return moved * 8 / self.machine.node_rate_bits_per_s
 
     def _timeline(self, even: Timeline, candidate: Candidate, matrix_bytes: Matrix) -> Timeline:
         """The time of a message by a candidate: `even`, or that of the bytes of each pair."""
@@ -221,13 +221,15 @@ class CommunicationTimes(MessageTimes):
             size_bytes: message of a rank [bytes].
         Raises: FabricError: a rank beyond the nodes of the machine.
         """
-        key = group.ranks, collective
+        pair = collective == "send_recv" and len(group.ranks) == 2
+        if pair:
+            group = replace(group, num_groups=1)  # neighbours in a pipeline have a rank in common
+        key = group.ranks, group.num_groups, collective
         if key not in self._choices:
             self._choices[key] = self._planner.of(self.home(group), Request(collective))
         if collective == "barrier":
             return self._choices[key], 0  # a barrier carries no data
-        pair = collective == "send_recv" and len(group.ranks) == 2  # a buffer has a block for each rank
-        return self._choices[key], size_bytes * (2 if pair else 1)
+        return self._choices[key], size_bytes * (2 if pair else 1)  # the buffer of a pair has a block for each rank
 
     def carry(
         self,
@@ -265,9 +267,10 @@ class CommunicationTimes(MessageTimes):
 
         Raises: FabricError: a rank beyond the nodes of the machine.
         """
-        if group.ranks not in self._homes:
-            self._homes[group.ranks] = self._home(group)
-        return self._homes[group.ranks]
+        key = group.ranks, group.num_groups
+        if key not in self._homes:
+            self._homes[key] = self._home(group)
+        return self._homes[key]
 
     def used(self) -> tuple[PlanUse, ...]:
         """The plans that carried messages since the last call, verified, in descending order of time."""
@@ -354,14 +357,14 @@ class CommunicationTimes(MessageTimes):
 def groups_of_kind(group: ProcessGroup, num_ranks: int) -> list[IntArray]:
     """Ranks of all groups of a kind, the lowest first: translations of one of them that have no rank in common.
 
-    That one alone where there are no such translations, or where it is a pair, since pairs of a pipeline have ranks in common.
+    That one alone where there are no such translations.
 
     Args:
         group: one of them.
         num_ranks: of the job [count].
     """
     ranks, found = np.array(group.ranks), list[IntArray]()
-    if group.num_groups < 2 or len(ranks) < 3:
+    if group.num_groups < 2:
         return [ranks]
     pattern, free = ranks - ranks.min(), np.ones(num_ranks, bool)
     for first in range(num_ranks):
