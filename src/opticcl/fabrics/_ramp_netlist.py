@@ -37,7 +37,7 @@ __all__ = ["Filters", "RampShape", "Switches", "ramp_netlist", "ramp_states"]
 SOURCE = "RAMP sections 3.1, 4.1"
 
 Filters = Literal["fixed", "tunable", "none"]
-Switches = Literal["optical", "ecs", "eps"]
+Switches = Literal["ecs", "eps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RampShape:
         planes: transceivers of a transceiver group, b [count].
         subnet: kind of subnet.
         filters: before the photodiodes.
-        switches: optical, or those in place of star couplers.
+        switches: electrical ones in place of star couplers; None: none.
         stages: star couplers that light passes in a subnet [count].
         line_rate: of a transceiver [bit/s].
     """
@@ -62,7 +62,7 @@ class RampShape:
     planes: int
     subnet: str
     filters: Filters
-    switches: Switches
+    switches: Switches | None
     stages: float
     line_rate: float
 
@@ -120,14 +120,14 @@ def ramp_netlist(shape: RampShape) -> Netlist:
         return lambda device: device // devices
 
     ribbon = BillLine("fibre_ribbon", shape.devices, shape.devices)
-    tunable, electrical = shape.filters == "tunable", shape.switches != "optical"
+    tunable = shape.filters == "tunable"
     wavelength = {} if tunable else {"fixed": lambda element: element // (x * shape.ports) % shape.devices}
     filters = [
         ElementGroup(
             "filter", "filter", fans, control=gang_of_receiver, devices=ganged, parameters=wavelength, loss={"filter": 1},
             bill=BillLine("tunable_filter") if tunable else None, place=fan, source=SOURCE, node_of=each(x),
         )
-    ] if shape.filters != "none" and not electrical else []  # fmt: skip
+    ] if shape.filters != "none" and not shape.switches else []  # fmt: skip
     groups = (
         ElementGroup(
             "laser", "laser", num_ports, 0, 1, control=gang, devices=ganged,
@@ -166,10 +166,8 @@ def ramp_netlist(shape: RampShape) -> Netlist:
         yield Bundle("rx_gate", fan_out, "combiner", fan_out)
         yield Bundle("combiner", port_number, "photodiode", port_number)
 
-    why = (
-        f"ramp: switches={shape.switches}: light ends at electrical switches and is not followed; try switches=optical"
-    )
-    return Netlist("ramp", groups, shape.devices, bundles, "modulator", why if electrical else "")
+    ends = f"ramp: switches={shape.switches}: light ends at electrical switches and is not followed; leave switches out"
+    return Netlist("ramp", groups, shape.devices, bundles, "modulator", ends if shape.switches else "")
 
 
 def _core(shape: RampShape) -> Iterator[ElementGroup]:
@@ -183,7 +181,7 @@ def _core(shape: RampShape) -> Iterator[ElementGroup]:
     def star(number: int) -> str:
         return f"star coupler {between(number)}"
 
-    if shape.switches != "optical":
+    if shape.switches:
         ports, rate = shape.subnets * shape.members, shape.line_rate
         kind = {"ecs": "electrical_circuit_switch", "eps": "electrical_switch"}[shape.switches]
         yield ElementGroup(

@@ -150,7 +150,6 @@ class Ramp(FailingFabric):
         transceivers_per_group: transceivers b of a node in each of its x transceiver groups [count].
         subnet: broadcast, route_broadcast or route_switch.
         receiver: filters before its photodiodes: fixed, tunable, none, or by_subnet, the one that the subnet needs.
-        switches: optical, or the electrical ones in place of star couplers: ecs, of circuits, or eps, of packets.
         line_rate: of one transceiver [bit/s].
         slot: time slot [s]; 0 for none, then circuits change in `switching`.
         switching: part of a slot that is lost to switching [s].
@@ -158,6 +157,7 @@ class Ramp(FailingFabric):
         io: memory to transceiver and back [s].
         synchronisation: time that control adds before a round; the paper needs none beyond its slots [s].
         control_hidden: share of it that is hidden behind computation, 0 to 1.
+        switches: electrical ones in place of star couplers: ecs, of circuits, or eps, of packets; None: none.
         failed: parts that have failed, such as transmitter:5+star:3.
     Raises: FabricError: no such shape, or no such part.
     Source: RAMP sections 3.1, 4.1, 6.2.
@@ -169,7 +169,6 @@ class Ramp(FailingFabric):
     transceivers_per_group: int = SHEET["transceivers_per_group"]
     subnet: Subnet = SHEET["subnet"]
     receiver: Receiver = SHEET["receiver"]
-    switches: Switches = SHEET["switches"]
     line_rate: Rate = SHEET["line_rate"]
     slot: Seconds = SHEET["slot"]
     switching: Seconds = SHEET["switching"]
@@ -177,6 +176,7 @@ class Ramp(FailingFabric):
     io: Seconds = SHEET["io"]
     synchronisation: Seconds = SHEET["synchronisation"]
     control_hidden: float = SHEET["control_hidden"]
+    switches: Switches | None = None
     failed: str | None = None
 
     rate_parameter = "line_rate"
@@ -208,7 +208,7 @@ class Ramp(FailingFabric):
                 f"ramp: receiver=fixed with subnet={self.subnet}: a router makes the wavelength follow from both devices, so "
                 "a fixed filter passes one sender of each rack; try receiver=tunable"
             )
-        if self.switches != "optical" and self.subnet != "broadcast":
+        if self.switches and self.subnet != "broadcast":
             raise FabricError(
                 f"ramp: switches={self.switches} with subnet={self.subnet}: an electrical switch is in the place of a whole "
                 "subnet; leave subnet out"
@@ -468,7 +468,7 @@ class Ramp(FailingFabric):
     @property
     def _core(self) -> str:
         """What joins all nodes of a pair of groups where no crossbar does."""
-        return "star" if self.switches == "optical" else "switch"
+        return "switch" if self.switches else "star"
 
     @property
     def _shape(self) -> RampShape:
@@ -564,7 +564,7 @@ class Ramp(FailingFabric):
         behind routers, those of the J racks whose noise leaves at the same port and wavelength.
         """
         open_gates = {"broadcast": self.wavelengths, "route_broadcast": racks, "route_switch": 1}[self.subnet]
-        if self.switches != "optical":
+        if self.switches:
             open_gates = 1
         return _light(ramp_netlist(self._shape_of(groups, racks)), open_gates)
 
@@ -577,7 +577,7 @@ class Ramp(FailingFabric):
 
         x = largest_that_closes([x for x in range(1, self.wavelengths + 1) if self.wavelengths % x == 0], closes)
         split = float(chain_of(self.light_path, values).once_db.sum())
-        kind = self.subnet if self.switches == "optical" else self.switches
+        kind = self.switches or self.subnet
         return (
             Limit(
                 "largest_scale_nodes",
