@@ -168,6 +168,38 @@ def test_whose_a_kernel_is(path, events, measured_us, why):
     assert all(f", {took - sum(measured_us) + on_host} us, " in note for note in left)
 
 
+def custom(ts, took, **more):
+    """A kernel of a library whose calls have no records."""
+    return kernel("void aiter::cross_device_reduce_2stage<float>(x)", ts, took, **more)
+
+
+def copy(number, ts, took, **more):
+    """A copy between devices."""
+    made = {"device": 0, "stream": 7, "correlation": number, "bytes": 64, **more}
+    return event("Memcpy PtoP (Device -> Device)", "gpu_memcpy", ts, took, pid=0, tid=7, **made)
+
+
+@pytest.mark.parametrize(
+    ("events", "measured_us", "left"),
+    [
+        ([CALL, launch(1, 10), custom(20, 7, correlation=1)], 7, []),
+        ([CALL, launch(1, 10), custom(20, 7, correlation=1), launch(2, 11), nccl(2, 30, 5)], 12, []),
+        ([CALL, launch(1, 12), custom(20, 7, correlation=1)], 0, ["1 kernels of custom all-reduces", "7 us: "]),
+        ([CALL, launch(1, 10, "cudaMemcpyPeerAsync"), copy(1, 20, 7)], 7, []),
+        ([CALL, launch(1, 10, "cudaMemcpyBatchAsync"), copy(1, 20, 7), copy(1, 27, 2)], 9, []),
+        ([CALL, launch(1, 12, "cudaMemcpyPeerAsync"), copy(1, 20, 7)], 0, ["1 copies between devices", "7 us, 64 B: "]),
+        ([record("allreduce", 8, ts=10, External__id=3), copy(1, 20, 7, External__id=3)], 7, []),
+        ([CALL, around(5, 20), launch(1, 18), kernel("oneccl_reduce_base<float, 2>", 20, 7, correlation=1)], 7, []),
+    ],
+)
+def test_a_kernel_without_a_record_of_its_own(path, events, measured_us, left):
+    """Of the call within which it or the copy was launched, as any other; else left out with its time and bytes."""
+    read = Read(path, events)
+    assert read.measured_us == [measured_us]
+    assert len(read.left_out()) == bool(left)
+    assert all(text in note for text in left for note in read.left_out())
+
+
 def batch(ts, tid=1):
     """The annotation in which a batch is launched."""
     return event("nccl:coalesced", ts=ts, dur=4, tid=tid)

@@ -32,6 +32,7 @@ from itertools import islice, permutations
 
 from opticcl.traces._kineto_events import GLOO, KERNEL, NCCL, OPERATOR, RECORD, SIZED, Events, Record, give_values
 from opticcl.traces.c10d import collective_of
+from opticcl.traces.kernel_names import UNSIZED
 from opticcl.traces.notes import Omissions
 from opticcl.traces.recording import RankCall
 from opticcl.units import counted, format_seconds
@@ -145,6 +146,9 @@ def select_calls(events: Events) -> Selection:
         remarks = [*batches, *graphs]
         for why, kernel in _reasons(events, launches, lone):
             foreign.setdefault(why, []).append(kernel)
+    for one in events.unsized:
+        took_us = one.end_us - one.start_us
+        events.activities.add(f"{one.kind} {UNSIZED}", one.name, took_us, one.copied_bytes)
     calls.sort(key=lambda call: call.start_us)
     _set_times(calls)
     lost = sum(map(len, foreign.values()))
@@ -260,7 +264,8 @@ Launches = dict[int, tuple[int, float]]
 
 def _launches(events: Events) -> Launches:
     """Launches of the kernels that communicate."""
-    wanted = {kernel.correlation for kind in (KERNEL, SIZED) for kernel in events.records[kind]}
+    kernels = (*events.records[KERNEL], *events.records[SIZED], *events.unsized)
+    wanted = {kernel.correlation for kernel in kernels}
     rows = zip(events.launch_correlation, events.launch_thread, events.launch_us, strict=True)
     return {correlation: (thread, us) for correlation, thread, us in rows if correlation in wanted and correlation >= 0}
 
@@ -274,11 +279,15 @@ def _by_host(calls: Sequence[HostCall]) -> dict[int, list[HostCall]]:
 
 
 def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Sequence[Record]) -> list[Record]:
-    """Add its kernels to each call. Returns: the kernels of no call."""
+    """Add its kernels to each call; one without a record of its own is from then on one of those that have.
+
+    Returns: the other kernels of no call.
+    """
     by_host = _by_host(calls)
     by_external = {one.external: call for one, call in zip(chosen, calls, strict=True) if one.external is not None}
     foreign = []
-    for kernel in events.records[KERNEL]:
+    candidates, events.unsized = [*events.records[KERNEL], *events.unsized], []
+    for kernel in candidates:
         found = None
         if kernel.correlation in launches:
             thread, us = launches[kernel.correlation]
@@ -290,9 +299,12 @@ def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Seq
         if found is None and kernel.external is not None and kernel.correlation not in events.graph_launches:
             found = by_external.get(kernel.external)
         if found is None:
-            foreign.append(kernel)
-        else:
+            (foreign if kernel.kind == KERNEL else events.unsized).append(kernel)
+        elif kernel.kind == KERNEL:
             found.kernels.append(kernel)
+        else:
+            found.kernels.append(kernel._replace(kind=KERNEL))
+            events.records[KERNEL].append(found.kernels[-1])
     by_start = sorted(calls, key=lambda call: call.start_us) if foreign else []
     return [kernel for kernel in foreign if not _link_across(kernel, events, launches, by_start)]
 

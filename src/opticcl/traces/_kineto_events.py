@@ -65,7 +65,7 @@ class Record(NamedTuple):
     """One record of a collective.
 
     Args:
-        kind: host record, kernel, annotation or operator.
+        kind: host record, kernel, annotation or operator; of what has no record of its own, what it is.
         thread: index of the host thread, or of the stream of a kernel.
         start_us, end_us: on the clock of the trace [us].
         call: size and group; None if the record does not contain them.
@@ -75,6 +75,7 @@ class Record(NamedTuple):
         name: of a kernel.
         own_rank: rank of the job that recorded it; -1 if not recorded.
         values: of an operator; None of other records.
+        copied_bytes: of a copy between devices [bytes].
     """
 
     kind: str
@@ -88,6 +89,7 @@ class Record(NamedTuple):
     name: str = ""
     own_rank: int = -1
     values: Values | None = None
+    copied_bytes: int = 0
 
 
 class StreamWait(NamedTuple):
@@ -122,7 +124,7 @@ class Events:
         graph_launches: correlation ids of launches of graphs.
         records: of collectives by kind, in the order of the file.
         batches: annotations in which the host launches several calls at once.
-        unsized: kernels that communicate without any record of a size, and copies between devices.
+        unsized: kernels that communicate without a record of their own, and copies between devices.
         waits: of streams for events.
         steps: name, start and end of the profiler's steps [us].
         omissions: records without a usable size, by kind.

@@ -48,7 +48,7 @@ from opticcl.traces.c10d import (
     count_of,
     width_of,
 )
-from opticcl.traces.kernel_names import UNSIZED, KernelSizes, activity_of_task, is_host, library_of
+from opticcl.traces.kernel_names import KernelSizes, activity_of_task, is_host, is_launch, library_of
 from opticcl.traces.recording import RankCall
 from opticcl.units import number_of
 
@@ -278,12 +278,11 @@ class FileEvents:
         end_us = start_us + self._time(event, "dur")
         stream, correlation = count_of(args.get("stream"), -1), count_of(args.get("correlation"), -1)
         call = self._sizes.call_of(name) if self._sizes is not None else None
-        one = Record(KERNEL, stream, start_us, end_us, call, _external(args), correlation, name=name)
+        one = Record(what, stream, start_us, end_us, call, _external(args), correlation, name=name)
         if call is not None:
             part.records[SIZED].append(one._replace(kind=SIZED, word=call.collective))
-            return
-        part.unsized.append(one)
-        part.activities.add(f"{what} {UNSIZED}", name, end_us - start_us, count_of(args.get("bytes"), 0))
+        else:
+            part.unsized.append(one._replace(copied_bytes=count_of(args.get("bytes"), 0)))
 
     def _add_foreign(self, event: TraceEvent, name: str, args: dict[str, Any], at: int) -> None:
         """A device event of another maker: a collective, computation, or unknown."""
@@ -326,7 +325,7 @@ class FileEvents:
 
     def _add_runtime(self, event: TraceEvent, name: str, args: dict[str, Any]) -> None:
         part = self.part("process", event, args)
-        if "aunch" in name:
+        if is_launch(name):
             correlation = count_of(args.get("correlation"), -1)
             part.add_launch(correlation, _name(event.tid), self._time(event, "ts"), graph="GraphLaunch" in name)
         elif name.endswith("StreamWaitEvent"):

@@ -28,7 +28,7 @@ from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankCall
 from opticcl.units import counted, format_bytes, format_seconds, message_size
 
-__all__ = ["UNSIZED", "Activity", "KernelSizes", "Library", "activity_of_task", "is_host", "library_of"]
+__all__ = ["UNSIZED", "Activity", "KernelSizes", "Library", "activity_of_task", "is_host", "is_launch", "library_of"]
 
 MAX_LIST_BYTES = 2**20
 MAX_NAMES = 10_000
@@ -80,6 +80,11 @@ def activity_of_task(task_type: Any) -> str:
 def is_host(category: str) -> bool:
     """Whether events of a category, in lower case, are not of a device."""
     return category in _HOST or category.startswith(("python", "user_"))
+
+
+def is_launch(call: str) -> bool:
+    """Whether a call of the host, such as "cudaLaunchKernel", starts a kernel, a graph or copies between devices."""
+    return "aunch" in call or "emcpyPeer" in call or "emcpyBatch" in call
 
 
 class Activity:

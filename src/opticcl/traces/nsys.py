@@ -42,7 +42,7 @@ from opticcl.traces._nsys_groups import GroupRange, batch_of, groups_of, take_gr
 from opticcl.traces.c10d import collective_of
 from opticcl.traces.communicators import nccl_call, number_in_largest
 from opticcl.traces.files import copy_unpacked
-from opticcl.traces.kernel_names import KernelSizes, library_of
+from opticcl.traces.kernel_names import KernelSizes, is_launch, library_of
 from opticcl.traces.kineto import trace_of
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import GroupEnds, GroupPlace, RankCall, RankTrace
@@ -321,8 +321,7 @@ class _Report:
         if call is not None:
             events.records[SIZED].append(one._replace(kind=SIZED, call=call, word=call.collective))
         else:
-            events.unsized.append(one)
-            events.activities.add(f"{what} without a size", one.name, one.end_us - one.start_us, size_bytes)
+            events.unsized.append(one._replace(kind=what, copied_bytes=size_bytes))
 
     def _add_runtime(self) -> None:
         for start, thread, correlation, name in self._rows(
@@ -335,7 +334,7 @@ class _Report:
             word = re.sub(r"_v[0-9]+$", "", self._texts.get(name, ""))
             if not _are_whole(start, correlation):
                 continue
-            if "aunch" in word:
+            if is_launch(word):
                 process.events.add_launch(correlation, thread, start * 1e-3, graph="GraphLaunch" in word)
             elif word.endswith("StreamWaitEvent") and "CUPTI_ACTIVITY_KIND_CUDA_EVENT" not in self._tables:
                 index = process.events.thread_index(thread)
