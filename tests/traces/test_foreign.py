@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import pickle
 
 import pytest
 from tests.optional import shared_file
@@ -36,6 +37,14 @@ CASES = {
     "host.xplane.pb": (b"\x0a\x90\x4e\x08\x01\x12\x0d/device:GPU:0\x1a\x04", "give the trace.json.gz beside it"),
     "gemm.ncu-rep": (b"\0\1\2", "nsys profile"),
     "traces.otf2": (b"\0\1\2", "Score-P"),
+    "comms.json": (b'[{"comms": "all_reduce", "in_msg_size": 100, "dtype": "Float"}]', "PARAM's replay"),
+    "report.json": (b'{"Type":80,"TraceProcessEvent":{"startNs":"1"}}\n{"Type":79,"CudaEvent":{}}\n', "--type sqlite"),
+    "stats.csv": (b"Time (%),Total Time (ns),Instances\n50.0,100,1\n", "nsys stats"),
+    "module.txt": (b"HloModule jit_step, is_scheduled=true\n\nENTRY main {\n}\n", "module of XLA"),
+    "inspector.prom": (b"# HELP nccl_bus_bandwidth_gbs bandwidth\n", "NCCL Inspector for Prometheus"),
+    "timeline.json": (b'[\n{"name": "NEGOTIATE_ALLREDUCE", "ph": "B", "ts": 1, "pid": 1},\n', "timeline of Horovod"),
+    "train.log": (b"[INFO] [Rank 0] rank=0 | comm op: all_reduce | time (ms): 9.4 | msg size: 1.0 GB\n", "DeepSpeed"),
+    "memory.pickle": (pickle.dumps({"segments": [], "device_traces": [[]]}), "PyTorch's memory"),
     "all_reduce_perf.txt": (b"# nThread 1 nGpus 8 minBytes 8 maxBytes 1024\n", "nccl-tests"),
 }
 
