@@ -56,11 +56,11 @@ def load(path, text, **more):
 
 
 def test_a_log_of_the_inspector(path):
-    """Shares times ranks; the order of a communicator by number; ends within it; what was dropped is counted."""
+    """Shares times ranks; one communicator after the other; ends within it; what was dropped is counted."""
     read = load(path, LOG)
     assert [(c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
-        ("all_gather", 400, (0, 1, 2, 3), 50e-6),
         ("all_reduce", 800, (0, 1, 2, 3), 50e-6),
+        ("all_gather", 400, (0, 1, 2, 3), 50e-6),
         ("send_recv", 64, (1, 3), 7e-6),
         ("reduce_scatter", 60, (0, 1), 0),
     ]
@@ -178,8 +178,9 @@ def inspector_log(ranges, pid):
         rank, size = places[id]
         word, amount = name.removeprefix("nccl"), int(values.get(BYTES, values.get("Bytes")))
         transfer = word in ("Send", "Recv")
-        number = numbers[id, transfer]
-        numbers[id, transfer] += 1
+        counter = id, "" if transfer else word
+        number = numbers[counter]
+        numbers[counter] += 1
         about = p2p(word, number, values.get("Peer rank"), amount) if transfer else coll(word, number, amount)
         row = json.loads(line(id, rank, size, "p2p_perf" if transfer else "coll_perf", **about))
         row["metadata"] = {**METADATA, "pid": pid}
@@ -279,6 +280,53 @@ def test_what_a_log_may_lack(path):
     assert not any(note.startswith("order") for note in load(path, line("0xa", 0, 2, **coll("AllReduce", 1, 8))).notes)
     with pytest.raises(WorkloadError, match="line 1: the record has no header"):
         load(path, json.dumps({"header": {"id": None}, "coll_perf": coll("AllReduce", 0, 8)}))
+
+
+def test_functions_of_a_log_are_numbered_apart(tmp_path):
+    """Of a communicator, as NCCL counts them: their order is that of the log, and calls of a late log find theirs."""
+    for rank, first in ((0, 0), (1, 1)):
+        rows = [line("0xa", rank, 2, **coll("AllReduce", number, 800 + number)) for number in range(first, 3)]
+        rows += [line("0xa", rank, 2, **coll("AllGather", number, 40)) for number in range(2)]
+        (tmp_path / f"{rank}.log").write_text("\n".join(rows))
+    read = load_workload(tmp_path)
+    assert [c.size_bytes for c in read.calls] == [800, 801, 802, 80, 80]
+    assert "without a counterpart in the trace of another rank: 1 all_reduce" in read.notes
+    assert not any("disagree" in note for note in read.notes)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "dropped", "lost"),
+    [([0, 1, 2], 0, 0), ([5, 3, 9, 3], 0, 4), ([5, 9], 2, 1), ([5, 9], 3, 0), ([-1, 4], 0, 0), ([], 1, 0)],
+)
+def test_gaps_in_the_numbers_of_a_log(path, numbers, dropped, lost):
+    """Are calls that were not logged, as small ones; records that were dropped once are among them."""
+    rows = [line("0xa", 0, 2, **coll("AllReduce", number, 8)) for number in numbers]
+    rows += [line("0xa", 0, 2, **coll("AllGather", 0, 8)), line("0xa", 0, 2, "dump_stats", coll_dropped_total=dropped)]
+    omitted = {one.what.partition(" that ")[0]: one.calls for one in load(path, "\n".join(rows)).omitted if one.missing}
+    assert omitted == {what: n for what, n in (("records", dropped), ("calls", lost)) if n}
+
+
+def test_events_of_a_trace_that_are_no_json(path):
+    """As NCCL 2.28 writes types and pointers; the calls are whole, and a file without an end is refused as ever."""
+    odd = '{"name": "AllReduce", "cat": "COLL_API", "ph": "b", "id": 0, "args": {"datatype": ncclFloat32, "Stream": 0x5}},'
+    rows = events("AllReduce", 0, arguments(9, 0, 10)) + events("AllReduce", 1, arguments(9, 0, 20))
+    text = f"[\n{odd}\n" + "".join(f"{json.dumps(row)},\n{odd}\n" for row in rows) + "{}]\n"
+    read = load(path, text, num_ranks=2)
+    assert [c.size_bytes for c in read.calls] == [40, 80]
+    assert "left out: 5 events that are no JSON" in read.notes
+    with pytest.raises(WorkloadError, match="character"):
+        load(path, text[:-3], num_ranks=2)
+
+
+def test_collectives_of_copy_engines_of_a_trace(path):
+    """They have no communicator: of all ranks."""
+    about = {"name": "AllGather", "cat": "CE_COLL", "id": 0, "pid": 7, "tid": 1}
+    more = {"eventId": 0, "count": 10, "datatype": "ncclFloat16", "strategy": "None"}
+    rows = [{**about, "ph": "b", "ts": 1.0, "args": more}, {**about, "ph": "e", "ts": 8.0}]
+    read = load(path, write_events(rows), num_ranks=4)
+    assert [(c.collective, c.size_bytes, c.group, c.measured_s) for c in read.calls] == [
+        ("all_gather", 80, "", pytest.approx(7e-6))
+    ]
 
 
 def test_functions_of_a_trace_are_numbered_apart(tmp_path):

@@ -285,7 +285,7 @@ def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Seq
     """
     by_host = _by_host(calls)
     by_external = {one.external: call for one, call in zip(chosen, calls, strict=True) if one.external is not None}
-    foreign = []
+    foreign: list[Record] = []
     candidates, events.unsized = [*events.records[KERNEL], *events.unsized], []
     for kernel in candidates:
         found = None

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from opticcl.collective import COLLECTIVES
 from opticcl.reading import printable
 from opticcl.traces.call_rows import RankCallTable
 from opticcl.traces.recording import Counts, GroupPlace, RankCall, RankTrace
 
-__all__ = ["add_communicators", "nccl_call", "number_in_largest"]
+__all__ = ["add_communicators", "nccl_call", "number_in_largest", "sequence_of"]
 
 SOURCE = "the numbers of the ranks in it"
 LATE = "communicators whose size is not recorded: members are taken to be the ranks that call them, in order"
@@ -34,6 +35,11 @@ def nccl_call(name: str, collective: str, size_bytes: int, group: str = "") -> R
     """
     counts: Counts = "share" if collective in _SHARES else "message"
     return RankCall(printable(name[:80]), collective, size_bytes, counts, printable(group[:80]))
+
+
+def sequence_of(number: int, collective: str) -> int:
+    """A number in the sequence of a communicator, of which NCCL counts each function by itself; -1 for a number below 0."""
+    return number * len(COLLECTIVES) + COLLECTIVES.index(collective) if number >= 0 else -1
 
 
 def number_in_largest(places: Mapping[str, GroupPlace | None]) -> int:

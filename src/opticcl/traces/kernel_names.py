@@ -83,8 +83,8 @@ def is_host(category: str) -> bool:
 
 
 def is_launch(call: str) -> bool:
-    """Whether a call of the host, such as "cudaLaunchKernel", starts a kernel, a graph or copies between devices."""
-    return "aunch" in call or "emcpyPeer" in call or "emcpyBatch" in call
+    """Whether a call of the host, such as "cudaLaunchKernel", starts a kernel, a graph or copies."""
+    return "aunch" in call or "emcpy" in call
 
 
 class Activity:

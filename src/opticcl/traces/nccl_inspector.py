@@ -7,12 +7,13 @@
     {"header": ..., "p2p_perf": {"p2p", "p2p_sn", "p2p_peer", "p2p_msg_size_bytes", "p2p_exec_time_us"}}
     {"header": ..., "dump_stats": {...}}
 
-A line without a header is of the communicator of the last `dump_stats`. Ranks and peers count within the communicator. Calls
-are numbered within it, by which those of several ranks are matched; transfers are matched in their order. The log has no
-computation, and the records of a communicator are together: the order between communicators is not recorded. A log of several
-processes has a rank for each.
+A line without a header is of the communicator of the last `dump_stats`. Ranks and peers count within the communicator. NCCL
+numbers the calls of each function of a communicator, by which those of several ranks are matched; transfers have one number for
+both kinds, and are matched in their order. A gap in the numbers is a call that was not logged, as those below 8 kB are by
+default. The log has no computation, and the records of a communicator are together: the order between communicators is not
+recorded. A log of several processes has a rank for each.
 
-Source: NVIDIA/nccl, plugins/profiler/inspector, formats v4.0 to v4.3.
+Source: NVIDIA/nccl, plugins/profiler/inspector, formats v4.0 to v4.3; src/plugin/profiler.cc for the numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import msgspec
 
 from opticcl.reading import DamageError, check_size, lines, printable, reading, refusal, title
 from opticcl.traces.c10d import collective_of, count_of, is_whole
-from opticcl.traces.communicators import nccl_call, number_in_largest
+from opticcl.traces.communicators import nccl_call, number_in_largest, sequence_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import GroupEnds, GroupPlace, RankCall, RankTrace
@@ -37,6 +38,7 @@ __all__ = ["NcclInspectorReader"]
 
 _KINDS = {"coll_perf": "coll", "p2p_perf": "p2p"}
 MAX_TIME_US = 10**13  # 115 days
+NOT_LOGGED = "calls that are not in the log, by gaps in their numbers"
 
 
 def _is_inspector(head: bytes) -> int:
@@ -72,7 +74,7 @@ class _Process:
     """What a process recorded.
 
     Args:
-        calls: with their numbers in the communicator.
+        calls: with their numbers among those of one function of the communicator, or among its transfers.
         places: of its rank.
         omissions: calls that are left out.
         dropped: records that the Inspector left out, by communicator and counter [count].
@@ -143,14 +145,33 @@ def _add_call(
         own, peer = place.number if place else -1, count_of(values.get("p2p_peer"), -1)
         call.ends = GroupEnds(own, peer) if collective == "send" else GroupEnds(peer, own)
     else:
-        call.sequence, call.group_size = number, place.size if place else 0
+        call.sequence, call.group_size = sequence_of(number, collective), place.size if place else 0
     process.calls.append((number, call))
 
 
-def _trace(path: Path, process: _Process) -> RankTrace:
-    """The calls of a process; those of a communicator by their number."""
+def _in_order(process: _Process) -> Iterator[RankCall]:
+    """The calls, one communicator after the other, as in the log; those of one counter by their numbers. Counts their gaps."""
     order = {group: i for i, group in enumerate(process.places)}
-    calls = [call for _, call in sorted(process.calls, key=lambda one: (order[one[1].group], one[0]))]
+    logged = sorted(process.calls, key=lambda one: order[one[1].group])
+    counters: dict[tuple[str, str], list[tuple[int, RankCall]]] = {}
+    keys = [(call.group, "" if call.is_transfer else call.collective) for _, call in logged]
+    for key, one in zip(keys, logged, strict=True):
+        counters.setdefault(key, []).append(one)
+    gaps = 0
+    for counted_calls in counters.values():
+        counted_calls.sort(key=lambda one: one[0], reverse=True)
+        numbers = {number for number, _ in counted_calls if number >= 0}
+        gaps += max(numbers, default=-1) - min(numbers, default=0) + 1 - len(numbers)
+    if (lost := gaps - sum(process.dropped.values())) > 0:
+        process.omissions.add(
+            f"{NOT_LOGGED}; NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=0 logs small ones", calls=lost, missing=True
+        )
+    return (counters[key].pop()[1] for key in keys)
+
+
+def _trace(path: Path, process: _Process) -> RankTrace:
+    """The calls of a process."""
+    calls = list(_in_order(process))
     after = ["order: the calls of one communicator after the other, since the log does not record it otherwise"]
     if dropped := sum(process.dropped.values()):
         process.omissions.add(

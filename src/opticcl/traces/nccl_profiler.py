@@ -6,9 +6,12 @@
      "args": {"SeqNum": 0, "CommHash": 99, "Rank": 0, "Count": 1048576, "Datatype": "ncclFloat32"}}
     {"name": "AllReduce", "cat": "COLL", "ph": "e", "id": 0, "pid": 7, "ts": 61.0}
     {"name": "Send", "cat": "P2P", "ph": "b", ..., "args": {"CommHash", "Rank", "Peer", "Count", "Datatype"}}
+    {"name": "AllGather", "cat": "CE_COLL", "ph": "b", ..., "args": {"count", "datatype"}}
 
 Rank and Peer count within the communicator, whose size is not recorded. The rank in the job is the largest number that the rank
-has in a communicator. Groups, kernels, proxies and steps of the network are parts of calls, and not counted.
+has in a communicator. Groups, kernels, proxies and steps of the network are parts of calls, and not counted. Of a collective by
+copy engines (CE_COLL) no communicator is recorded. NCCL 2.28 writes some values of other events without quotes: an event that
+is no JSON is left out.
 
 Source: NVIDIA/nccl, plugins/profiler/example, print_event.cc.
 """
@@ -20,25 +23,27 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from opticcl.collective import COLLECTIVES
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.reading import DamageError, check_size, printable, reading, title
 from opticcl.traces.c10d import collective_of, count_of, width_of
-from opticcl.traces.communicators import nccl_call
+from opticcl.traces.communicators import nccl_call, sequence_of
 from opticcl.traces.notes import Omissions
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
 from opticcl.traces.recording import GroupEnds, GroupPlace, RankCall, RankTrace
 from opticcl.traces.sidecar import rank_in_name
+from opticcl.units import counted
 
 __all__ = ["NcclProfilerReader"]
 
-_CALLS = ("COLL", "P2P")
+_CALLS = ("COLL", "P2P", "CE_COLL")
+_NEXT_EVENT = re.compile(r"\}(?=\s*,\s*\{[\"}]|\s*\]\s*\Z)")
+"""The end of an event: a further event follows, or the end of the list."""
 MAX_TIME_US = 1e18
 
 
 def _is_profiler(head: bytes) -> int:
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    pattern = rb'"cat"\s*:\s*"(GROUP|COLL|P2P|PROXY|NET)(_API)?"'
+    pattern = rb'"cat"\s*:\s*"(GROUP|(CE_)?COLL|P2P|PROXY|NET)(_API)?"'
     return 3 * (text.startswith(b"[") and re.search(pattern, text) is not None)
 
 
@@ -48,11 +53,17 @@ class NcclProfilerReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls of one rank, in the order in which they begin, as the base class describes."""
-        found = _Calls()
+        found, damaged = _Calls(), 0
         with reading(path, "trace of NCCL's profiler plugin", "character") as file:
             stream = JsonStream(file)
             for at in stream.elements():
-                event = stream.value()
+                try:
+                    event = stream.value()
+                except DamageError:
+                    if not stream.resume(_NEXT_EVENT):
+                        raise
+                    damaged += 1
+                    continue
                 if isinstance(event, dict):
                     found.add(event, at)
             stream.finish()
@@ -72,6 +83,8 @@ class NcclProfilerReader(TraceReader):
             trace.after.append(
                 f"parts of calls, not counted: {parts:,} events of groups, kernels, proxies and the network"
             )
+        if damaged:
+            trace.after.append(f"left out: {counted(damaged, 'event')} that are no JSON")
         if named < 0 and len(set(numbers)) > 1:
             trace.after.append("rank: taken to be the largest of its numbers in communicators")
         return trace
@@ -113,16 +126,16 @@ class _Calls:
     def _call(self, name: str, args: dict[str, Any], at: int) -> RankCall | None:
         """The call of an event; None, and counted, if it is of an unknown kind or has no size."""
         collective = collective_of(name)
-        type_ = str(args.get("Datatype")).lower().removeprefix("nccl")
-        width, count = 1 if type_.startswith("float8") else width_of(type_), args.get("Count")
+        type_ = str(args.get("Datatype", args.get("datatype"))).lower().removeprefix("nccl")
+        width, count = 1 if type_.startswith("float8") else width_of(type_), args.get("Count", args.get("count"))
         if not collective or not width or not isinstance(count, int):
             why = "without elements of a known type" if collective else "which is not a known collective"
             self.omissions.add(f"{printable(name[:40])}, {why}", missing=True)
             return None
         group = f"communicator {args['CommHash']}" if isinstance(args.get("CommHash"), (int, str)) else ""
         call = nccl_call(name, collective, check_size(count * width, at, f"{name[:40]} of this event"), group)
-        if not call.is_transfer and (sequence := count_of(args.get("SeqNum"), -1)) >= 0:
-            call.sequence = sequence * len(COLLECTIVES) + COLLECTIVES.index(collective)  # NCCL counts each function
+        if not call.is_transfer:
+            call.sequence = sequence_of(count_of(args.get("SeqNum"), -1), collective)
         number = count_of(args.get("Rank"), -1)
         if call.group:
             place = GroupPlace(number, 0) if number >= 0 else None
