@@ -218,6 +218,18 @@ def test_a_payload_of_another_form_is_left_out(tmp_path, payload):
     assert any("ncclAllReduce without a message size" in note for note in found.notes)
 
 
+def test_puts_are_counted(tmp_path):
+    """They move data and are no collective; a signal moves none."""
+    report = training()
+    put = json.dumps({"Message size [bytes]": 64, "Peer rank": 1})
+    report.rows["NVTX_EVENTS"].append((0, 500, "ncclPutSignal", None, 99, put))
+    report.rows["NVTX_EVENTS"].append((0, 500, "ncclSignal", None, 99, json.dumps({"Peer rank": 1})))
+    found = load_workload(report.write(tmp_path / "report.sqlite"))
+    (left_out,) = (one for one in found.omitted if one.missing)
+    assert (left_out.what, left_out.calls) == ("ncclPutSignal, which is not a known collective", 1)
+    assert "left out: 1 ncclPutSignal, which is not a known collective, 64 bytes in all" in found.notes
+
+
 # --- communicators ----------------------------------------------------------------------------------------------------
 
 ID, SIZE, NUMBER, BYTES = "NCCL communicator ID", "No. of ranks", "Rank", "Message size [bytes]"

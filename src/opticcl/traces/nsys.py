@@ -434,11 +434,13 @@ def _communicator(values: dict[str, Any]) -> str:
 
 
 def _call(row: int, name: str, values: dict[str, Any], events: Events) -> RankCall | None:
-    """The call of a range of NCCL; None, and counted, if it has no size."""
+    """The call of a range of NCCL; None, and counted, if it has no size or is of an unknown kind."""
     collective = collective_of(name[4:].lstrip(":"))
-    if not collective:
-        return None
     size = _whole(values, "Message size [bytes]", "Bytes")
+    if not collective:
+        if size > 0:
+            events.omissions[NCCL].add(f"{printable(name[:40])}, which is not a known collective", size, missing=True)
+        return None
     if size < 0:
         why = f"{printable(name[:40])} without a message size, which NCCL records since 2.19"
         events.omissions[NCCL].add(why, missing=True)
