@@ -352,6 +352,18 @@ def test_sizes_of_groups_that_do_not_count(path):
     ]
 
 
+def test_rows_without_the_size_of_their_group(path):
+    """As those of experts: the size is that of other rows of the group; of a group without any it is unknown."""
+    rows = [full_row("all_gather", f"CommGroup.{group}", size) for group, size in (("tp_group", "None"), ("x", "None"))]
+    read = load(path, rows_of(*rows, full_row("all_reduce", "CommGroup.tp_group", "2"), full_row("all_reduce")))
+    assert [(c.group, c.ranks) for c in read.calls] == [
+        ("tp_group", (0, 1)),
+        ("x", ()),
+        ("tp_group", (0, 1)),
+        ("dp_group", (0, 2, 4, 6)),
+    ]
+
+
 @pytest.mark.parametrize(
     ("shapes", "work"),
     [

@@ -64,6 +64,7 @@ def test_what_is_left_out_is_counted(path):
     assert read.total_bytes == 5
     assert "left out: 1 ALLREDUCEALLTOALL, which is not a known collective, 8 bytes in all" in read.notes
     assert "left out: 1 NONE with a size, 3 bytes in all" in read.notes
+    assert [one.missing for one in read.omitted] == [True, False]
     assert "left out: 1 lines after the last layer" in read.notes
 
 
@@ -219,6 +220,7 @@ BASES = {
     "ALLGATHER": "all_gather",
     "REDUCESCATTER": "reduce_scatter",
     "ALLTOALL": "all_to_all",
+    "BROADCAST": "broadcast",
 }
 
 

@@ -40,6 +40,7 @@ _COLLECTIVES = {
     "ALLGATHER": "all_gather",
     "REDUCESCATTER": "reduce_scatter",
     "ALLTOALL": "all_to_all",
+    "BROADCAST": "broadcast",
 }
 PHASES = ("forward", "input gradient", "weight gradient")
 # Forms that divide layers among model-parallel groups: their first two phases carry activations.
@@ -242,7 +243,8 @@ def _count_omissions(
     numbers, starts = np.unique(of[order], return_index=True)
     for number, part in zip(numbers.tolist(), np.split(sizes[order], starts[1:]), strict=len(of) > 0):
         unknown = f"{printable(words[number][:40])}, which is not a known collective"
-        omissions.add("NONE with a size" if none[number] else unknown, exact_sum(part), calls=len(part))
+        what, missing = ("NONE with a size", False) if none[number] else (unknown, True)
+        omissions.add(what, exact_sum(part), calls=len(part), missing=missing)
 
 
 def _recomputed(header: str, num_layers: int) -> dict[int, int]:

@@ -60,7 +60,9 @@ class Arguments:
         call.sequence = count_of(args.get("Seq"), -1)
         if call.is_transfer:
             number = count_of(args.get("Rank"), -1)  # of the peer, within the group
-            members, call.ranks = call.ranks, (count_of(args.get("Src Rank"), -1), count_of(args.get("Dst Rank"), -1))
+            members = call.ranks
+            src, dst = (count_of(args.get(key), -1) for key in ("Src Rank", "Dst Rank"))
+            call.ranks = src, dst
             if call.ranks == (-1, -1) and number >= 0:
                 call.ends = GroupEnds(*((-1, number) if collective == "send" else (number, -1)), members)
         if collective == "all_to_all":
@@ -82,7 +84,7 @@ class Arguments:
         ranks = self.rank_list(args.get("Process Group Ranks"))
         if not ranks:
             start, stride = count_of(args.get("Global rank start"), -1), count_of(args.get("Global rank stride"), 0)
-            if start >= 0 and stride and size:  # long lists are cut: "[0, 1, ...]"
+            if start >= 0 and stride:  # long lists are cut: "[0, 1, ...]"
                 ranks = self._lists.setdefault(f"{start} {stride} {size}", _range(start, stride, size))
         return name, ranks, size
 

@@ -191,7 +191,7 @@ def _add_operator(one: Record, record: Record | None) -> Iterator[str]:
         call.size_bytes, call.counts, call.group_size = operator.size_bytes, "message", operator.group_size
     elif call.collective == "all_to_all":
         call.received_bytes = operator.received_bytes
-    known = call.sent_splits or (call.is_transfer and max(call.ranks, default=-1) >= 0)
+    known = call.sent_splits or (call.is_transfer and call.ranks != (-1, -1))
     if record.values is not None and not known:
         yield from give_values(call, record.values)
 

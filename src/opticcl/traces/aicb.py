@@ -11,8 +11,8 @@ Sizes are whole messages, of an all_gather the result; times are in milliseconds
 them; transfers start at once, and what follows an irecv waits for it. CommType.epoch_end divides rows into steps; what is
 before the first one is initialisation. A computation of two matrices without a time has their operations, for the roofline
 of a device. Groups follow Megatron's order of ranks: blocks of TP, every TP-th rank for DP and EP, every (TP * EP)-th for
-EP and DP together, and stages of TP * DP ranks. The first rank of a stage stands for all of them. Older files have no
-comm_group_size.
+EP and DP together, and stages of TP * DP ranks. The first rank of a stage stands for all of them. A row without comm_group_size
+is of a group as large as in other rows; older files have none.
 
 Source: aliyun/aicb, log_analyzer and workload_applyer.
 """
@@ -292,10 +292,10 @@ def _call(row: _Row, rank: int, sizes: Mapping[str, int], omissions: Omissions) 
             if own + away < 0:
                 omissions.add(f"{row.kind} to or from a stage before the first", row.size_bytes, row.times)
                 return None
-    elif row.group_size:
+    elif size := row.group_size or sizes.get(row.group, 0):
         strides = {"tp_group": 1, "dp_group": tensor, "ep_group": tensor, "ep_dp_group": tensor * expert}
         strides["pp_group"] = tensor * data
-        call.group_size, stride = row.group_size, strides.get(row.group)
+        call.group_size, stride = size, strides.get(row.group)
         if stride is not None:
             call.group_stride, call.group_rule = stride, f"{row.group}, in Megatron's order of ranks"
     return call

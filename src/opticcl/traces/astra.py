@@ -7,10 +7,11 @@
     name reserved  cycles collective bytes  cycles collective bytes  cycles collective bytes  update [own parallelism]
                    '------ forward ------'  '-- input gradient ---'  '-- weight gradient --'
 
-Collectives are NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER and ALLTOALL; SimAI adds the group: ALLREDUCE_DP_EP. The bytes are
-the whole message, in ASTRA-sim's dialect of an ALLGATHER the share of one rank. `model_parallel_NPU_group: k` in the first line
-makes groups of k ranks for activations and of every k-th rank for gradients; keys of SimAI (`ep:`, `pp:`, `all_gpus:`, MICRO)
-select its law for sizes and groups (_astra_layers.py). `checkpoints:` and `checkpoint_initiates:` repeat forward passes.
+Collectives are NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER and ALLTOALL, of AICB also BROADCAST; SimAI adds the group:
+ALLREDUCE_DP_EP. The bytes are the whole message, in ASTRA-sim's dialect of an ALLGATHER the share of one rank.
+`model_parallel_NPU_group: k` in the first line makes groups of k ranks for activations and of every k-th rank for gradients;
+keys of SimAI (`ep:`, `pp:`, `all_gpus:`, MICRO) select its law for sizes and groups (_astra_layers.py). `checkpoints:` and
+`checkpoint_initiates:` repeat forward passes.
 The step goes forward through the layers and back again, the input gradient of each layer before its weight gradient.
 
 Source: astra-sim/astra-sim 1.0, inputs/workload; mlcommons/chakra, text converter, for the order; aliyun/SimAI for groups.
