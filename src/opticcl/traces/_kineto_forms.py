@@ -56,6 +56,7 @@ __all__ = ["FileEvents", "read_events"]
 
 _LONGEST = {"ts": 1e18, "dur": 1e13}  # 30,000 years after the epoch, and 115 days [us]
 MAX_STEPS = 10_000
+NAMELESS = "events without a name"
 MAX_OPEN = 100_000  # events B without their E
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")  # their records have the root in place of the rank
 
@@ -174,7 +175,7 @@ class FileEvents:
             event = whole
         name = event.name
         if type(name) is not str:
-            self.irregular["events without a name"] += 1
+            self.irregular[NAMELESS] += 1
             return
         category, on_host = _category_of(str(event.cat))
         if on_host and not name.startswith(_OF_CALLS) and type(event.args) is not dict:
@@ -465,7 +466,7 @@ def read_events(path: Path, sizes: KernelSizes | None = None) -> FileEvents:
                     events.add_info(stream.value())
                 else:
                     stream.skip()
-        if not found:
+        if not found or 0 < events.count == events.irregular[NAMELESS]:
             raise refusal(
                 path,
                 "is JSON, but no trace that opticcl reads: there are no traceEvents; docs/traces.md lists the forms",
