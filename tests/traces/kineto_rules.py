@@ -79,7 +79,7 @@ class Trace:
             self._add(one, one["args"])
         self.kernels.sort(key=lambda kernel: kernel.start)
         self.calls.sort(key=lambda call: call.start)
-        self.foreign = [*self._link(), *(("without a size", kernel) for kernel in self.unsized)]
+        self.foreign = self._link()
         for call in self.calls:
             call.kernels.sort(key=lambda kernel: kernel.start)
 
@@ -105,17 +105,22 @@ class Trace:
             self.spans[one["name"]] = start, end
 
     def _link(self):
-        """Give the calls their kernels; the kernels of no call, with the reason."""
+        """Give the calls their kernels, also those without records of their own; the kernels of no call, with the reason."""
         of_external = {call.external: call for call in self.calls if call.external is not None}
         lone, foreign = [], []
-        for kernel in self.messages:
+        for kernel in [*self.messages, *self.unsized]:
             around = [c for c in self.calls if c.thread == kernel.thread and c.start <= (kernel.launch or 0)]
             found = around[-1] if kernel.launch is not None and around and kernel.launch <= around[-1].end else None
             if found:
                 found.launch = kernel.launch if found.launch is None else min(found.launch, kernel.launch)
             elif kernel.external is not None and not kernel.in_graph:
                 found = of_external.get(kernel.external)
-            (found.kernels if found else lone).append(kernel)
+            if found:
+                found.kernels.append(kernel)
+            elif kernel in self.messages:
+                lone.append(kernel)
+            else:
+                foreign.append(("without a size", kernel))
         times = [launch for _, launch, _ in self.launches.values()]
         for kernel in lone:
             at = kernel.launch

@@ -134,7 +134,9 @@ def test_sends_and_receives_are_transfers(tmp_path):
 def test_computation_on_the_device_is_added_up(tmp_path):
     """Kernels count, what the host does meanwhile does not."""
     nodes = [node(n, COMP, attribute("is_cpu_op", cpu, 27), duration_us=100 * n) for n, cpu in ((1, 0), (2, 1), (3, 0))]
-    assert load(tmp_path, trace(coll(9, 8), *nodes)).compute_s == pytest.approx(400e-6)
+    read = load(tmp_path, trace(coll(9, 8), *nodes))
+    assert read.compute_s == pytest.approx(400e-6)
+    assert "computation: 400 us on the device in 2 of 3 comp nodes; the others are left out" in read.notes
 
 
 @pytest.mark.parametrize("kind", [7, 9, 11, 13])
@@ -234,6 +236,7 @@ def test_ids_given_twice_are_counted(tmp_path):
         ({1: [2], 2: [3], 3: [1]}, "1 close a cycle, such as 1 needs 2 needs 3 needs 1"),
         ({1: [1], 2: [2, 1]}, "2 close a cycle, such as 1 needs 1"),
         ({300: [2**64 - 1], 2**64 - 1: [300]}, f"1 close a cycle, such as 300 needs {2**64 - 1} needs 300"),
+        ({128: [256], 256: [128]}, "1 close a cycle, such as 128 needs 256 needs 128"),
         ({1: [2], 2: [1], 3: [2], 4: [5], 5: [4]}, "2 close a cycle, such as 1 needs 2 needs 1"),
         (
             {n: [n % 50 + 1] for n in range(1, 51)},

@@ -174,6 +174,7 @@ def test_tasks_of_an_ascend_device(tmp_path):
     (tmp_path / "a.json").write_text(ascend(*events))
     read = load_workload(tmp_path / "a.json", num_ranks=4)
     assert [(c.collective, c.size_bytes) for c in read.calls] == [("all_gather", 16), ("reduce_scatter", 64)]
+    assert [c.measured_s for c in read.calls] == pytest.approx([100e-6] * 2)
     assert read.compute_s == pytest.approx(200e-6)
     assert any("1 communication kernels of allReduce without a size" in note for note in read.notes)
     assert any("1 device events of an unknown kind" in note and "EVENT_WAIT" in note for note in read.notes)

@@ -325,6 +325,15 @@ def test_the_kernels_of_a_graph(path, events, found):
     assert left == [lost] * bool(lost)
 
 
+def test_calls_of_the_host_beside_a_graph(path):
+    """They ran, and are no calls that were captured."""
+    read = Read(path, [AR, event("gloo:all_reduce", ts=12, dur=6, **FLOATS), *graph(1, 20, REDUCE)])
+    assert [(kind, took) for (kind, _, _), took in zip(read.calls, read.measured_us, strict=True)] == [
+        ("all_reduce", 6),
+        ("all_reduce", 5),
+    ]
+
+
 def test_a_graph_opens_what_was_launched_with_it(path):
     """Its call depends on the kernels of the same launch before it, and those behind it on the call."""
     rows = [kernel("gemm", ts, 5, correlation=1) for ts in (30, 36, 60)]

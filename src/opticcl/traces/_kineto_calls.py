@@ -319,7 +319,7 @@ def _link_across(kernel: Record, events: Events, launches: Launches, by_start: l
     Returns: whether there is one.
     """
     thread, us = launches.get(kernel.correlation, (-1, -1.0))
-    if thread < 0 or kernel.correlation in events.graph_launches:
+    if kernel.correlation in events.graph_launches:
         return False
     until = bisect_right(by_start, us, key=lambda call: call.start_us)
     near = [one for one in by_start[max(0, until - NEAR) : until] if us <= one.end_us and not one.on_host]
@@ -385,7 +385,7 @@ def _link_graphs(
     for kernel in lone:
         if kernel.correlation in events.graph_launches and kernel.correlation in launches:
             replays[kernel.correlation].append(kernel)
-    captured = [call for call in calls if not (call.kernels or call.on_host) and call.thread >= 0]
+    captured = [call for call in calls if not (call.kernels or call.on_host)]
     if not replays or not captured:
         return lone, calls, []
     for kernels in replays.values():
@@ -394,7 +394,7 @@ def _link_graphs(
     captures = _captures(_whole_forms(list(forms)), captured)
     if captures is None:
         return lone, calls, []
-    found = [call for call in calls if call.kernels or call.on_host or call.thread < 0]
+    found = [call for call in calls if call.kernels or call.on_host]
     in_order = sorted(replays, key=lambda correlation: launches[correlation][1])
     taken = set[int]()
     for correlation in in_order:

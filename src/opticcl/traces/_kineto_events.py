@@ -155,11 +155,11 @@ class Events:
 
         Args:
             start_us, took_us: start and duration [us].
-            stream, correlation: see `kernel_*`; -1 if not recorded, as is a stream from 2**31 on.
+            stream, correlation: see `kernel_*`; -1 if not recorded.
         """
         self.kernel_start_us.append(start_us)
         self.kernel_us.append(took_us)
-        self.kernel_stream.append(stream if stream < 2**31 else -1)
+        self.kernel_stream.append(stream)
         self.kernel_correlation.append(correlation)
 
     def add_launch(self, correlation: int, thread: object, at_us: float, *, graph: bool) -> None:
@@ -199,6 +199,16 @@ class Events:
     def compute_s(self) -> float:
         """All kernels that are not collectives [s]."""
         return math.fsum(self.kernel_us) * 1e-6
+
+    @property
+    def busy_s(self) -> float:
+        """All kernels that are not of recorded collectives, and copies between devices [s]."""
+        return self.compute_s + sum(one.end_us - one.start_us for one in self.unsized) * 1e-6
+
+    @property
+    def num_kernels(self) -> int:
+        """Number of these."""
+        return len(self.kernel_us) + len(self.unsized)
 
     @property
     def is_empty(self) -> bool:
@@ -259,8 +269,5 @@ def give_values(call: RankCall, values: Values) -> Iterator[str]:
     if call.is_transfer and call.ends is None:
         call.ends, call.tag = values.ends, values.tag
     elif call.collective == "all_to_all":
-        sent, received = values.sent, values.received
-        if isinstance(sent, list) and isinstance(received, list) and call.received_bytes < 0 and sum(sent):
-            call.received_bytes = call.size_bytes * sum(received) // sum(sent)
         into = call.received_bytes if call.received_bytes >= 0 else call.size_bytes
-        yield from add_splits(call, (sent, received), (call.size_bytes, into), 1)
+        yield from add_splits(call, (values.sent, values.received), (call.size_bytes, into), 1)

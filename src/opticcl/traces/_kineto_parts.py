@@ -69,8 +69,7 @@ def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list
     whole = _together([*processes.values(), *places.values()])
     for name, one in devices.items():
         if calling and name not in calling:
-            n, busy_s = len(one.kernel_us), one.compute_s
-            whole.irregular[OTHER_DEVICE.format(name, format_seconds(busy_s))] += n
+            whole.irregular[OTHER_DEVICE.format(name, format_seconds(one.busy_s))] += one.num_kernels
         else:
             whole.absorb(one)
     return [whole]

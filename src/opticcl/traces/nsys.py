@@ -39,7 +39,7 @@ from opticcl.reading import DamageError, check_file, check_size, head_of, printa
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces._kineto_parts import IN_ORDER, OTHER_DEVICE, by_device
 from opticcl.traces._nsys_groups import GroupRange, batch_of, groups_of, take_grouped
-from opticcl.traces.c10d import collective_of
+from opticcl.traces.c10d import collective_of, count_of
 from opticcl.traces.communicators import nccl_call, number_in_largest
 from opticcl.traces.files import copy_unpacked
 from opticcl.traces.kernel_names import KernelSizes, is_launch, library_of
@@ -158,8 +158,7 @@ class _Process:
         if len(calling) < 2:
             for number, one in self.devices.items():
                 if calling and number not in calling:
-                    busy = format_seconds(one.compute_s)
-                    self.events.irregular[OTHER_DEVICE.format(number, busy)] += len(one.kernel_us)
+                    self.events.irregular[OTHER_DEVICE.format(number, format_seconds(one.busy_s))] += one.num_kernels
                 else:
                     self.events.absorb(one)
             self.places.update({name: place for name, _, place in self.made})
@@ -291,7 +290,7 @@ class _Report:
             if not _are_whole(start, end) or end < start:
                 events.irregular["kernels without a time"] += 1
                 continue
-            stream, correlation = (value if _are_whole(value) else -1 for value in (stream, correlation))
+            stream, correlation = count_of(stream, -1), correlation if _are_whole(correlation) else -1
             library = library_of(name)
             one = Record(KERNEL, stream, start * 1e-3, end * 1e-3, None, None, correlation, name=name)
             if library is None:
