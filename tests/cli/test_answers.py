@@ -11,7 +11,7 @@ ANSWERS = {
     "machine control": ("-f oddl:shape=4 -s 1MB", "Control messages take "),
     "machine cost": (SMALL, "lightpath costs "),
     "execute": (f"{SMALL} -s 1MB", "has the right one"),
-    "faults": (f"{SMALL} -s 1MB --fail laser:3", "Whole, lightpath takes "),
+    "faults": (f"{SMALL} -s 1MB --fail laser:3", "Without laser:3, lightpath takes "),
     "jobs": (f"{SMALL} --place 2", "is verified on lightpath"),
     "list": ("", "OptiCCL knows "),
     "machine netlist": (SMALL, " optical elements"),

@@ -196,6 +196,8 @@ def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure]) -
         given: parts of each `--fail`.
     Raises: InterruptedStudyError: by the user, after the first row.
     """
+    from textwrap import wrap
+
     from opticcl.errors import InterruptedStudyError
     from opticcl.operations.faults.answers import FULL_SEARCH, answer
     from opticcl.operations.faults.sweep import classes_to_try, limits_of, pairs_of_parts
@@ -220,7 +222,7 @@ def _answered(request: FaultsRequest, healthy: Healthy, given: list[_Failure]) -
             if not request.json:
                 progress.close()
                 print(
-                    *([] if number else [report.opening(), table.heading()]),
+                    *([] if number else [*wrap(report.opening(), output_width()), table.heading()]),
                     table.row(fault_cells(row)),
                     sep="\n",
                     flush=True,

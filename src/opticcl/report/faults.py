@@ -95,10 +95,20 @@ class FaultsReport(Result):
         return [{**row.record(), "cut": len(row.cut)} for row in self.rows]
 
     def opening(self) -> str:
-        """What the collective takes where nothing has failed, above the rows."""
-        healthy = self.healthy
+        """The answer, where one failure is asked for; of several, what the collective takes where nothing has failed."""
+        healthy, row = self.healthy, self.rows[0]
         what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
-        return f"Whole, {healthy.fabric.name} takes {format_seconds(healthy.time_s)} for {what} by {healthy.plan.algorithm}."
+        whole, where = format_seconds(healthy.time_s), healthy.fabric.name
+        if self.to_try != 1:
+            return f"Whole, {where} takes {whole} for {what} by {healthy.plan.algorithm}."
+        if row.cut:
+            return f"Without {row.label}, no data of {what} leave {_nodes(row.cut)} of {where}."
+        if row.time_s is None:
+            return f"Without {row.label}, {where} has no plan for {what}; whole, it takes {whole}."
+        return (
+            f"Without {row.label}, {where} takes {format_seconds(row.time_s)} for {what}, {row.slow_down:.4g} times as long as "
+            f"whole ({whole})."
+        )
 
     def blocks(self) -> list[str]:
         """Lines below the rows, which are printed as they come."""
@@ -108,7 +118,13 @@ class FaultsReport(Result):
         """Lines below the table."""
         healthy, totals = self.healthy, self.totals()
         parts = ", ".join(f"{name} {count:,}" for name, count in totals["by_answer"].items())
+        slowest = max(self.rows, key=lambda row: row.slow_down or 0.0, default=None)
         lines = [
+            *(
+                [f"slowest: {slowest.slow_down:.4g} times as long as whole, without {slowest.label}"]
+                if slowest is not None and slowest.slow_down is not None and self.to_try != 1
+                else []
+            ),
             f"healthy: {healthy.plan.algorithm}, {format_seconds(healthy.time_s)}; parts by answer: {parts}",
             *(f"cut: {row.label}: no data leave {_nodes(row.cut)}" for row in self.rows if row.cut),
         ]

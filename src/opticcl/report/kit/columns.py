@@ -295,7 +295,7 @@ class RowByRow:
     def heading(self) -> str:
         """Headers and a line below them."""
         headers = self.row([column.header for column in self.columns])
-        return f"{headers}\n{'-' * len(headers)}"
+        return f"{headers}\n{'─' * len(headers)}"
 
     def row(self, cells: Sequence[str]) -> str:
         """One line.
