@@ -139,7 +139,7 @@ def _verify_plan(request: VerifyRequest, plan: Plan) -> Result:
         isolation_db=leaks or None,
         progress=request.progress,
     )
-    return _judged(plan, verdict)
+    return _judged(str(plan), verdict)
 
 
 def _verify_graph(request: VerifyRequest, file: Path) -> Result:
@@ -161,7 +161,7 @@ def _verify_graph(request: VerifyRequest, file: Path) -> Result:
         )
     graph = read_graph(file)
     verdict = verify_graph(graph, seed=request.seed, progress=request.progress)
-    return _judged(graph, verdict)
+    return _judged(str(graph), verdict)
 
 
 def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
@@ -185,7 +185,7 @@ def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
         initial.require(plan.fabric)
         standing = initial.table
     verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
-    return _judged(plan, verdict)
+    return _judged(str(plan), verdict)
 
 
 def _verify_tables(request: VerifyRequest, path: Path) -> Result:
@@ -209,14 +209,14 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
         f"{found.collective.name} of {format_bytes(found.size_bytes)} on {found.fabric.name} with "
         f"{counted(found.fabric.num_nodes, 'node')}: {printable(str(path))}/"
     )
-    return _judged(about, verdict)
+    return _judged(Verbatim(about), verdict)
 
 
-def _judged(about: object, verdict: Verdict | TimeVerdict | TableVerdict) -> Result:
+def _judged(about: str, verdict: Verdict | TimeVerdict | TableVerdict) -> Result:
     """A verdict, below what was verified."""
     from opticcl.units import counted
 
     said = "wrong" if verdict.violations else "right" if verdict.ok else "not judged"
     more = f": {counted(len(verdict.violations), 'violation')}" if verdict.violations else ""
-    shown = [Verbatim(about), Verbatim(verdict)]
+    shown = [about, Verbatim(verdict)]
     return ComposedResult(verdict.record, lambda: shown, verdict.ok, headline=f"The plan is {said}{more}.")

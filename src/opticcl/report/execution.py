@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from opticcl.report.kit.result import Result, Verbatim
+from opticcl.report.kit.result import Result
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class ExecutionReport(Result):
             return "The results are right, but light is wrong."
         return f"Every rank with a result has the right one: {counted(self.num_results, 'rank')}."
 
-    def blocks(self) -> list[Verbatim]:
-        """The lines, each as it is."""
-        return [Verbatim(line) for line in self.lines()]
+    def blocks(self) -> list[str]:
+        """The lines below the sentence."""
+        return self.lines()
 
     def lines(self) -> list[str]:
         """The plan, a message that was rounded up, and the comparison with NumPy."""
