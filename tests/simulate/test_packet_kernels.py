@@ -1,6 +1,7 @@
 """Cells beside a simulation with lists: queues, buffers, windows, losses, turns and what flows wait for."""
 
 import heapq
+from dataclasses import replace
 from math import ceil
 from types import SimpleNamespace
 
@@ -37,11 +38,16 @@ class Listed:
         self.links = [
             SimpleNamespace(
                 number=i, waiting=[], flying=[], inputs=[], input_busy=False, turns=[], own=False, sends_own=False,
-                free_at=0, ends=False, blocked=[], is_blocked=False, granted=False, frees=None, held=0, bytes=0, most=0,
-                carried=0.0, dropped=0.0, busy=0, acts=False,
+                blocked=[], is_blocked=False, granted=False, frees=None, held=0, bytes=0, most=0, carried=0.0, dropped=0.0, busy=0,
             )
             for i in range(m)
         ]  # fmt: skip
+        names = list(range(m) if wires.wire is None else wires.wire)
+        for name in set(names):
+            mine = [self.links[i] for i in range(m) if names[i] == name]
+            wire = SimpleNamespace(links=mine, free_at=0, ends=False, sender=None, acts=None)
+            for link in mine:
+                link.wire = wire
         self.late = [round(s * TICKS) for s in wires.latency_s]
         self.flows = []
         for i in range(n):
@@ -94,7 +100,7 @@ class Listed:
         if not of_flow:
             link = self.links[number]
             if kind == 0:
-                asks = self.sent(link)
+                asks = self.sent(link.wire.sender)
             else:
                 self.arrives(link)
         else:
@@ -157,25 +163,35 @@ class Listed:
     def enqueue(self, link, cell):
         """A cell waits for a link."""
         link.waiting.append(cell)
-        if not (link.ends or link.is_blocked or link.acts):
-            if link.free_at > self.now:
-                self.plans_end(link)
+        self.wants(link)
+
+    def wants(self, link):
+        """A link sends after this event, or after what is on its wire."""
+        if not (link.wire.ends or link.is_blocked or link.wire.acts):
+            if link.wire.free_at > self.now:
+                self.plans_end(link.wire)
             else:
                 self.acts(link)
 
-    def plans_end(self, link):
+    def plans_end(self, wire):
         """The end of a sending will be noticed."""
-        link.ends = True
-        heapq.heappush(self.heap, (link.free_at, 0, link.number, 0))
+        wire.ends = True
+        heapq.heappush(self.heap, (wire.free_at, 0, wire.links[0].number, 0))
 
     def acts(self, link):
-        """An idle link sends after this event."""
-        link.acts = True
+        """A link whose wire is idle sends after this event."""
+        link.wire.acts = link
         self.active.append(link)
+
+    def next_on_wire(self, link):
+        """The link whose turn it is after this one, or None."""
+        mine = link.wire.links
+        at = mine.index(link) + 1
+        return next((one for one in mine[at:] + mine[:at] if one.waiting and not one.is_blocked), None)
 
     def send(self, link):
         """The first cell, if there is space where it will wait."""
-        link.acts = False
+        link.wire.acts = None
         cell = link.waiting[0]
         goes_on, size = cell.at + 1 < len(cell.flow.path), ceil(self.size(cell))
         onward = self.links[cell.flow.path[cell.at + 1]] if goes_on else None
@@ -184,16 +200,18 @@ class Listed:
             if there.held + size > self.limit:
                 link.is_blocked = True
                 there.blocked.append(link)
+                if other := self.next_on_wire(link):
+                    self.acts(other)
                 return
             there.held += size
         link.granted = False
         link.waiting.pop(0)
         spent = self.ticks(self.size(cell), link.number)
-        link.free_at = self.now + spent
+        link.wire.free_at, link.wire.sender = self.now + spent, link
         link.busy += spent
         link.carried += self.size(cell)
         self.passed += 1
-        ready = link.free_at + self.late[link.number]
+        ready = link.wire.free_at + self.late[link.number]
         if goes_on and self.o.forwarding == "cut_through":
             catches_up = max(0, spent - self.ticks(self.size(cell), onward.number))
             ready = self.now + self.late[link.number] + catches_up
@@ -206,8 +224,8 @@ class Listed:
             held.bytes -= size
             if self.limit or self.at_input:
                 link.frees = held, size
-        if link.waiting or link.frees or (link.sends_own and link.turns):
-            self.plans_end(link)
+        if self.next_on_wire(link) or link.frees or (link.sends_own and link.turns):
+            self.plans_end(link.wire)
         elif link.sends_own:
             link.own = link.sends_own = False
 
@@ -225,15 +243,15 @@ class Listed:
                         break
                     queue.held += more
                     other.granted, other.is_blocked = True, False
-                    self.acts(queue.blocked.pop(0))
+                    self.wants(queue.blocked.pop(0))
             if self.at_input:
                 queue.input_busy = bool(queue.inputs)
                 if queue.inputs:
                     cell = queue.inputs.pop(0)
                     self.enqueue(self.links[cell.flow.path[cell.at]], cell)
-        link.ends = False
-        if link.waiting and not link.acts:
-            self.acts(link)
+        link.wire.ends = False
+        if other := self.next_on_wire(link):
+            self.acts(other)
         asks, link.sends_own = link.sends_own, False
         return link if asks else None
 
@@ -265,7 +283,7 @@ class Listed:
         else:
             queue.input_busy = True
             self.enqueue(onward, cell)
-        if not (onward.acts and onward.waiting[0] is cell):
+        if not (onward.wire.acts is onward and onward.waiting[0] is cell):
             queue.most = max(queue.most, queue.bytes)
 
     def notify(self, flow, news, late, kind, cell):
@@ -412,6 +430,25 @@ def test_lost_cells_as_in_lists(seed, order, window):
     more = {"window": window, "buffer_bytes": CELL, "retransmit_s": 3e-8}
     given = PacketOptions(cell_bytes=CELL, order=order, transport="windowed", **more)
     compare(links, flows, waits, given)
+
+
+@pytest.mark.parametrize("buffers", range(len(BUFFERS)))
+@pytest.mark.parametrize("seed", range(6))
+def test_links_that_share_a_wire_as_in_lists(seed, buffers):
+    """Two and three links that send one at a time, at one rate."""
+    links, flows = traffic(seed, circles=seed % 2 == 1)
+    wire = np.array([[0, 1, 0, 3, 1], [0, 0, 1, 2, 0]][seed % 2])
+    links = replace(links, capacity=links.capacity[wire], wire=wire)
+    given = PacketOptions(cell_bytes=CELL, **MANY[(seed + buffers) % 4], **BUFFERS[buffers])
+    compare(links, flows, released_together(len(flows.amount)), given)
+
+
+def test_two_ways_of_a_wire_take_turns():
+    """Eight cells there and five back: one each in turn, then the rest, without a pause."""
+    links = CellLinks(np.full(2, 1e9), np.zeros(2), 0.0, np.array([7, 7]))
+    given, waits = PacketOptions(cell_bytes=CELL), released_together(2)
+    found = compare(links, flows_on([[0], [1]], [8 * CELL, 5 * CELL]), waits, given)
+    assert found.finished.tolist() == pytest.approx([13 * CELL / 1e9, 10 * CELL / 1e9])
 
 
 def test_cells_that_wait_for_each_other():

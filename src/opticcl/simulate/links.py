@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -42,16 +43,27 @@ class Links:
             return np.concatenate(links)[np.argsort(owner, kind="stable")], offsets
         return np.concatenate(links), offsets
 
-    def routes(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
-        """(links, offsets) of every circuit, in the order in which a packet crosses them.
+    @cached_property
+    def of_hop(self) -> IntArray:
+        """Link of each hop, int64 (hops,): both ways of one may share its rate.
 
-        Raises: UnsupportedError: a circuit without a path, or a fabric whose hops are not its shared links.
+        Raises: UnsupportedError: a fabric whose hops have no shared link each.
+        """
+        hop = np.arange(self.fabric.num_hops)
+        if self.fabric.hops_are_links:
+            return hop
+        links, offsets = self.paths(Circuits.of(hop, hop, hop, path=hop[:, None]))
+        if (np.diff(offsets) != 1).any():
+            raise UnsupportedError(f"{self.fabric.name}: the hops of its paths are not its shared links")
+        return links
+
+    def routes(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """(hops, offsets) of every circuit, in the order in which a packet crosses them.
+
+        Raises: UnsupportedError: a circuit without a path, or with a hop that there is not; as `of_hop`.
         """
         hops, offsets = circuits.hops, circuits.hop_offsets
-        used, _ = self.paths(circuits)
-        n = len(self.capacity)
-        known = not len(hops) or (hops.min() >= 0 and hops.max() < n)
-        if not known or (np.bincount(hops, minlength=n) != np.bincount(used, minlength=n)).any():
+        if len(hops) and not 0 <= hops.min() <= hops.max() < len(self.of_hop):
             raise UnsupportedError(f"{self.fabric.name}: the hops of its paths are not its shared links")
         if (np.diff(offsets) < 1).any():
             raise UnsupportedError(f"{self.fabric.name}: a circuit has no path; verify the plan")

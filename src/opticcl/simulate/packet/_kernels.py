@@ -44,8 +44,8 @@ heap (`num_planned`), cells sent (`passed`), unfinished flows (`unfinished`) and
 LINK = np.dtype(
     [
         ("full", _i8), ("latency", _i8), ("per_byte", _f8),  # ticks to send a full cell, to its end, a byte
-        ("free_at", _i8), ("ends", _i4), ("blocked", _i4),
-        ("first", _i4), ("last", _i4), ("listed", _i4), ("has_space", _i4),  # cells that wait to be sent
+        ("free_at", _i8), ("wire", _i4), ("next_on_wire", _i4), ("ends", _i4), ("sender", _i4), ("listed", _i4),
+        ("first", _i4), ("last", _i4), ("blocked", _i4), ("has_space", _i4),  # cells that wait to be sent
         ("in_flight", _i4), ("in_flight_last", _i4),  # cells in flight
         ("input_first", _i4), ("input_last", _i4), ("input_busy", _i4),  # cells that arrived over it, behind the first
         ("turn", _i4), ("source_queued", _i4), ("from_source", _i4),  # flows that start here, and whether a cell is queued
@@ -54,6 +54,9 @@ LINK = np.dtype(
         ("carried", _f8), ("dropped", _f8), ("busy", _i8),
     ]
 )  # fmt: skip
+
+"""Links that share a rate are a ring, `next_on_wire`. The first of them, their `wire`, has when it is free (`free_at`), whether its
+END is in the heap (`ends`), who has sent last (`sender`) and who is listed to send after this event, or -1 (`listed`)."""
 
 FLOW = np.dtype(  # the fields that every cell needs come first
     [
@@ -155,10 +158,11 @@ def _bytes(w, flows, cell):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=False, inline="always")
-def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untyped-def]
+def _send(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
     """Send the first waiting cell over an idle link, unless the buffer behind it is full."""
     link = links[number]
-    link.listed = 0
+    wire = links[link.wire]
+    wire.listed = -1
     cell_number = link.first
     cell = cells[cell_number]
     goes_on = cell.left > 0
@@ -172,17 +176,20 @@ def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untype
             else:
                 links[buffer.blocked_last].blocked_next = number
             buffer.blocked_last = number
+            another = _next_in_turn(links, number)
+            if another >= 0:
+                _mark_ready(w, links, idle, another)
         else:
             buffer.held += size
     if not link.blocked:
         link.has_space = 0
         link.first = cell.following
         spent = _sending_ticks(link, flows, cell)
-        link.free_at = w.now + spent
+        wire.free_at, wire.sender = w.now + spent, number
         link.busy += spent
         link.carried += _bytes(w, flows, cell)
         w.passed += 1
-        ready = link.free_at + link.latency
+        ready = wire.free_at + link.latency
         if goes_on and w.cuts:  # its head continues, but never so early that there would be a gap
             ready = w.now + link.latency + max(0, spent - _sending_ticks(links[hops[cell.at + 1]], flows, cell))
         cell.time, cell.following = ready, -1
@@ -200,9 +207,9 @@ def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untype
             links[queue_number].waiting -= size
             if w.finite or w.at_input:
                 link.frees, link.frees_bytes = queue_number, size
-        if link.first >= 0 or link.frees >= 0 or (link.from_source and link.turn >= 0):
-            link.ends = 1
-            _push_event(w, heap, link.free_at, 2 * number + END)
+        if _next_in_turn(links, number) >= 0 or link.frees >= 0 or (link.from_source and link.turn >= 0):
+            wire.ends = 1
+            _push_event(w, heap, wire.free_at, 2 * link.wire + END)
         elif link.from_source:
             link.source_queued, link.from_source = 0, 0
 
@@ -210,9 +217,31 @@ def _send(w, links, flows, cells, hops, heap, number):  # type: ignore[no-untype
 @njit(cache=False, inline="always")
 def _mark_ready(w, links, idle, number):  # type: ignore[no-untyped-def]
     """List an idle link, to send after the event."""
-    links[number].listed = 1
+    links[links[number].wire].listed = number
     idle[w.num_idle] = number
     w.num_idle += 1
+
+
+@njit(cache=False, inline="always")
+def _next_in_turn(links, number):  # type: ignore[no-untyped-def]
+    """The next of the links that share a rate that has a cell to send and is not blocked, this one last; or -1."""
+    one = links[number].next_on_wire
+    while one != number and (links[one].first < 0 or links[one].blocked):
+        one = links[one].next_on_wire
+    return one if links[one].first >= 0 and not links[one].blocked else -1
+
+
+@njit(cache=False, inline="always")
+def _ask_to_send(w, links, heap, idle, number):  # type: ignore[no-untyped-def]
+    """A link has a cell to send: after the event where its wire is idle, else in turn once that has sent."""
+    link = links[number]
+    wire = links[link.wire]
+    if not (wire.ends or link.blocked or wire.listed >= 0):
+        if wire.free_at > w.now:
+            wire.ends = 1
+            _push_event(w, heap, wire.free_at, 2 * link.wire + END)
+        else:
+            _mark_ready(w, links, idle, number)
 
 
 @njit(cache=False, inline="always")
@@ -225,12 +254,7 @@ def _enqueue(w, links, cells, heap, idle, number, cell_number):  # type: ignore[
     else:
         cells[link.last].following = cell_number
     link.last = cell_number
-    if not (link.ends or link.blocked or link.listed):
-        if link.free_at > w.now:
-            link.ends = 1
-            _push_event(w, heap, link.free_at, 2 * number + END)
-        else:
-            _mark_ready(w, links, idle, number)
+    _ask_to_send(w, links, heap, idle, number)
 
 
 @njit(cache=False, inline="always")
@@ -300,9 +324,11 @@ def _release_cell(w, cells, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=False, inline="always")
-def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[no-untyped-def]
-    """A link has sent a cell: its buffer space is freed and waiting cells move up. Returns the link if a flow that starts
+def _end_sending(w, links, flows, cells, hops, heap, idle, wire_number):  # type: ignore[no-untyped-def]
+    """A wire has sent a cell: its buffer space is freed and waiting cells move up. Returns the link if a flow that starts
     there may queue its next cell, or -1."""
+    wire = links[wire_number]
+    number = wire.sender
     link = links[number]
     if link.frees >= 0:
         queue = links[link.frees]
@@ -315,7 +341,7 @@ def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ign
                     break
                 queue.held += size
                 other.has_space, other.blocked = 1, 0
-                _mark_ready(w, links, idle, queue.blocked_first)
+                _ask_to_send(w, links, heap, idle, queue.blocked_first)
                 queue.blocked_first = other.blocked_next
         if w.at_input:
             behind = queue.input_first
@@ -323,9 +349,10 @@ def _end_sending(w, links, flows, cells, hops, heap, idle, number):  # type: ign
             if behind >= 0:
                 queue.input_first = cells[behind].following
                 _enqueue(w, links, cells, heap, idle, hops[cells[behind].at], behind)
-    link.ends = 0
-    if link.first >= 0:
-        _mark_ready(w, links, idle, number)
+    wire.ends = 0
+    another = _next_in_turn(links, number)
+    if another >= 0:
+        _mark_ready(w, links, idle, another)
     return number if link.from_source else -1
 
 
@@ -384,7 +411,7 @@ def _arrive(w, links, flows, cells, hops, heap, idle, number):  # type: ignore[n
             else:
                 queue.input_busy = 1
                 _enqueue(w, links, cells, heap, idle, onward, cell_number)
-            if queue.waiting > queue.most and not links[onward].listed:  # else it is sent at once
+            if queue.waiting > queue.most and links[links[onward].wire].listed != onward:  # else it is sent at once
                 queue.most = queue.waiting
     return completes
 
@@ -504,7 +531,9 @@ def run(  # type: ignore[no-untyped-def]
                 source = start
         if source >= 0:
             _enqueue_next(w, links, flows, cells, heap, idle, source)
-        for k in range(w.num_idle):
-            _send(w, links, flows, cells, hops, heap, idle[k])
+        k = 0
+        while k < w.num_idle:  # one that is blocked lists another of its wire
+            _send(w, links, flows, cells, hops, heap, idle, idle[k])
+            k += 1
         w.num_idle = 0
     return RUNNING

@@ -68,10 +68,10 @@ class _Cells:
         self.links, self._law = Links(fabric), law
         self._options, self._limit = options, limit
         self._progress, self._recorder = progress, recorder
-        n = len(self.links.capacity)
-        of_link = law.of_hops(np.arange(n))
-        late = np.zeros(n) if of_link is None else of_link
-        self._speeds = CellLinks(self.links.capacity, late, law.base_s)
+        of_hop = self.links.of_hop
+        known = law.of_hops(np.arange(len(of_hop)))
+        late = np.zeros(len(of_hop)) if known is None else known
+        self._speeds = CellLinks(self.links.capacity[of_hop], late, law.base_s, of_hop)
         self._random = np.random.default_rng(options.random_seed)
         self._cached: dict[bytes, CellResult] = {}
 
@@ -104,15 +104,15 @@ class _Cells:
             cuts = self._options.forwarding == "cut_through"
             end_s = unshared_s(self._speeds, flows, self._options.cell_bytes, cuts)
             if self._recorder is not None:
-                self._recorder.add_flows(*flows.paths(), flows.amount, repeats)
+                hops, offsets = flows.paths()
+                self._recorder.add_flows(self.links.of_hop[hops], offsets, flows.amount, repeats)
         else:
             key = _digest(flows)
             if key not in self._cached:
                 self._cached[key] = self._run_at_once(transfers.take(circuits.transfer), flows)
             result = self._cached[key]
             end_s = result.finished
-            if self._recorder is not None:
-                self._recorder.add_links(result.carried, result.busy_s, result.queue, result.dropped, repeats)
+            self._record(result, repeats)
         last = int(end_s.argmax())
         total_s = float(end_s[last])
         latency_s = float(self._law.of_circuits(circuits.take(np.array([last])))[0] + flows.delay_s[last])
@@ -130,7 +130,23 @@ class _Cells:
     def _is_formula(self, flows: CellFlows) -> bool:
         """Whether no cell ever waits for a cell of another transfer or for buffer space, so that a formula holds."""
         o = self._options
-        return o.transport == "paced" and o.buffer_bytes is None and share_no_link(flows.hops)
+        return o.transport == "paced" and o.buffer_bytes is None and share_no_link(self.links.of_hop[flows.hops])
+
+    def _record(self, result: CellResult, repeats: int = 1) -> None:
+        """Add what cells did on each link to what is recorded; of hops of one link the sum, and the largest queue.
+
+        Args:
+            result: of the hops.
+            repeats: times that this happens [count].
+        """
+        if self._recorder is not None:
+            of, n = self.links.of_hop, len(self.links.capacity)
+            carried, busy_s, dropped = (
+                np.bincount(of, column, n) for column in (result.carried, result.busy_s, result.dropped)
+            )
+            queue = np.zeros(n)
+            np.maximum.at(queue, of, result.queue)
+            self._recorder.add_links(carried, busy_s, queue, dropped, repeats)
 
     def _run_at_once(self, transfers: Transfers, flows: CellFlows) -> CellResult:
         """Simulate flows that are all released at the same time."""
@@ -185,8 +201,7 @@ class _Cells:
         )
         self._limit.require(cells.num_sent(self._options.cell_bytes))
         result = run_cells(self._speeds, cells, waits, self._options, self._limit, self._progress)
-        if self._recorder is not None:
-            self._recorder.add_links(result.carried, result.busy_s, result.queue, result.dropped)
+        self._record(result)
         return FlowTimes(result.finished, result.released, result.caused_by)
 
 

@@ -29,11 +29,26 @@ class CellLinks:
         capacity: of each, float64 (links,) [byte/s].
         latency_s: from the end of sending a cell to its arrival, float64 (links,) [s].
         base_s: latency of a transfer in addition to that of its links [s].
+        wire: links with one number send one at a time, in turn, int64 (links,); None: each has a wire of its own.
     """
 
     capacity: np.ndarray
     latency_s: np.ndarray
     base_s: float
+    wire: IntArray | None = None
+
+    def rings(self) -> tuple[IntArray, IntArray]:
+        """The first link of the wire of each, and the next one on it, int64 (links,)."""
+        alone = np.arange(len(self.capacity))
+        if self.wire is None:
+            return alone, alone
+        _, first, number, count = np.unique(self.wire, return_index=True, return_inverse=True, return_counts=True)
+        order, last = np.argsort(number, kind="stable"), np.cumsum(count) - 1
+        following = np.append(order[1:], 0)
+        following[last] = first
+        onward = np.empty(len(alone), np.int64)
+        onward[order] = following
+        return first[number], onward
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +181,9 @@ class _Kernel:
             return
 
         links = self._links = np.zeros(num_links, kernels.LINK)
-        for name in ("first", "in_flight", "input_first", "turn", "blocked_first"):
+        for name in ("first", "in_flight", "input_first", "turn", "blocked_first", "listed"):
             links[name] = -1
+        links["wire"], links["next_on_wire"] = wires.rings()
         links["latency"], links["per_byte"] = _whole_ticks(wires.latency_s, tick_s), per_byte
         links["full"] = np.ceil(cell * per_byte - kernels.SLACK)
 
