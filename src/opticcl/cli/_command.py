@@ -195,7 +195,8 @@ class Verb(click.Command):
             if isinstance(result, int):
                 return result
             outputs.write_result(result, progress)
-        outputs.print_result(result, form=request.form, all_notes=request.notes)
+        takes_notes = any(one.name == "notes" for one in self.params)
+        outputs.print_result(result, form=request.form, all_notes=request.notes or not takes_notes)
         return 0 if result.ok else 1
 
 

@@ -72,7 +72,10 @@ TIMELINE = FileKind("timeline", (".json",))
 
 
 class Outputs:
-    """The files that a call writes, checked before any work is done for them.
+    """The files that a call writes, checked before any work is done for them, and what its answer must say beside the result.
+
+    Attributes:
+        notes: of the fabrics, which are notes of the answer too.
 
     Args:
         out: values of `-o`.
@@ -98,6 +101,7 @@ class Outputs:
                 _check(other, flag, kind.suffixes, taken, kind.folder)
         self._paths, self._kinds = tuple(out), kinds
         self.lines: list[str] = []
+        self.notes: list[str] = []
 
     def of(self, kind: FileKind) -> list[Path]:
         """Files of `-o` that are of that kind, if the call writes it."""
@@ -145,7 +149,7 @@ class Outputs:
         writers: dict[FileKind, Callable[[Path], object]] = {
             PAGE: lambda path: result.write_page(path, progress),
             PICTURE: lambda path: save_picture(path, result.figure, result.label),
-            RECORD: lambda path: write_record(path, result.record()),
+            RECORD: lambda path: write_record(path, self._record(result)),
             TABLE: lambda path: f"{write_rows(path, result.table_rows()):,} rows",
         }
         for kind in only or writers:
@@ -160,15 +164,16 @@ class Outputs:
             all_notes: whether every note is printed.
         """
         if form == "json":
-            print_json(result.record())
+            print_json(self._record(result))
             return
         if form == "csv":
             from opticcl.report.kit.records import csv_text
 
             print(csv_text(result.table_rows()))
             return
+        notes = list(dict.fromkeys((*result.notes, *self.notes)))
         if form == "md":
-            print("\n\n".join(_markdown(part) for part in (result.headline, *result.blocks(), *result.notes) if part))
+            print("\n\n".join(_markdown(part) for part in (result.headline, *result.blocks(), *notes) if part))
             return
         if result.headline:
             print_table(result.headline)
@@ -177,9 +182,18 @@ class Outputs:
                 print(block)
             else:
                 print_table(block)
-        for note in shown_notes(result.notes, all_notes):
+        for note in shown_notes(notes, all_notes):
             print_table(note)
         self.print_lines()
+
+    def _record(self, result: Result) -> Any:
+        """Plain values of an answer, with the notes of its fabrics that it does not have itself."""
+        values = result.record()
+        if not isinstance(values, dict):
+            return values
+        known = [*values.get("notes", ()), *values.get("caveats", ())]
+        more = [note for note in dict.fromkeys(self.notes) if note not in known]
+        return {**values, "notes": [*values.get("notes", ()), *more]} if more else values
 
 
 def _markdown(part: Any) -> str:

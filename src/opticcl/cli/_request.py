@@ -346,7 +346,7 @@ class PlanRequest(VerbRequest):
         Raises: UnknownNameError, FabricError, ParameterError.
         """
         assert self.fabric is not None, "the verb requires it"
-        return make_fabric(self.fabric, self.nodes, self.equal)
+        return make_fabric(self.fabric, self.nodes, self.equal, self.outputs.notes)
 
     def contenders(self, nodes: int | None) -> tuple[Equal | None, list[Contender], list[ExcludedFabric]]:
         """The fabrics that the options describe, on equal ground unless they say otherwise.
@@ -357,7 +357,8 @@ class PlanRequest(VerbRequest):
         """
         from opticcl.plans.equal import on_ground
 
-        built, excluded = make_fabrics(self.fabrics, nodes_of_fixed(self.fabrics) if nodes is None else nodes)
+        at_scale = nodes_of_fixed(self.fabrics) if nodes is None else nodes
+        built, excluded = make_fabrics(self.fabrics, at_scale, self.outputs.notes)
         ground, kept, left_out = on_ground(built, self.equal, self.as_built)
         return ground, kept, [*excluded, *left_out]
 
@@ -540,13 +541,14 @@ def topics_of(request: type[VerbRequest]) -> dict[str, str]:
     return {name: topic for part, topic in named.items() for name in (own if part == "*" else [part])}
 
 
-def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fabric:
+def make_fabric(specification: str, nodes: int | None, equal: str | None, notes: list[str]) -> Fabric:
     """Build the fabric that the options describe.
 
     Args:
         specification: value of `--fabric`.
         nodes: value of `--nodes` [count].
         equal: value of `--equal`; None: as built.
+        notes: what is assumed when it is made is added.
     Raises: UnknownNameError, FabricError, ParameterError.
     """
     from opticcl.fabrics import as_fabric
@@ -557,6 +559,7 @@ def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fab
             f"--fabric: {specification!r} names {len(several)} fabrics; give one here, or compare them"
         )
     made = _not_too_large(specification, as_fabric(specification, nodes))
+    notes += made.notes
     if equal is None:
         return made
     from opticcl.plans.equal import parse_equal
@@ -564,12 +567,15 @@ def make_fabric(specification: str, nodes: int | None, equal: str | None) -> Fab
     return parse_equal(equal).on(made)
 
 
-def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
+def make_fabrics(
+    given: Sequence[str], nodes: int | None, notes: list[str]
+) -> tuple[list[tuple[str, Fabric]], list[ExcludedFabric]]:
     """Build the fabrics that the options name, or every registered one.
 
     Args:
         given: values of `--fabric`; empty: every fabric.
         nodes: value of `--nodes` [count].
+        notes: what is assumed when they are made is added.
     Returns: text and fabric of each that could be built; those without a shape of this number of nodes, with reasons.
     Raises: UnknownNameError, ParameterError; FabricError: none could be built, or a shape that the text itself gives.
     """
@@ -578,6 +584,8 @@ def make_fabrics(given: Sequence[str], nodes: int | None) -> tuple[list[tuple[st
 
     check_nodes(nodes)
     built, excluded = build_fabrics(given or FABRICS.names(), nodes)
+    for _, fabric in built:
+        notes += fabric.notes
     return [(name, _not_too_large(name, fabric)) for name, fabric in built], excluded
 
 
@@ -616,14 +624,10 @@ def _separated(text: str) -> list[str]:
 
 
 def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
-    """The fabric, whose notes go to the standard error output.
+    """The fabric.
 
     Raises: ParameterError: it has too many nodes.
     """
-    import click
-
-    for note in fabric.notes:
-        click.echo(f"note: {note}", err=True)
     if fabric.num_nodes > MOST_NODES:
         raise ParameterError(f"--fabric: {specification} has {fabric.num_nodes:,} nodes, more than {MOST_NODES:,}")
     return fabric

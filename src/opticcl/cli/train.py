@@ -257,7 +257,7 @@ def _num_devices(request: TrainRequest) -> int | None:
     """Devices of the job [count]: those of `--nodes` or, for a model, of fabrics of one size; None: those of the trace."""
     if request.model is None or request.nodes is not None or not request.fabrics:
         return request.nodes
-    built, _ = make_fabrics(request.fabrics, None)
+    built, _ = make_fabrics(request.fabrics, None, [])
     sizes = {machine.num_nodes for _, machine in built}
     return sizes.pop() if len(sizes) == 1 else None
 

@@ -172,6 +172,7 @@ def ranking_caveats(comparison: Comparison) -> Iterator[str]:
     lines = (
         rates_line([entry.fabric for entry in comparison.entries]),
         not_tried_line(comparison.not_tried),
+        *dict.fromkeys(note for entry in comparison.entries for note in entry.fabric.notes),
         *map(str, comparison.decided),
     )
     yield from filter(None, lines)

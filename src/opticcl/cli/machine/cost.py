@@ -95,7 +95,7 @@ def _fabrics(request: CostRequest) -> tuple[list[tuple[str, Fabric]], list[Exclu
     """The fabrics that the options name, each once and with a name of its own, and those that are left out."""
     if request.nodes is None and not request.fabrics:
         raise ParameterError("cost: how many nodes? give --nodes N, or fabrics with their shapes")
-    built, excluded = make_fabrics(list(dict.fromkeys(request.fabrics)), request.nodes)
+    built, excluded = make_fabrics(list(dict.fromkeys(request.fabrics)), request.nodes, request.outputs.notes)
     if request.equal is not None:
         from opticcl.plans.equal import on_ground
 
@@ -152,7 +152,7 @@ def _at_scales(request: CostRequest, bill: Callable[[Fabric], Bill]) -> dict[str
             try:
                 shape = FABRICS.get(name).parameters_at_scale(scale)
                 kept = write_call(name, {key: value for key, value in written.items() if key not in shape})
-                bills.setdefault(kept, {})[scale] = bill(make_fabric(kept, scale, request.equal))
+                bills.setdefault(kept, {})[scale] = bill(make_fabric(kept, scale, request.equal, []))
             except (FabricError, UnsupportedError):
                 continue  # the fabric does not exist at this scale, so the picture has no point there
     return {kept: list(at_scales.values()) for kept, at_scales in bills.items() if at_scales}
