@@ -64,6 +64,8 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     """The fewest trees whose time is within 1 % of the narrowest cut; None: none were found.
 
     They are on routes, or else on any paths, or else on routes and within 1 % of the narrowest cut between ranks on routes.
+    Trees of all ranks towards the roots are those out of them turned round, where every link leads back as widely and so do the
+    routes: one packing then serves an all_gather, a reduce_scatter and an all_reduce.
 
     Args:
         fabric: with a network: a machine or a job on one.
@@ -76,6 +78,13 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int 
     assert isinstance(machine, PacketFabric)
     graph = machine.graph(fabric.machine_nodes(np.arange(fabric.num_nodes)))
     routes = _routes(fabric, graph)
+    if inwards and root is None and machine.rate_pools is None and (back := _turned(graph)) is not None:
+        if (out := spanning_trees(fabric, None, False, fewest)) is None:
+            return None
+        paths = [tuple(back[list(path)].tolist()) for path in out.ways.path]
+        used = np.unique(out.way[out.way >= 0]).tolist()
+        if not out.routed or {paths[way] for way in used} <= {route[::-1] for route in routes}:
+            return out._replace(ways=out.ways._replace(path=paths))
     if inwards:
         graph, routes = replace(graph, tail=graph.head, head=graph.tail), [route[::-1] for route in routes]
     if machine.rate_pools is not None:
@@ -129,6 +138,20 @@ def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
         if (load / np.maximum(graph.capacity, 1)).max() <= best.time * (1 + WITHIN):
             return tree
     return None
+
+
+def _turned(graph: CapacityGraph) -> IntArray | None:
+    """The arc that leads back along each one and is as wide, int64 (arcs,); None where some arc has none of its own.
+
+    Args: graph: the network.
+    """
+    there, back = (np.lexsort((graph.capacity, *ends)) for ends in ((graph.head, graph.tail), (graph.tail, graph.head)))
+    columns = ((graph.tail, graph.head), (graph.head, graph.tail), (graph.capacity, graph.capacity))
+    if not all(np.array_equal(one[there], other[back]) for one, other in columns):
+        return None
+    found = np.empty(len(there), np.int64)
+    found[there] = back
+    return found
 
 
 def _divided(graph: CapacityGraph, pool: IntArray, root: int | None) -> CapacityGraph:
