@@ -169,7 +169,9 @@ def test_an_all_gather_over_links_that_both_ways_share(collective, tmp_path):
     assert check_light(plan.circuits, progress=no_progress).violations == ()
     (carried,) = loads(plan.circuits, plan.size_bytes)
     middle = made.place_names(0, range(5)).index("link switch R1 <-> switch R2")
-    at_hosts = np.delete(carried.carried_bytes, middle)  # routers send on what they receive: as much out of hosts as into them
+    at_hosts = np.delete(
+        carried.carried_bytes, middle
+    )  # routers send on what they receive: as much out of hosts as into them
     assert at_hosts.sum() == pytest.approx(2 * 12e9)
     assert at_hosts.sum() / len(at_hosts) / 100e6 == pytest.approx(60)
     law = assumptions("published", compute="none")

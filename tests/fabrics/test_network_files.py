@@ -80,6 +80,9 @@ def test_a_tree_of_htsim(tmp_path):
     assert shape(made) == Counter(dict.fromkeys(ends, 8))
     assert {late for a, _, _, late in columns(made) if a.startswith("core")} == {1000.0}
     assert {late for a, b, _, late in columns(made) if b.startswith("ToR") and not a.startswith("core")} == {1250.0}
+    queues = network_of(tmp_path, HTSIM.replace("Radix_Up 4", "Radix_Up 4\nQueue_Up 10\nQueue_Down 20"))
+    assert columns(queues) == columns(made)
+    assert queues.notes[0] == "Sizes of queues are left out."
     made = network_of(tmp_path, HTSIM_OF_THREE)
     assert shape(made)["aggregation", "core", 6.25] == 8
     cores = {
@@ -130,6 +133,9 @@ def test_clusters_of_simgrid(tmp_path):
     )
     assert tree.network.num_vertices == 22
     assert "Loopback links are left out." in tree.notes
+    wide = network_of(tmp_path, cluster("FLAT", 3, bb_bw="1GBps", bb_lat="1us", bb_sharing_policy="FATPIPE"))
+    assert shape(wide) == Counter({("node", "switch", 0.125): 3, ("switch", "node", 0.125): 3})
+    assert wide.notes == ("The backbone of policy FATPIPE limits no sum of flows and is left out.",)
     star = network_of(tmp_path, cluster("FLAT", 3, bb_bw="1GBps", bb_lat="1us"))
     assert shape(star) == Counter(
         {("node", "switch", 0.125): 3, ("switch", "node", 0.125): 3, ("switch", "switch", 1): 1}
@@ -217,6 +223,9 @@ def test_dumps_and_templates_of_nccl(tmp_path):
     assert most_of_all_cuts(made) == Fraction(3, 150)
     beside = network_of(tmp_path, nccl(), with_pcie=True)
     assert most_of_all_cuts(beside) == Fraction(3, 174)  # 150 and 24
+    unsaid = network_of(tmp_path, nccl().replace("16.0 GT/s PCIe", "Unknown speed"), with_pcie=True)
+    assert most_of_all_cuts(unsaid) == Fraction(3, 162)
+    assert any("4 PCI links, read as NCCL does" in note for note in unsaid.notes)
     alone = network_of(tmp_path, nccl(links=""))
     assert shape(alone)["CPU", "CPU", 16] == 2
     assert most_of_all_cuts(alone) == Fraction(1, 8)  # one GPU: three shards into 24; one CPU: two over 16
@@ -231,6 +240,9 @@ def test_copies_of_a_dump(tmp_path):
     assert shape(made)["PCI switch", "switch", 25] == 4
     assert shape(made)["node", "PCI switch", 24] == 8
     assert made.nodes_per_group == 4
+    port = '<net name="mlx5_0" speed="200000" latency="0.000000"/>'
+    ports = network_of(tmp_path, nccl().replace(port, port + port.replace("mlx5_0", "mlx5_2")), copies=2)
+    assert shape(ports)["node", "switch", 25] == 4  # of a card of two ports a GPU has one
     beside = network_of(tmp_path, nccl(), copies=2, with_pcie=True)
     assert shape(beside)["PCI switch", "switch", 25] == 4
     assert shape(beside)["node", "PCI switch", 24] == 8
@@ -247,7 +259,10 @@ def test_attributes_of_other_names(tmp_path):
         .replace('"50GB/s"', "50000")
         .replace('"directed": false', '"directed": true')
     )
-    made = network_of(tmp_path, text, rate_key="capacity", rate_unit="MB/s", directed="no", nodes="a*")
+    text = text.replace('"latency": "700ns"', '"delay": 0.7')
+    late = {"latency_key": "delay", "latency_unit": "us"}
+    made = network_of(tmp_path, text, rate_key="capacity", rate_unit="MB/s", directed="no", nodes="a*", **late)
+    assert {late for *_, late in columns(made)} == {700.0}
     assert made.num_nodes == 2
     assert made.network.rate_bits_per_s.max() == 50000 * 8e6
     assert made.network.rate_bits_per_s.min() == 25000.5 * 8e6
@@ -364,6 +379,11 @@ REFUSED = [
     ),
     (smi(every_pair(4, "NV4")), {}, "no such file says the rate of a link between GPUs; give nvlink_rate="),
     (smi(every_pair(4, "NV4")), {"gpu": "tpu"}, "gpu=tpu is not in the table"),
+    (smi(every_pair(8, "NV18")), {"gpu": "a100"}, "a GPU with 18 links to others, and gpu=a100 has 12"),
+    (nccl(), {"gpu": "p100"}, "a GPU with 6 links to others, and gpu=p100 has 4"),
+    (smi(every_pair(3, "NV4")) * 2, {"gpu": "a100"}, "a second row GPU0; a file has the matrix of one server"),
+    (CSV.replace("latency", "rate"), {"nodes": "*"}, "two columns are called 'rate'"),
+    (cluster("FLAT", 3, limiter_link="1GBps"), {}, "limiter_link= limits both ways of a node together"),
     (smi(every_pair(4, "SYS")), {}, r"topo -mp hides NVLinks.*give pcie="),
     (smi(every_pair(4, "SYS")), {"pcie": "12GB/s"}, "GPUs of 4 CPUs are joined by PCIe: sys= is the rate"),
     (smi(every_pair(4, "OK")), {}, "is a matrix of nvidia-smi topo -p2p"),

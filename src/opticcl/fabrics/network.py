@@ -30,6 +30,7 @@ from opticcl.ir import Circuits, Fabric, FabricNumbers, IntArray, Part, PartKind
 from opticcl.ir.limits import limit
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.paths import paths_of_rows
+from opticcl.units import counted
 
 SHEET = datasheet("network")
 MOST_RATES = limit("network.MOST_RATES")
@@ -88,6 +89,7 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         rate_unit: unit of rates that are written without one, such as Gb/s.
         latency: of links of which the file does not say it; None: 0.
         latency_key: attribute of edges that is the latency; None: latency.
+        latency_unit: unit of latencies that are written without one, such as us.
         directed: no: links that the file calls directed and writes once lead both ways; None: as the file says.
         duplex: full: both ways of links that share a rate have it each; None: as the file says.
         gpu: generation of the GPUs, such as a100, for the rate and the number of their links.
@@ -193,9 +195,9 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         if relays and self.relays is None:
             notes.append("Nodes pass on packets of others.")
         if self.latency is None and np.isnan(graph.latency_s).any():
-            unknown = f"{np.count_nonzero(np.isnan(graph.latency_s)):,} links"
+            unknown = counted(int(np.count_nonzero(np.isnan(graph.latency_s))), "link")
             notes.append(
-                f"{unknown} have no latency in the file: under published latencies they add nothing, latency= says more."
+                f"No latency in the file of {unknown}: under published latencies they add nothing, latency= says more."
             )
         return _Content(network, vertices, numbers, tuple(notes), digest)
 

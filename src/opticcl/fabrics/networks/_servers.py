@@ -14,7 +14,7 @@ from typing import Any
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileGraphBuilder, FileOptions, Nic, Way
 
-__all__ = ["MOST_NIC_RATE", "PCIE_LEFT_OUT", "copied", "joined", "nvlink_rate", "nvlinks_are_switched"]
+__all__ = ["MOST_NIC_RATE", "PCIE_LEFT_OUT", "copied", "joined", "nvlinks_are_switched", "rate_of_nvlinks"]
 
 MOST_NIC_RATE = 1.6e12  # [bit/s]
 PCIE_LEFT_OUT = "PCIe is not part of the network; with_pcie=yes adds it."
@@ -37,18 +37,26 @@ def _generation(options: FileOptions) -> dict[str, Any] | None:
     return entry
 
 
-def nvlink_rate(options: FileOptions, made: FileGraphBuilder, known: str | None = None) -> float:
+def rate_of_nvlinks(options: FileOptions, made: FileGraphBuilder, links: int, known: str | None = None) -> float:
     """Rate of a link between GPUs in one direction [bit/s].
 
     Args:
         options: of the caller.
         made: takes the note.
+        links: that the file has at a GPU, at most [count].
         known: generation that the file itself says.
-    Raises: FileFaultError: neither the caller nor the file says it.
+    Raises: FileFaultError: neither the caller nor the file says it, or a GPU has more links than those of its generation.
     """
+    named = _generation(options)
+    if named is not None and links > named["links"]:
+        raise FileFaultError(
+            0,
+            f"a GPU with {links} links to others, and gpu={options.gpu} has {named['links']}; name another generation, or "
+            "nvlink_rate= alone",
+        )
     if options.nvlink_rate is not None:
         return options.nvlink_rate
-    table = _generation(options) or (datasheet("network")["gpu"].get(known) if known else None)
+    table = named or (datasheet("network")["gpu"].get(known) if known else None)
     if table is None:
         raise FileFaultError(
             0,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Collection
 
 from opticcl.fabrics.networks import register_network
 from opticcl.fabrics.networks.file_graph import (
@@ -24,6 +25,7 @@ from opticcl.fabrics.networks.file_graph import (
 )
 
 ENDS = {"source": "source", "src": "source", "from": "source", "target": "target", "dst": "target", "to": "target"}
+KNOWN = ENDS | {name: name for name in ("rate", "latency", "directed", "source_kind", "target_kind")}
 DIRECTED = {
     "yes": Way.ONE,
     "true": Way.ONE,
@@ -36,7 +38,7 @@ DIRECTED = {
 
 
 def _sniff(text: str) -> bool:
-    header = _columns(_first_line(text))
+    header = _columns(_first_line(text), ())
     return {"source", "target"} <= set(header)
 
 
@@ -44,10 +46,15 @@ def _first_line(text: str) -> str:
     return next((line for line in text[:65536].splitlines() if line.strip() and not line.startswith("#")), "")
 
 
-def _columns(header: str) -> list[str]:
-    """Names of the columns, in lower case, those of the ends by their usual name."""
+def _columns(header: str, keys: Collection[str | None]) -> list[str]:
+    """Names of the columns: those of the ends and others that are known by their usual name, whatever the case of their letters.
+
+    Args:
+        header: line of the file.
+        keys: names that the caller uses, which stay as they are.
+    """
     cells = [cell.strip().strip('"') for cell in re.split(_separator(header), header)]
-    return [ENDS.get(cell.lower(), cell) for cell in cells]
+    return [cell if cell in keys else KNOWN.get(cell.lower(), cell) for cell in cells]
 
 
 def _separator(header: str) -> str:
@@ -61,7 +68,10 @@ def read_csv(text: str, options: FileOptions) -> FileGraph:
     Raises: FileFaultError: a row of another length, or a cell that is no value of its column.
     """
     header = _first_line(text)
-    columns, made, attributes = _columns(header), FileGraphBuilder(options), Attributes(options)
+    made, attributes = FileGraphBuilder(options), Attributes(options)
+    columns = _columns(header, (options.rate_key, options.latency_key))
+    if twice := [name for name in columns if name and columns.count(name) > 1]:
+        raise FileFaultError(0, f"two columns are called {twice[0][:40]!r}; each needs a name of its own")
     rows = csv.reader(text.splitlines(), delimiter=_separator(header))
     begun = False
     for cells in rows:

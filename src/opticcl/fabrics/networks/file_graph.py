@@ -80,6 +80,7 @@ class FileOptions:
     rate_unit: str | None = None
     latency: Seconds | None = None
     latency_key: str | None = None
+    latency_unit: str | None = None
     directed: bool | None = None
     duplex: Literal["full"] | None = None
     gpu: str | None = None
@@ -328,9 +329,12 @@ class Attributes:
         if not (text := attributes.get(key, "").strip()):
             return nan
         try:
-            return exact_quantity(text, "s", "s" if not text.strip("0.") else "")
+            return exact_quantity(text, "s", self._options.latency_unit or ("s" if not text.strip("0.") else ""))
         except FileFaultError as fault:
-            raise FileFaultError(line, f"{key}: {fault}; write it with its unit, such as 700ns") from None
+            hint = (
+                "" if self._options.latency_unit else "; write it with its unit, such as 700ns, or name latency_unit="
+            )
+            raise FileFaultError(line, f"{key}: {fault}{hint}") from None
 
     def hint(self) -> str:
         """Attributes of edges that may be the rate, for the message that there is none."""

@@ -34,6 +34,7 @@ from opticcl.fabrics.networks.file_graph import (
 HEAD = ("nodes", "tiers", "podsize")
 NUMBERS = ("radix_down", "radix_up", "bundle", "oversubscribed")
 TIMES = ("downlink_latency_ns", "switch_latency_ns")
+QUEUES = ("queue_up", "queue_down")
 SPEED = "downlink_speed_gbps"
 NAMES = ("ToR", "aggregation", "core")
 
@@ -102,7 +103,7 @@ def _parse(text: str) -> tuple[dict[str, int], list[_Tier]]:
         if len(cells) != 2:
             raise FileFaultError(line, f"{row.strip()[:60]!r} is no key with one value")
         key = cells[0].lower()
-        known = HEAD if not tiers else (*NUMBERS, *TIMES, SPEED)
+        known = HEAD if not tiers else (*NUMBERS, *TIMES, *QUEUES, SPEED)
         if key == "tier":
             if whole(cells[1], "Tier", line) != len(tiers):
                 raise FileFaultError(line, f"Tier {cells[1][:20]}, and tier {len(tiers)} is due")
@@ -143,6 +144,8 @@ def read_htsim(text: str, options: FileOptions) -> FileGraph:
     head, tiers = _parse(text)
     made = FileGraphBuilder(options)
     made.expect(max(head.values()), "nodes")
+    if any(key in tier.values for tier in tiers for key in QUEUES):
+        made.notes.append("Sizes of queues are left out.")
     pods = tiers[-1].share(head["nodes"], head["podsize"], "nodes a pod")
     if len(tiers) == 2 and pods != 1:
         raise FileFaultError(0, f"Podsize {head['podsize']} of {head['nodes']} nodes: a tree of two tiers is one pod")

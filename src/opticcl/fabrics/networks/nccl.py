@@ -8,6 +8,7 @@ is named as a target alone, it leads both ways. The rate of a PCI link follows f
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import nan
@@ -15,7 +16,7 @@ from math import nan
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics.networks import register_network
 from opticcl.fabrics.networks._elements import read_xml, root_is
-from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, nvlink_rate
+from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, rate_of_nvlinks
 from opticcl.fabrics.networks.file_graph import (
     NODE,
     FileFaultError,
@@ -26,6 +27,7 @@ from opticcl.fabrics.networks.file_graph import (
     Way,
     whole,
 )
+from opticcl.units import counted
 from opticcl.xml_elements import XmlElement
 
 LINKS = ("nvlink", "xgmi")
@@ -71,13 +73,17 @@ class _Device:
 
     def rate_bits_per_s(self, given: float | None) -> float:
         """Of the link up from it, by NCCL's table, or as the caller says [bit/s]."""
-        if given is not None:
-            return given
-        table = datasheet("network")["pcie_lane"]
+        lane, width = self.lane
+        return given if given is not None else (lane or datasheet("network")["pcie_lane"]["8"]) * (width or 16)
+
+    @property
+    def lane(self) -> tuple[float, int]:
+        """Rate of a lane of the link up from it, and its lanes; 0 where the file does not say it [bit/s, count]."""
         speed = re.match(r"\s*([0-9.]+)\s*GT/s", self.element.attributes.get("link_speed", ""))
-        lane = table.get(f"{float(speed[1]):g}") if speed and speed[1].count(".") < 2 else None
+        table = datasheet("network")["pcie_lane"]
+        lane = table.get(f"{float(speed[1]):g}", 0.0) if speed and speed[1].count(".") < 2 else 0.0
         width = self.element.attributes.get("link_width", "")
-        return float(lane or table["8"]) * (int(width) if re.fullmatch("[1-9][0-9]?", width) else 16)
+        return float(lane), int(width) if re.fullmatch("[1-9][0-9]?", width) else 0
 
 
 def _devices(element: XmlElement, above: _Device) -> list[_Device]:
@@ -114,7 +120,7 @@ def read_nccl(text: str, options: FileOptions) -> FileGraph:
     else:
         made.notes.append(PCIE_LEFT_OUT)
     made.pcie_bits_per_s = min(device.rate_bits_per_s(options.pcie) for _, device in gpus)
-    made.nics += [_nic(device, [one for _, one in gpus], hub) for device in devices if _is_nic(device)]
+    made.nics += [nic for device in devices if _is_nic(device) for nic in _nics(device, [one for _, one in gpus], hub)]
     return made.graph() if options.copies == 1 else copied(made.graph(), options)
 
 
@@ -146,7 +152,7 @@ def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, in
     ]
     if not links:
         if options.nvlink is not None:
-            rate = options.nvlink * nvlink_rate(options, made)
+            rate = options.nvlink * rate_of_nvlinks(options, made, options.nvlink)
             switch = made.vertex("NVSwitch", "NVSwitch")
             for gpu in number.values():
                 made.edge(gpu, switch, rate, way=Way.BOTH)
@@ -159,11 +165,13 @@ def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, in
                 "is a template, which holds no links between GPUs: give nvlink= links of each to NVSwitches, or with_pcie=yes",
             )
         return
-    rate = nvlink_rate(options, made, _generation_of(gpus))
-    lost = 0
-    for device, link in links:
-        target, source = link.attributes.get("target", "").lower(), number[device.bus]
-        count, line = whole(link.attributes.get("count", "1"), "count", link.line), link.line
+    counts = [whole(link.attributes.get("count", "1"), "count", link.line) for _, link in links]
+    at_gpu = Counter[int]()
+    for (device, _), count in zip(links, counts, strict=True):
+        at_gpu[number[device.bus]] += count
+    rate, lost = rate_of_nvlinks(options, made, max(at_gpu.values()), _generation_of(gpus)), 0
+    for (device, link), count in zip(links, counts, strict=True):
+        target, source, line = link.attributes.get("target", "").lower(), number[device.bus], link.line
         if target == device.bus:
             raise FileFaultError(
                 line, f"a link of {device.bus} to itself, as some virtual machines show; the file is not the machine's"
@@ -213,6 +221,11 @@ def _add_pcie(
         if id(device) in vertex and device.above is not None:
             rate = device.rate_bits_per_s(given)
             made.edge(vertex[id(device)], vertex[id(device.above)], rate, way=Way.BOTH, line=device.element.line)
+    unsaid = sum(0 in one.lane for one in devices if id(one) in vertex)
+    if unsaid and given is None:
+        made.notes.append(
+            f"Without speed or width in the file: {counted(unsaid, 'PCI link')}, read as NCCL does, 8 GT/s and 16 lanes."
+        )
     between = _between_cpus(made, hosts) if len(hosts) > 1 else nan
     for one, other in combinations(hosts, 2):
         made.edge(vertex[id(one)], vertex[id(other)], between, way=Way.BOTH)
@@ -244,11 +257,9 @@ def _is_nic(device: _Device) -> bool:
     return bool(device.element.of("nic")) or device.pci_class.startswith(NIC_CLASS)
 
 
-def _nic(device: _Device, gpus: list[_Device], hub: dict[int, int]) -> Nic:
-    """A network card and the GPUs that are nearest."""
-    nets = [net for nic in device.element.of("nic") for net in nic.of("net")]
-    name = nets[0].attributes.get("name", device.bus) if nets else device.bus
-    speed = nets[0].attributes.get("speed", "") if nets else ""
+def _nics(device: _Device, gpus: list[_Device], hub: dict[int, int]) -> list[Nic]:
+    """The ports of a network card, each with the GPUs that are nearest."""
+    ports = [net.attributes for nic in device.element.of("nic") for net in nic.of("net")] or [{}]
     above = device.chain()
     far = []
     for gpu in gpus:
@@ -256,5 +267,8 @@ def _nic(device: _Device, gpus: list[_Device], hub: dict[int, int]) -> Nic:
         common = next((k for k, one in enumerate(above) if id(one) in chain), len(above))
         far.append((common, common < len(above) and above[common].is_switch))
     near = tuple(gpu for gpu, one in enumerate(far) if one[0] == min(far)[0])
-    rate = float(speed) * 1e6 if re.fullmatch("[1-9][0-9]{0,12}", speed) else nan
-    return Nic(name, near, far[near[0]][1], rate, hub.get(id(device.above), -1) if hub else -1)
+    speeds = [port.get("speed", "") for port in ports]
+    rates = [float(speed) * 1e6 if re.fullmatch("[1-9][0-9]{0,12}", speed) else nan for speed in speeds]
+    at = hub.get(id(device.above), -1) if hub else -1
+    names = [port.get("name", device.bus) for port in ports]
+    return [Nic(name, near, far[near[0]][1], rate, at) for name, rate in zip(names, rates, strict=True)]

@@ -14,7 +14,7 @@ from itertools import combinations
 from math import nan
 
 from opticcl.fabrics.networks import register_network
-from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, nvlink_rate, nvlinks_are_switched
+from opticcl.fabrics.networks._servers import PCIE_LEFT_OUT, copied, joined, nvlinks_are_switched, rate_of_nvlinks
 from opticcl.fabrics.networks.file_graph import NODE, FileFaultError, FileGraph, FileGraphBuilder, FileOptions, Nic, Way
 
 DISTANCES = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
@@ -94,6 +94,10 @@ def _parse(text: str) -> _Matrix:
             continue
         if cells[0] not in place:
             raise FileFaultError(line, f"row {cells[0][:20]!r} has no column in the header; is a line wrapped?")
+        if (place[cells[0]],) * 2 in word:
+            raise FileFaultError(
+                line, f"a second row {cells[0]}; a file has the matrix of one server, copies= makes several"
+            )
         word |= _row(line, place[cells[0]], cells[1:], [place[name] for name in columns])
         if place[cells[0]] < len(gpus):
             affinity[place[cells[0]]] = "".join(cells[1 + len(columns) : 2 + len(columns)])
@@ -124,7 +128,8 @@ def _row(line: int, row: int, cells: list[str], columns: list[int]) -> dict[tupl
         if not (cell in DISTANCES or re.fullmatch(r"NV[0-9]{1,3}", cell) or (cell == "X" and column == row)):
             raise FileFaultError(line, f"{cell[:20]!r} is none of X, NV#, {', '.join(DISTANCES)}")
         if cell == "NV0" or (column == row) != (cell == "X"):
-            raise FileFaultError(line, f"{cell} between {'two' if column != row else 'one and the same'}")
+            where = "two that differ" if column != row else "one and itself"
+            raise FileFaultError(line, f"{cell} between {where}; X is itself, and NV1 the fewest links of a pair")
         words[row, column] = cell
     return words
 
@@ -157,10 +162,12 @@ def read_nvidia_smi(text: str, options: FileOptions) -> FileGraph:
 
 def _add_nvlinks(made: FileGraphBuilder, matrix: _Matrix, pairs: list[tuple[int, int]]) -> None:
     """Links of the GPUs to NVSwitches, or to each other."""
-    rate, counts = nvlink_rate(made.options, made), {matrix.links(*pair) for pair in pairs}
-    gpus = matrix.num_gpus
+    gpus, counts = matrix.num_gpus, {matrix.links(*pair) for pair in pairs}
     whole = len(pairs) == gpus * (gpus - 1) // 2 and len(counts) == 1
-    if whole and nvlinks_are_switched(made.options, gpus, min(counts)):
+    switched = whole and nvlinks_are_switched(made.options, gpus, min(counts))
+    of_gpus = [sum(matrix.links(gpu, other) for other in range(gpus) if other != gpu) for gpu in range(gpus)]
+    rate = rate_of_nvlinks(made.options, made, min(counts) if switched else max(of_gpus))
+    if switched:
         switch = made.vertex("NVSwitch", "NVSwitch")
         for gpu in range(gpus):
             made.edge(gpu, switch, min(counts) * rate, way=Way.BOTH)

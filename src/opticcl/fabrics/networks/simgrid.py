@@ -2,7 +2,7 @@
 
 A route over one link is an edge; routes over several links must be walks along such edges and add nothing. Both ways of a link
 share its rate unless its policy is SPLITDUPLEX; a FATPIPE link limits nothing and is left out, as loopback links are. A
-cluster is a star, a torus or a fat tree; in a torus each node has one link a dimension to the next, so that two nodes in a ring
+cluster is a star, a torus or a fat tree without limiters; in a torus each node has one link a dimension to the next, so that two nodes in a ring
 have two. Traces, Wi-Fi, several zones that routes join and files that others include are refused.
 """
 
@@ -188,6 +188,10 @@ def _add_cluster(made: FileGraphBuilder, cluster: XmlElement) -> None:
     """Nodes, switches and links of a cluster."""
     _no_traces(cluster)
     rate, latency = _quantity(cluster, "bw", "bit/s", "B/s"), _quantity(cluster, "lat", "s", "s")
+    if "limiter_link" in cluster.attributes:
+        raise FileFaultError(
+            cluster.line, "limiter_link= limits both ways of a node together; without it a cluster is read"
+        )
     way = _way(cluster, "SPLITDUPLEX")
     if way is None:
         raise FileFaultError(cluster.line, "a cluster whose links are FATPIPE limits nothing; it is no network")
@@ -273,6 +277,8 @@ def _fat_tree(made: FileGraphBuilder, cluster: XmlElement, nodes: list[int]) -> 
 def _star(made: FileGraphBuilder, cluster: XmlElement, nodes: list[int]) -> list[tuple[int, int]]:
     """Links of each node to a router; a backbone that all share lies between two of them."""
     if "bb_bw" not in cluster.attributes or cluster.attributes.get("bb_sharing_policy", "SHARED").upper() == "FATPIPE":
+        if "bb_bw" in cluster.attributes:
+            made.notes.append("The backbone of policy FATPIPE limits no sum of flows and is left out.")
         router = made.vertex("router", SWITCH, cluster.line)
         return [(node, router) for node in nodes]
     entrance, exit_ = (made.vertex(f"backbone {name}", SWITCH, cluster.line) for name in ("entrance", "exit"))
