@@ -69,7 +69,7 @@ def test_pictures_and_files(opticcl, tmp_path, specification, each):
     [
         (
             "torus",
-            "torus: no light from end to end; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus",
+            "torus: no light from end to end; netlists have lightpath, ocs, oddl, ramp, sipac, terarack, terarack_torus",
         ),
         ("sip_ring:nodes=4", "sip_ring: no netlist of its elements; netlists have"),
     ],

@@ -320,7 +320,7 @@ def test_fabrics_without_light_have_no_netlist():
                 made.ends(Circuits.of([0], [0], [1]))
             assert tuple(made.states(Circuits.of([0], [0], [1]))) == ()
     assert {n for n in FABRICS.names() if fabric_at_scale(n, 16).netlist()} == {
-        "lightpath", "oddl", "ramp", "sipac", "terarack", "terarack_torus"
+        "lightpath", "ocs", "oddl", "ramp", "sipac", "terarack", "terarack_torus"
     }  # fmt: skip
 
 

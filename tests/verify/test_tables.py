@@ -1,6 +1,7 @@
 """Device tables judged alone: those of the five systems are right, and each rule refuses a mutant by name."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -27,6 +28,9 @@ SYSTEMS = {
     "oddl": ("oddl:shape=2x4", "auto"),
     "lightpath": ("lightpath:shape=3x3", "auto"),
     "lightpath_apart": ("lightpath:shape=3x3", "de_bruijn:steps=4"),
+    "ocs": ("ocs:nodes=9,planes=2", "balanced_digits:sides=3x3,shifts=3x1"),
+    "ocs_held": ("ocs:nodes=8,planes=2", "digit_shifts:cuts=1x5,shifts=1x2x1"),
+    "ocs_any": ("ocs:nodes=10,planes=2,forwarding=any", "held_graph:along=paths"),
 }
 
 
@@ -210,6 +214,78 @@ def test_a_wrong_wavelength(system):
         row = np.flatnonzero(d.sends == sends)[:1]
         wrong = changed(tables, data={"wavelength": (row, (d.wavelength[row] + 1) % w)})
         assert rules(wrong) & {"light_wrong", "light_missing", "light_collided", "data_overlap"}
+
+
+@pytest.mark.parametrize(
+    ("group", "column", "change", "names"),
+    [
+        ("switch", "begin_s", lambda v: v + 1e-9, "setting_late"),
+        ("switch", "begin_s", lambda v: v - 1e-6, "set_in_flight|setting_late|is no time"),
+        ("switch", "step", lambda v: v + 1, "off_slot"),
+        ("switch", "kind", lambda v: v - 1, "fibre_up has no states"),
+        ("switch", "device", lambda v: 1 - v, "setting_clash"),
+        ("switch", "index", lambda v: v ^ 1, "setting_clash"),
+        ("switch", "setting", lambda v: v ^ 1, "light_missing"),
+        ("interface", "begin_s", lambda v: v + 1e-9, "setting_late|light_missing"),
+        ("interface", "begin_s", lambda v: v - 1.1e-5, "light_missing|is no time"),
+        ("interface", "step", lambda v: v + 1, "off_slot"),
+        ("interface", "kind", lambda v: v - 1, "fibre_down has no states"),
+        ("interface", "device", lambda v: (v + 1) % 8, "light_missing|setting_clash"),
+        ("interface", "index", lambda v: v ^ 1, "light_missing|setting_clash"),
+        ("interface", "setting", lambda v: -1 if v >= 0 else 0, "light_missing"),
+        ("data", "from_s", lambda v: v + 1e-9, "window_differs|light_missing|light_stray"),
+        ("data", "until_s", lambda v: v + 1e-9, "window_differs|ready_early|ready_wrong"),
+        ("data", "ready_s", lambda v: v + 1e-9, "ready_wrong"),
+        ("data", "step", lambda v: v + 1, "chunks_differ"),
+        ("data", "kind", lambda v: 1 - v, "but in ocs only"),
+        ("data", "device", lambda v: (v + 2) % 16, "light_missing"),
+        ("data", "wavelength", lambda v: v + 300, "light_missing"),
+        ("data", "sends", np.logical_not, "but in ocs only"),
+        ("data", "op", lambda v: 1 - v, "op_differs"),
+        ("data", "chunk_lo", lambda v: v ^ 1, "chunks_differ|ends beyond the"),
+        ("data", "chunk_n", lambda v: v + 1, "chunks_differ|ends beyond the"),
+        ("data", "parts", lambda v: v + 1, "chunks_differ"),
+        ("data", "share", lambda v: 1 - v, "chunks_differ|data_overlap"),
+        ("data", "shares", lambda v: v + 1, "chunks_differ"),
+    ],
+)
+def test_every_field_of_circuit_switches(group, column, change, names):
+    """One row of the tables of an `ocs` is another, each of ten or so: the rule is named, or the row."""
+    tables = tables_of("ocs_held")
+    table = "data" if group == "data" else "settings"
+    rows = getattr(tables, table)
+    of_group = np.isin(rows.kind, [] if group == "data" else [tables.fabric.netlist().position[group]])
+    which = np.flatnonzero(of_group | (group == "data"))
+    for row in which[:: max(1, len(which) // 10)].tolist():
+        value = change(getattr(rows, column)[row])
+        wrong = changed(tables, total_s=2 * tables.total_s, **{table: {column: (row, value)}})
+        assert re.search(names, named(wrong)), (row, named(wrong))
+
+
+def named(tables):
+    """Rules that tables break, or why they are not judged."""
+    try:
+        return ", ".join(rules(tables))
+    except ParameterError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("system", ["ocs", "ocs_held", "ocs_any", "oddl", "sipac"])
+def test_data_that_leave_faster_than_light_carries_them(system):
+    """All rows last a tenth of their time."""
+    tables = tables_of(system)
+    d = tables.data
+    faster = changed(tables, data={"until_s": (slice(None), d.from_s + (d.until_s - d.from_s) / 10)})
+    one = next(one for one in check_tables(faster).violations if one.rule == "rate_exceeded")
+    assert one.expected.startswith("at most ")
+
+
+def test_interfaces_keep_to_their_plane():
+    """Data that a node sends on by another plane are refused where it forwards on the same plane alone."""
+    tables = tables_of("ocs_any")
+    assert check_tables(tables).ok
+    where = opticcl.fabric("ocs:nodes=10,planes=2")
+    assert "light_missing" in rules(dataclasses.replace(tables, fabric=where))
 
 
 @pytest.mark.parametrize("name", ["laser", "receiver"])

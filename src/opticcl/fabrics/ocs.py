@@ -32,13 +32,16 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from opticcl.errors import TooLargeError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
+from opticcl.fabrics._ocs_netlist import MOST_CHANNELS, ocs_netlist
 from opticcl.fabrics._packet import at_least, not_too_large, positive_rates
-from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Part, Resource, Usage
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import Counts, Element, LightPath, Limit, Optics
+from opticcl.ir.netlist import Netlist
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
@@ -233,14 +236,34 @@ class Ocs(Fabric):
         found = f"a switch may lose up to {most:.2f} dB" if most >= 0 else "not even a switch without loss closes"
         return (Limit("largest_switch_loss_db", most if most >= 0 else None, found),)
 
-    def parts(self) -> tuple[Part, ...]:
-        """A transceiver a port, a switch a plane, and two fibres a link."""
-        ports = self.nodes * self.planes
-        return (
-            Part("transceiver", ports, rate_bits_per_s=self.rate),
-            Part("circuit_switch", self.planes, ports=self.nodes),
-            Part("fibre", 2 * ports),
-        )
+    def netlist(self) -> Netlist:
+        """A transceiver a port, a switch a plane, two fibres a link, and interfaces that forward."""
+        return ocs_netlist(self.nodes, self.planes, self.rate, self.forwarding == "plane")
+
+    def states(self, circuits: Circuits) -> Iterator[SettingUse]:
+        """Both mirrors of each link, and what interfaces do with circuits: forward them, or hand them to the receiver."""
+        owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
+        port = self._planes_of(circuits)
+        yield SettingUse("switch", port, end, owner, within=begin)
+        yield SettingUse("switch", port, begin, owner, within=self.nodes + end)
+        onward = circuits.hops.astype(np.int64) >= self.nodes * self.planes
+        yield SettingUse("interface", begin[onward], port[onward], owner[onward], within=owner[onward])
+        every = np.arange(len(circuits))
+        yield SettingUse("interface", circuits.dst.astype(np.int64), np.full(len(circuits), -1), every, within=every)
+
+    def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """The port by which a circuit leaves its sender, and the one by which it reaches its receiver.
+
+        Raises: TooLargeError: more circuits than links tell apart.
+        """
+        if len(circuits) > MOST_CHANNELS:
+            raise TooLargeError(
+                f"ocs: a round of {len(circuits):,} circuits; data of up to {MOST_CHANNELS:,} are told apart, try fewer nodes"
+            )
+        last = self._planes_of(circuits)[circuits.hop_offsets[1:] - 1]
+        return circuits.src.astype(np.int64) * self.planes + circuits.port, circuits.dst.astype(
+            np.int64
+        ) * self.planes + last
 
 
 _ELEMENTS = tuple(map(Element, ("fibre", "circuit_switch", "fibre")))

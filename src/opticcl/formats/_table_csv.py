@@ -121,8 +121,9 @@ def _decoded(rows: polars.DataFrame, netlist: Netlist) -> dict[str, IntArray]:
     found: dict[str, IntArray] = {name: np.full(len(rows), NOTHING) for name in SETTING_CELLS}
     for group, mine in _groups(rows, netlist):
         part, number, kind = index[mine], value[mine], group.kind
-        if kind == "wss":
-            port, found["wavelength"][mine] = np.divmod(part, w)
+        if kind in ("wss", "matrix"):
+            port, wavelength = np.divmod(part, w if group.per_wavelength else 1)
+            found["wavelength"][mine] = wavelength if group.per_wavelength else NOTHING
             of_output = port >= group.n_in
             found["input"][mine] = np.where(of_output, number, port)
             found["output"][mine] = np.where(of_output, port - group.n_in, number)
@@ -132,6 +133,8 @@ def _decoded(rows: polars.DataFrame, netlist: Netlist) -> dict[str, IntArray]:
         elif kind in ("gate", "ringbank"):
             found["wavelength"][mine] = part if group.per_wavelength else NOTHING
             found["state"][mine] = np.where(number == 1, STATES.index("on"), STATES.index("off"))
+        elif kind == "relay":
+            found["wavelength"][mine], found["output"][mine] = part, number
         elif kind == "mzi":
             found["output"][mine] = number
         elif kind == "select":

@@ -61,6 +61,7 @@ LIMITS: dict[str, Guard] = {
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),
     "graph_schedule.MOST_BITS": Guard(1 << 26, "bits", REFUSAL, "of the tables of a custom collective"),
     "digraphs.MOST_RELAXED": Guard(1 << 29, "links", EFFORT, "that are relaxed in a pass which moves the paths of all pairs"),
+    "_ocs_netlist.MOST_CHANNELS": Guard(1 << 20, "circuits", REFUSAL, "of a round whose data an ocs tells apart"),
     "held_graph.MOST_TRIED": Guard(1 << 20, "pairs", EFFORT, "of nodes of a held graph that a search evaluates"),
     "held_sets.ALL_SETS": Guard(512, "sets", EFFORT, "of shifts, one a plane, up to which all may be held"),
     "held_sets.MOST_FAMILIES": Guard(512, "choices", EFFORT, "of sides and radices of balanced_digits, those of fewest digits"),

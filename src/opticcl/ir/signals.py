@@ -1,6 +1,7 @@
 """What one signal is, however many receivers it reaches.
 
-A lane is a circuit on one wavelength. The lanes of a transfer carry consecutive parts of its bytes, in the order of their
+A lane is a circuit on one wavelength, or a circuit where circuits take shares of a port; its wavelength is then a channel, the
+number of the circuit. The lanes of a transfer carry consecutive parts of its bytes, in the order of their
 ports and wavelengths, each in proportion to the rate that weak parts leave it.
 
 A signal is a sender, a port, a wavelength, chunks, and the first and the last byte of them. What its receivers do with the
@@ -68,15 +69,16 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
         circuits: of the round, of one wavelength or more each.
         transfers: of the step.
     """
-    many = circuits.wavelength_n.astype(np.int64)
+    shared = any(resource.in_wavelengths for resource in fabric.resources)
+    many = np.ones(len(circuits), np.int64) if shared else circuits.wavelength_n.astype(np.int64)
     circuit = np.repeat(np.arange(len(circuits)), many)
     nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)
-    wavelength = circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
+    wavelength = circuit if shared else circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
     port = circuits.port[circuit].astype(np.int64)
     carried = circuits.transfer[circuit].astype(np.int64)
     idle = (carried < 0) | (carried >= len(transfers))  # a transfer that does not exist has no chunks
     rate = fabric.wavelengths_carried(circuits)[circuit] / many[circuit]
-    weight = np.rint(10**DIGITS_OF_SHARE * rate).astype(np.int64)
+    weight = np.rint(rate if shared else 10**DIGITS_OF_SHARE * rate).astype(np.int64)
     parts = [np.where(idle, 0, column) for column in _parts(carried, port, wavelength, weight)]
     columns = [circuits.src[circuit], port, wavelength, idle, *parts]
     if len(transfers):

@@ -94,6 +94,8 @@ def states_of(netlist: Netlist, group: ElementGroup) -> range | None:
         "gate": range(2),
         "ringbank": range(2),
         "wss": range(PARKED, max(group.n_out, group.n_in)),
+        "matrix": range(PARKED, group.n_out),
+        "relay": range(PARKED, group.n_in),
         "mzi": range(PARKED, group.n_out),
         "select": range(PARKED, group.n_in),
     }.get(group.kind)
@@ -101,9 +103,8 @@ def states_of(netlist: Netlist, group: ElementGroup) -> range | None:
 
 def places_of(netlist: Netlist, group: ElementGroup) -> int:
     """Places of a device that are set apart [count]."""
-    if group.kind == "wss":
-        return (group.n_in + group.n_out) * netlist.num_wavelengths
-    return netlist.num_wavelengths if group.per_wavelength else 1
+    ports = group.n_in + group.n_out if group.kind in ("wss", "matrix") else 1
+    return ports * (netlist.num_wavelengths if group.per_wavelength else 1)
 
 
 def settable(netlist: Netlist) -> list[int]:

@@ -19,6 +19,11 @@
     wss           n : m   output of each (input,            switches by wavelength; where it selects, an output also
                           wavelength); input of each        absorbs what comes from other inputs
                           (output, wavelength)
+    matrix        n : n   output of each input; input of    the same, for all wavelengths together
+                          each output
+    relay         n : 2n  output of each wavelength, by     hands light to the output of its input, or sends it on by one of
+                          which it is sent on               the others, from n on; by n + its input alone where it
+                                                            `keeps_plane`
     fibre, waveguide, edfa   1 : 1   -                      let everything pass
     demux         1 : w   -                                 one output a wavelength
     photodiode    1 : 0   -                                 light ends here
@@ -151,11 +156,20 @@ def _ringbank(group: ElementGroup, rows: InputRows, state: StateOf, num_waveleng
 
 def _switch(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
     """Routing states come first, one for each (input, wavelength); then, where it selects, one for each output."""
-    output = state(rows.element, rows.input * num_wavelengths + rows.wavelength, ABSORBED)
+    span, wavelength = (num_wavelengths, rows.wavelength) if group.per_wavelength else (1, 0)
+    output = state(rows.element, rows.input * span + wavelength, ABSORBED)
     if "selects" not in group.parameters:
         return Passed(output)
-    index = (group.n_in + np.maximum(output, 0)) * num_wavelengths + rows.wavelength
+    index = (group.n_in + np.maximum(output, 0)) * span + wavelength
     return Passed(np.where(state(rows.element, index, -1) == rows.input, output, ABSORBED))
+
+
+def _relay(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
+    onward = state(rows.element, rows.wavelength, -1)
+    output = np.where(onward < 0, rows.input, group.n_in + onward)
+    if "keeps_plane" in group.parameters:
+        output = np.where((onward >= 0) & (onward != rows.input), ABSORBED, output)
+    return Passed(output)
 
 
 def _to_one(group: ElementGroup, rows: InputRows, state: StateOf, num_wavelengths: int) -> Passed:
@@ -186,6 +200,8 @@ KINDS: Mapping[str, ElementKind] = {
     "cross": ElementKind(passing=_cross),
     "ringbank": ElementKind("on or off, of each wavelength", _ringbank, parked=0),
     "wss": ElementKind("output of each input and wavelength", _switch),
+    "matrix": ElementKind("output of each input, input of each output", _switch),
+    "relay": ElementKind("plane by which each channel is sent on", _relay),
     "fibre": ElementKind(passing=_straight),
     "waveguide": ElementKind(passing=_straight),
     "edfa": ElementKind(passing=_straight),

@@ -32,6 +32,7 @@ __all__ = [
     "LightReport",
     "Listeners",
     "Loaded",
+    "detectors",
     "load",
 ]
 
@@ -195,7 +196,8 @@ class Arrivals(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listeners:
-    """What photodiodes have to receive, as columns of equal length; every photodiode occurs at most once.
+    """What photodiodes have to receive, as columns of equal length; every photodiode occurs at most once,
+    or once for each channel where it tells channels apart.
 
     Args:
         photodiode: element, int64 (n,).
@@ -479,27 +481,45 @@ class Emulator:
             count: whether to count the elements that light passes.
         """
         loaded = self.load(settings)
-        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist.photodiodes.count)
+        return _verdict(loaded.clashes, self.light(loaded, count=count), listeners, self.netlist)
 
 
-def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, photodiodes: int) -> LightReport:
+def detectors(netlist: Netlist, *ends: tuple[IntArray, IntArray]) -> tuple[int, list[IntArray]]:
+    """Photodiodes, each apart for every channel where they tell channels apart.
+
+    Args:
+        netlist: with the photodiodes.
+        ends: photodiode and wavelength of some rows, int64 (n,) each.
+    Returns: their number, and for each of the ends a number below that, int64 (n,).
+    """
+    group = netlist.photodiodes
+    if not group.per_wavelength:
+        return group.count, [photodiode for photodiode, _ in ends]
+    keys = [photodiode * netlist.num_wavelengths + wavelength for photodiode, wavelength in ends]
+    known, number = np.unique(np.concatenate(keys), return_inverse=True)
+    return len(known), np.split(number, np.cumsum([len(key) for key in keys])[:-1])
+
+
+def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, netlist: Netlist) -> LightReport:
     """What photodiodes receive, beside what they have to receive.
 
     Args:
         clashes: of the settings.
         rows: light at photodiodes.
         listeners: what photodiodes have to receive.
-        photodiodes: number of them [count].
+        netlist: with the photodiodes.
     """
-    many = np.bincount(rows.photodiode, minlength=photodiodes)
-    signal, wavelength = np.full(photodiodes, DARK), np.full(photodiodes, DARK)
-    signal[rows.photodiode], wavelength[rows.photodiode] = rows.signal, rows.wavelength
-    at = listeners.photodiode
+    places, (arrived, at) = detectors(
+        netlist, (rows.photodiode, rows.wavelength), (listeners.photodiode, listeners.wavelength)
+    )
+    many = np.bincount(arrived, minlength=places)
+    signal, wavelength = np.full(places, DARK), np.full(places, DARK)
+    signal[arrived], wavelength[arrived] = rows.signal, rows.wavelength
     received = np.where(many[at] > 1, COLLIDED, signal[at])
     wrong = (many[at] == 1) & ((received != listeners.signal) | (wavelength[at] != listeners.wavelength))
-    listened = np.zeros(photodiodes, bool)
+    listened = np.zeros(places, bool)
     listened[at] = True
-    others = ~listened[rows.photodiode]
+    others = ~listened[arrived]
     data = others & (rows.signal < NO_DATA)
     return LightReport(
         clashes,

@@ -55,7 +55,7 @@ def isolation_of(netlist: Netlist, given: Mapping[str, float]) -> dict[str, floa
     for name, value in given.items():
         if name not in known:
             raise ParameterError(
-                f"isolation: {netlist.name} has no elements {name!r} that leak; known: {', '.join(sorted(known))}"
+                f"isolation: {netlist.name} has no elements {name!r} that leak; known: {', '.join(sorted(known)) or 'none'}"
             )
         if not 0 <= value < np.inf:
             raise ParameterError(f"isolation: {name}={value:g} dB; 0 or more, try {name}=30dB")

@@ -6,7 +6,7 @@ A lane is a circuit on one wavelength; which lanes are one signal, `opticcl.ir.s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -64,6 +64,12 @@ class Lanes:
     def __len__(self) -> int:
         return len(self.circuit)
 
+    @property
+    def carrying(self) -> Lanes:
+        """Those of circuits that carry data."""
+        kept = self.signal < IDLE
+        return Lanes(*(getattr(self, column.name)[kept] for column in fields(self)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundLight:
@@ -118,7 +124,7 @@ def netlist_of(fabric: Fabric) -> Netlist:
         elif not is_of_library(system := type(fabric.machine)):
             reason += f": class {system.__name__} does not define `netlist`"
         raise UnsupportedError(
-            f"{fabric.name}: {reason}; netlists have lightpath, oddl, ramp, sipac, terarack, terarack_torus"
+            f"{fabric.name}: {reason}; netlists have lightpath, ocs, oddl, ramp, sipac, terarack, terarack_torus"
         )
     return netlist
 
@@ -193,11 +199,12 @@ def round_settings(fabric: Fabric, netlist: Netlist, circuits: Circuits, lanes: 
         lanes: of the circuits.
         owner: number of circuit 0.
     """
-    group = netlist.groups[netlist.position[netlist.transmitter]]
-    index = lanes.wavelength if group.per_wavelength else np.zeros_like(lanes.wavelength)
     signals = [
-        SettingUse(group.name, lanes.transmitter, lanes.signal, lanes.circuit, within=index),
-        SettingUse(netlist.photodiodes.name, lanes.photodiode, np.arange(len(lanes)), lanes.circuit),
+        SettingUse(group.name, number, values, lanes.circuit, within=lanes.wavelength * group.per_wavelength)
+        for group, number, values in (
+            (netlist.groups[netlist.position[netlist.transmitter]], lanes.transmitter, lanes.signal),
+            (netlist.photodiodes, lanes.photodiode, np.arange(len(lanes))),
+        )
     ]
     return DeviceTable.joined([
         needed_settings(fabric, netlist, circuits, False, owner), settings_of(netlist, signals, owner)

@@ -174,10 +174,12 @@ class TableMaker:
 
     def _index(self, group: ElementGroup) -> str:
         w = self.netlist.num_wavelengths
+        if group.kind == "matrix":
+            return f"input; {group.n_in} + output"
         if group.kind == "wss":
             own = f"input x {w} + wavelength"
             return f"{own}; ({group.n_in} + output) x {w} + wavelength" if "selects" in group.parameters else own
-        return "wavelength" if group.per_wavelength else ""
+        return "channel" if group.kind == "relay" else "wavelength" if group.per_wavelength else ""
 
     def write(self, path: Path | str, progress: ProgressCallback = no_progress) -> tuple[int, int]:
         """Write the directory of tables, whole or not at all.
@@ -362,24 +364,20 @@ class TableMaker:
     def data(self, progress: ProgressCallback = no_progress) -> Iterator[DataRows]:
         """Sends and receives, round by round; a signal that is split has one row at its transmitter."""
         for one in self._rounds():
-            carrying = one.circuits.transfer >= 0
-            if not carrying.any():
+            if not (one.circuits.transfer >= 0).any():
                 continue
-            circuits = one.circuits.take(carrying)
-            lanes = lanes_of(self.fabric, circuits, one.transfers)
+            lanes = lanes_of(self.fabric, one.circuits, one.transfers).carrying
             if (lanes.behind - lanes.share != 1).any():
                 raise UnsupportedError(
                     f"tables: weak parts of {self.fabric.name} divide a transfer into unequal shares, and tables have equal "
                     "ones; leave the weak parts out"
                 )
-            transfer, t = circuits.transfer[lanes.circuit], one.transfers
+            transfer, t = one.circuits.transfer[lanes.circuit], one.transfers
             if self.fabric.slot_s and t.chunk_step is not None:
                 raise UnsupportedError(
                     f"tables: in slots of {self.fabric.name} a transfer carries neighbouring chunks; try another algorithm"
                 )
-            start, left, latency = (
-                column[carrying][lanes.circuit] for column in (one.start_s, one.left_s, one.latency_s)
-            )
+            start, left, latency = (column[lanes.circuit] for column in (one.start_s, one.left_s, one.latency_s))
             _, first = np.unique(lanes.signal, return_index=True)
             for lane, position, number, sends in (
                 (first, self._transmitter, lanes.transmitter, True),

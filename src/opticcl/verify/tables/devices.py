@@ -2,7 +2,8 @@
 
     settings   a device has one setting at a time, and its time to change (`setting_clash`, `set_again`, `off_slot`)
     data       a transmitter sends, and a photodiode receives, one thing at a time (`data_overlap`, `ready_early`, `off_slot`),
-               and is done with it when it must be (`ready_wrong`)
+               and is done with it when it must be (`ready_wrong`), and no wavelength, or port whose rate circuits share,
+               carries more than its rate (`rate_exceeded`)
     light      whenever anything begins, each photodiode receives the signal of its row alone (`light_missing`,
                `light_collided`, `light_wrong`, `light_stray`, `light_circulating`, `chunks_differ`, `op_differs`,
                `window_differs`); while devices change, light is followed with their old and with their new settings, and
@@ -42,9 +43,9 @@ from opticcl.ir.programme import DeviceTable
 from opticcl.ir.tables import Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of
 from opticcl.optics.elements import KINDS
-from opticcl.optics.emulator import NO_DATA, Arrivals
+from opticcl.optics.emulator import NO_DATA, Arrivals, detectors
 from opticcl.optics.rounds import emulator_of
-from opticcl.units import counted, format_seconds
+from opticcl.units import counted, format_rate, format_seconds
 from opticcl.verify.light.budget import check_budget
 from opticcl.verify.sweep import runs_of, slack
 from opticcl.verify.tables._data import check_result, due_ready_s
@@ -54,8 +55,11 @@ from opticcl.verify.time.programme import rules_of
 
 __all__ = ["DeviceStates", "check_tables", "match_data"]
 
-APART = {"light_does_not_close", "off_slot", "op_differs", "ready_wrong", "total_too_small"}
+APART = {"light_does_not_close", "off_slot", "op_differs", "rate_exceeded", "ready_wrong", "total_too_small"}
 """Rules that say nothing against the light, so that what arrives can be added up."""
+
+RATE_SLACK = 1 + 1e-6
+"""How much more than its rate a wavelength or port may seem to carry, since times are rounded."""
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -190,6 +194,8 @@ class _Judge:
         circuits: where the power is judged, those of light that rows receive, by step, each once for each state of the
             devices and set of senders.
         ranks: of each row of data, int64 (rows,).
+        rates: of each row of data, while its light leaves, float64 (rows,) [bit/s].
+        shared: whether circuits share the rates of ports, so that these bound sums of `rates`.
     """
 
     def __init__(self, tables: Tables, progress: ProgressCallback, power: bool = False) -> None:
@@ -206,6 +212,10 @@ class _Judge:
         self.flight_s = np.zeros(len(tables.data))
         self.rules = None if tables.assumptions is None else rules_of(tables)
         self.circuits: dict[int, list[Circuits]] = {}
+        d, chunk_bytes = tables.data, tables.size_bytes / tables.collective.num_chunks
+        with np.errstate(divide="ignore"):
+            self.rates = 8 * chunk_bytes * d.chunk_n / d.shares / (d.until_s - d.from_s + slack(d.until_s))
+        self.shared = any(resource.in_wavelengths for resource in tables.fabric.resources)
 
     def add(self, violations: list[TableViolation]) -> None:
         """Add violations, or count them beside the first of their rules."""
@@ -243,7 +253,8 @@ class _Judge:
         slot_s = self.tables.fabric.slot_s
         if slot_s:
             self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
-        wavelength = np.where(d.sends & self.transmitter.per_wavelength, d.wavelength, 0)
+        apart = np.where(d.sends, self.transmitter.per_wavelength, self.netlist.photodiodes.per_wavelength)
+        wavelength = np.where(apart, d.wavelength, 0)
         before, after = _pairs((wavelength, d.device, d.sends), d.from_s)
         over = d.until_s[before] - d.from_s[after] > slack(d.until_s[before])
         self.add(broken("data_overlap", np.flatnonzero(over), lambda pair: (
@@ -257,6 +268,11 @@ class _Judge:
             _time(d.ready_s[row]),
         )))  # fmt: skip
         self._ready(np.where(d.sends, d.until_s, d.ready_s), "as its last bit leaves")
+        if not self.shared:
+            most = self.tables.fabric.rate_bits_per_s
+            self.add(broken("rate_exceeded", np.flatnonzero(d.sends & (self.rates > most * RATE_SLACK)), lambda row: (
+                d.from_s[row], self._end(row), f"at most {format_rate(most)}", format_rate(self.rates[row])
+            )))  # fmt: skip
         total_s, last_s = self.tables.total_s, max(d.ready_s.max(initial=0), d.until_s.max(initial=0))
         late = np.flatnonzero([last_s - total_s > slack(last_s)])
         self.add(broken("total_too_small", late, lambda _: (
@@ -341,6 +357,8 @@ class _Judge:
                     light = self._light(value, active.send)
                     seen[known] = light, self._flight_s(light, active)
                 bad.append(self._wrong(time_s, *seen[known], active))
+                if self.shared and not bad[-1]:
+                    bad[-1] += self._overfull(time_s, seen[known][0], active)
             if bool(bad[0]) == bool(bad[-1]):
                 self.add(bad[0])
             else:
@@ -424,8 +442,8 @@ class _Judge:
             self.emulator.load(DeviceTable.joined([self.devices.states(value), sent])), hops=True
         )
 
-    def _flight_s(self, light: Arrivals, active: _Active) -> FloatArray:
-        """Latency of the path of light with data, float64 (arrivals,) [s]; keeps the circuits that rows receive.
+    def _circuits(self, light: Arrivals, active: _Active) -> tuple[IntArray, IntArray, Circuits]:
+        """Light with data: its rows at photodiodes, the rows of data that send it, and the circuits that it makes.
 
         Args:
             light: at photodiodes.
@@ -438,7 +456,38 @@ class _Judge:
         row = active.send[light.signal[data]]
         paths = light.hops, light.hop_offsets
         circuits = Circuits.of(-1, np.zeros(len(light.signal)), 0, 0, light.wavelength, 1, paths).take(data)
-        circuits = replace(circuits, src=src(d.device[row]), dst=dst(light.photodiode[data]))
+        return data, row, replace(circuits, src=src(d.device[row]), dst=dst(light.photodiode[data]))
+
+    def _overfull(self, time_s: float, light: Arrivals, active: _Active) -> list[TableViolation]:
+        """Ports whose circuits together carry more than their rate.
+
+        Args:
+            time_s: of the light.
+            light: at photodiodes.
+            active: rows of data.
+        """
+        _, row, circuits = self._circuits(light, active)
+        machine, wrong = self.tables.fabric.machine, []
+        for number, usage in enumerate(machine.usage(circuits)):
+            rates = self.rates[row] if usage.circuit is None else self.rates[row[usage.circuit]]
+            load = np.bincount(usage.index, rates, minlength=usage.resource.count)
+            most = usage.resource.capacity * machine.rate_bits_per_s
+            over = np.flatnonzero(load > most * RATE_SLACK)
+            place = machine.place_names(number, over[:1])
+            wrong += broken("rate_exceeded", over, lambda at, place=place, most=most, load=load: (  # type: ignore[misc]
+                time_s, place[0], f"at most {format_rate(most)}", format_rate(load[at])
+            ))  # fmt: skip
+        return wrong
+
+    def _flight_s(self, light: Arrivals, active: _Active) -> FloatArray:
+        """Latency of the path of light with data, float64 (arrivals,) [s]; keeps the circuits that rows receive.
+
+        Args:
+            light: at photodiodes.
+            active: rows of data.
+        """
+        d = self.tables.data
+        data, row, circuits = self._circuits(light, active)
         flight_s = np.zeros(len(light.signal))
         if self.rules is not None:
             flight_s[data] = path_latency_s(self.tables, circuits, self.rules.latency)
@@ -469,10 +518,12 @@ class _Judge:
             active: rows of data.
         """
         d, receive, send, diodes = self.tables.data, active.receive, active.send, self.netlist.photodiodes
-        arrived = np.full(diodes.count, -1)
-        arrived[light.photodiode] = np.arange(len(light.photodiode))
-        at = arrived[d.device[receive]]
-        count = np.bincount(light.photodiode, minlength=diodes.count)[d.device[receive]]
+        ends = (light.photodiode, light.wavelength), (d.device[receive], d.wavelength[receive])
+        places, (lit, awaited) = detectors(self.netlist, *ends)
+        arrived = np.full(places, -1)
+        arrived[lit] = np.arange(len(lit))
+        at = arrived[awaited]
+        count = np.bincount(lit, minlength=places)[awaited]
         wrong = []
         if light.circulating:
             words = self.netlist.name, "light that ends", "light that comes back to where it was"
@@ -509,9 +560,9 @@ class _Judge:
 
         off = np.flatnonzero(late > slack(d.until_s[got]))
         wrong += broken("window_differs", off, lambda i: (time_s, self._end(got[i]), window(got[i]), window(sent[i])))
-        listened = np.zeros(diodes.count, bool)
-        listened[d.device[receive]] = True
-        stray = np.flatnonzero(~listened[light.photodiode] & (light.signal < NO_DATA))
+        listened = np.zeros(places, bool)
+        listened[awaited] = True
+        stray = np.flatnonzero(~listened[lit] & (light.signal < NO_DATA))
         return wrong + broken("light_stray", stray, lambda i: (
             time_s, f"photodiode of {diodes.place(int(light.photodiode[i]))}", "no data",
             f"{self._chunks(send[light.signal[i]])} of {self._end(send[light.signal[i]])}",
