@@ -172,17 +172,22 @@ def head_of(path: Path, size: int = 4096) -> bytes:
             return b""
 
 
-def content_of(file: BinaryIO, limit: int) -> bytes:
-    """The rest of a file; one byte more than the limit if it is longer.
+def content_of(path: Path, file: BinaryIO, limit: int, advice: str = "") -> bytes:
+    """The rest of a file, which takes no more memory than its own size.
 
     Args:
+        path: of the file, for messages.
         file: open.
-        limit: largest size that is used [bytes]; a file takes no more memory than its own size.
+        limit: largest size [bytes].
+        advice: what to do with a larger one, for the message.
+    Raises: WorkloadError: it is larger.
     """
     parts, left = [], limit + 1
     while left and (part := file.read(min(left, 2**20))):
         parts.append(part)
         left -= len(part)
+    if not left:
+        raise refusal(path, f"more than {limit:,} bytes{'; ' * bool(advice)}{advice}")
     return b"".join(parts)
 
 

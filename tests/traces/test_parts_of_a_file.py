@@ -48,6 +48,21 @@ def test_ranks_that_no_record_has_are_those_of_the_order(tmp_path, hosts, what):
     assert f"ranks of {what} are not recorded, taken in the order of their numbers: 2" in read.notes
 
 
+@pytest.mark.parametrize("lone", [0, 1, 2])
+def test_records_that_launch_on_no_device_are_counted(tmp_path, lone):
+    """Those of a thread that launches nothing, in a process with two devices."""
+    made = job("all_reduce")
+    events = merged(made, (9, 9), (0, 1))
+    said = next(event for event in events if event["name"] == "record_param_comms")
+    events += [{**said, "tid": 777, "ts": said["ts"] + n} for n in range(lone)]
+    (tmp_path / "a.json").write_text(kineto(events, information(made, -1)))
+    read = load_workload(tmp_path / "a.json")
+    assert [call.size_bytes for call in read.calls] == [16]
+    assert [(one.what, one.calls, one.missing) for one in read.omitted] == [
+        ("allreduce of a thread that launches on no device, or on several", lone, True)
+    ] * bool(lone)
+
+
 @pytest.mark.parametrize(("hosts", "what"), [((9, 9), "2 device"), ((9, 10), "2 process")])
 def test_too_few_devices_or_processes_for_their_order_are_refused(tmp_path, hosts, what):
     """Two of four ranks; with what to give instead."""

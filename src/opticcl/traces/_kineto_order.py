@@ -338,4 +338,4 @@ def _hold_by_streams(
             for stream, upto in knows[mine].items():
                 for i in issued[stream][applied[mine].get(stream, 0) : upto]:
                     holds[i] = min(holds[i], row)
-                applied[mine][stream] = max(upto, applied[mine].get(stream, 0))
+                applied[mine][stream] = upto

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from copy import deepcopy
 from pathlib import Path
 
-from opticcl.reading import refusal
+from opticcl.reading import printable, refusal
 from opticcl.traces._kineto_events import KERNEL, SIZED, Events, Owner
 from opticcl.traces._kineto_forms import FileEvents
 from opticcl.traces.c10d import is_whole
@@ -129,7 +129,7 @@ def by_device(host: Events, devices: Parts) -> Parts:
         found[name] = deepcopy(host)
         found[name].keep_launches([device_of.get(number, name) == name for number in host.launch_correlation])
         found[name].absorb(device)
-    unknown = 0
+    some = next(iter(found.values()))
     for kind, rows in records.items():
         for row in rows:
             at = bisect_left(launches[row.thread], row.start_us, key=lambda one: one[0])
@@ -138,11 +138,9 @@ def by_device(host: Events, devices: Parts) -> Parts:
                 found[first[0][1]].records[kind].append(row)
             elif len(only := {device for _, device in launches[row.thread]}) == 1:
                 found[only.pop()].records[kind].append(row)
-            else:
-                unknown += 1
-    if unknown:
-        some = next(iter(found.values()))
-        some.irregular["records of calls that launch on no device, left out"] += unknown
+            elif row.call is not None:
+                what = f"{printable(row.call.name)} of a thread that launches on no device, or on several"
+                some.omissions[kind].add(what, row.call.size_bytes, missing=True)
     return found
 
 

@@ -82,10 +82,7 @@ def read_graph(path: Path) -> Graph:
     """
     omissions = Omissions()
     with reading(path, "TopoOpt task graph (.fbuf)") as file:
-        data = content_of(file, MAX_FILE_BYTES)
-        if len(data) > MAX_FILE_BYTES:
-            raise DamageError(MAX_FILE_BYTES, "a task graph of more than 256 MiB")
-        graph = root(data)
+        graph = root(content_of(path, file, MAX_FILE_BYTES))
         num_nodes, num_switches = graph.integer(1, "<I"), graph.integer(2, "<I")
         ends = {
             device.integer(1): divmod(device.integer(3), max(1, num_nodes + num_switches))

@@ -145,7 +145,7 @@ class CallFileReader(TraceReader):
                 groups_source=rows[0]["groups_source"],
                 whole_job=rank == -1,
             )
-            if tasks and any(row["step"] for row in rows):
+            if tasks:
                 trace.steps = list(_steps(rows, calls))
             traces.append(trace)
         if len(traces) > 1 and traces[0].rank < 0:
@@ -161,9 +161,7 @@ def _frame(path: Path) -> polars.DataFrame:
     import polars
 
     with reading(path, "table of calls") as file:
-        content = content_of(file, MAX_FILE_BYTES)
-        if len(content) > MAX_FILE_BYTES:
-            raise refusal(path, f"has more than {MAX_FILE_BYTES:,} bytes; divide it by rank")
+        content = content_of(path, file, MAX_FILE_BYTES, "divide it by rank")
         try:
             rows = polars.scan_parquet(io.BytesIO(content)).select(polars.len()).collect().item()
             if rows > MAX_CALLS:

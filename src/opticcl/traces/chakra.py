@@ -278,5 +278,4 @@ def _cycle(needs: list[list[int]], waits: list[int]) -> Iterator[int]:
         seen[at] = None
         at = next(j for j in needs[at] if waits[j])
     order = list(seen)
-    cycle = [*order[order.index(at) :], at]
-    yield from cycle if len(cycle) <= 9 else [*cycle[:8], at]
+    yield from [*order[order.index(at) :][:8], at]

@@ -65,7 +65,7 @@ class FlightRecorderReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls in the buffer of the recorder, in order, as the base class describes."""
-        dump = _unpickled(path, _content(path)) if head_of(path, 1) == b"\x80" else _parsed(path)
+        dump = _unpickled(path) if head_of(path, 1) == b"\x80" else _parsed(path)
         entries = dump.get("entries") if isinstance(dump, dict) else None
         if isinstance(dump, dict) and "entries" not in dump and "pg_config" in dump:
             raise refusal(path, f"is a {WHAT} without an entry: nothing was recorded; Gloo records no transfers")
@@ -112,15 +112,6 @@ def _shape_of(value: Any) -> str:
     return f"it is a {type(value).__name__}"
 
 
-def _content(path: Path) -> bytes:
-    """The whole file, which is a pickle."""
-    with reading(path, WHAT) as file:
-        content = content_of(file, MAX_BYTES)
-    if len(content) > MAX_BYTES:
-        raise refusal(path, f"more than {MAX_BYTES:,} bytes; the recorder keeps some thousand calls")
-    return content
-
-
 def _parsed(path: Path) -> Any:
     """The value of a JSON file, entry after entry; of an entry only what a call is made of, not its stack."""
     with reading(path, WHAT, "character") as file:
@@ -153,11 +144,13 @@ BINGET LONG_BINGET PUT BINPUT LONG_BINPUT MEMOIZE
 """Opcodes of built-in containers, texts and numbers; the others look up or call something."""
 
 
-def _unpickled(path: Path, content: bytes) -> Any:
+def _unpickled(path: Path) -> Any:
     """The value of a pickle of plain data.
 
     Raises: WorkloadError: damaged, or it contains a class or a function.
     """
+    with reading(path, WHAT) as file:
+        content = content_of(path, file, MAX_BYTES, "the recorder keeps some thousand calls")
     plain = frozenset(_PLAIN.split())
     try:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(content)):

@@ -163,9 +163,7 @@ class KernelSizes:
         Raises: WorkloadError: it cannot be read, or a collective, a size or a rank is none.
         """
         with reading(path, "list of kernel sizes (.toml)") as file:
-            content = content_of(file, MAX_LIST_BYTES)
-        if len(content) > MAX_LIST_BYTES:
-            raise refusal(path, f"more than {MAX_LIST_BYTES:,} bytes")
+            content = content_of(path, file, MAX_LIST_BYTES)
         try:
             listed = msgspec.convert(tomllib.loads(content.decode("utf-8-sig")), _List, strict=True)
         except msgspec.ValidationError as error:

@@ -387,7 +387,7 @@ def skew_notes(matching: Matching) -> Iterator[str]:
         starts = {side.rank: side.call.start_s - offset[side.rank] for side in sides}
         latest = max(starts, key=lambda rank: starts[rank])
         last[latest] += 1
-        waited.append(starts[latest] - min(starts.values()))
+        waited.append(round(starts[latest] - min(starts.values()), 12))
     rank, n = last.most_common(1)[0]
     yield (
         f"skew between ranks: the first rank of a collective waited {format_seconds(median(waited))} for the last (median of "

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Set
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -116,9 +115,7 @@ def _groups_as_of(path: Path, changed_ns: int, size_bytes: int) -> dict[str, lis
     """The same, read once for all traces beside it."""
     try:
         with reading(path, "list of process groups (.json)") as file:
-            content = content_of(file, MAX_BYTES)
-        table: Any = msgspec.json.decode(content) if len(content) <= MAX_BYTES else None
-        return msgspec.convert(table, dict[str, list[int]])
+            return msgspec.json.decode(content_of(path, file, MAX_BYTES), type=dict[str, list[int]])
     except (WorkloadError, msgspec.MsgspecError, RecursionError, ValueError):
         return {}
 

@@ -61,11 +61,7 @@ class SizesReader(TraceReader):
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls of the list, as the base class describes."""
         with reading(path, "list of sizes (.toml)") as file:
-            content = content_of(file, MAX_FILE_BYTES)
-        if len(content) > MAX_FILE_BYTES:
-            raise refusal(
-                path, f"more than {MAX_FILE_BYTES:,} bytes; use count for repeated calls, or write a LUMORPH log"
-            )
+            content = content_of(path, file, MAX_FILE_BYTES, "use count for repeated calls, or write a LUMORPH log")
         try:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
             listed = scanned(text, path) or parsed(text, path)

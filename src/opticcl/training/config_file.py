@@ -49,9 +49,7 @@ def read_config(path: Path) -> Model:
     Raises: WorkloadError: invalid JSON, another model type, or a missing or invalid value.
     """
     with reading(path, "config.json of a model") as file:
-        content = content_of(file, MAX_FILE_BYTES)
-    if len(content) > MAX_FILE_BYTES:
-        raise refusal(path, f"more than {MAX_FILE_BYTES:,} bytes; is it a config.json?")
+        content = content_of(path, file, MAX_FILE_BYTES, "is it a config.json?")
     try:
         table = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

@@ -120,9 +120,7 @@ def read_fault_trace(path: Path) -> FaultTrace:
     Raises: WorkloadError: no such file, or the event that is wrong.
     """
     with reading(path, "list of fault events", "event") as file:
-        content = content_of(file, MAX_FILE_BYTES)
-        if len(content) > MAX_FILE_BYTES:
-            raise WorkloadError(printable(f"{path}: more than {MAX_FILE_BYTES:,} bytes; give a part of the record"))
+        content = content_of(path, file, MAX_FILE_BYTES, "give a part of the record")
         try:
             raw = msgspec.json.decode(content, type=list[msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
