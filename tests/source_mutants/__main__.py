@@ -26,12 +26,13 @@ from tests.source_mutants.operators import mutants_of
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 RESULTS = REPOSITORY / ".mutants"
-PACKAGES = ("verify", "circuits", "fabrics", "simulate", "traces")
+PACKAGES = ("verify", "circuits", "fabrics", "simulate", "formats", "traces")
 TESTS = {
     "verify": ("verify", "mutants", "fabrics/test_weak_parts.py", "operations/test_jobs_over_time.py"),
     "circuits": ("circuits", "schedule", "plans/test_held_shifts.py"),
     "fabrics": ("fabrics", "optics", "verify/test_tables.py", "verify/test_table_rules.py", "verify/test_emulated.py"),
     "simulate": ("simulate", "circuits/test_routes.py"),
+    "formats": ("formats", "traces"),
     "traces": ("traces",),
 }
 """Folders and files of the tests that may kill the mutants of a package."""
