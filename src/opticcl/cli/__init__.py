@@ -76,9 +76,9 @@ def command_group() -> Verbs:
         ],
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Compile collective operations onto optical interconnects; verify, time, execute and compare the plans.",
-        epilog="A fabric is written name:key=value,... and an algorithm the same way; `opticcl list` shows all names. Defaults "
-        "of options may stand in opticcl.toml.",
+        help="Find the fastest network, optical or electrical, for a collective or a training job, and prove the plan.",
+        epilog="Fabrics and algorithms are written name:key=value,...; `opticcl list` shows all names. opticcl.toml may have "
+        "defaults of options.",
     )
 
 

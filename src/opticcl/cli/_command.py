@@ -155,7 +155,7 @@ class Verb(click.Command):
         topics |= topics_of(self._request)
         by_topic: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            if (row := parameter.get_help_record(ctx)) is not None:
+            if not isinstance(parameter, Argument) and (row := parameter.get_help_record(ctx)):
                 by_topic.setdefault(topics.get(str(parameter.name), "Options"), []).append(row)
         for topic, rows in by_topic.items():
             with formatter.section(topic):

@@ -51,8 +51,8 @@ def _fixed(words: list[str], error: Exception, why: str, group: click.Group) -> 
     if words and words[0].startswith("-") and (verb := next((word for word in words if word in names), "")):
         return [verb, *(word for word in words if word != verb)]
     for pattern in SUGGESTIONS:
-        if found := re.search(pattern, why):
-            return _replaced(words, found["wrong"], found["right"])
+        if match := re.search(pattern, why):
+            return _replaced(words, match["wrong"], match["right"])
     return None
 
 
@@ -89,9 +89,9 @@ def _verb_of(words: list[str], group: click.Group) -> tuple[click.Command, list[
     """
     command: click.Command = group
     while isinstance(command, click.Group):
-        _, found, words = command.resolve_command(click.Context(command), words)
-        assert found is not None
-        command = found
+        _, verb, words = command.resolve_command(click.Context(command), words)
+        assert verb is not None
+        command = verb
     return command, words
 
 

@@ -52,8 +52,8 @@ def run_by_mpi(request: ExecuteRequest) -> Result | int:
     comm = mpi.COMM_WORLD
     try:
         limits.started(comm)
-        found = _run_ranks(request, mpi, limits)
-        return found if comm.rank == 0 else int(not found.ok)
+        measured = _run_ranks(request, mpi, limits)
+        return measured if comm.rank == 0 else int(not measured.ok)
     except OpticclError as error:  # the same on all ranks
         if comm.rank:
             return error.exit_code
@@ -96,9 +96,9 @@ def _run_ranks(request: ExecuteRequest, mpi: Any, limits: _StartLimits) -> Resul
         transport = MpiTransport(comm.Dup(), limit_s)
         transport.label = schedule.collective
         runner = MeasuredRun(comm, schedule, transport.run, **of_collective)
-        found = [runner.measure(size, kind, request.repeat, request.seed, request.compare) for size in sizes]
+        measurements = [runner.measure(size, kind, request.repeat, request.seed, request.compare) for size in sizes]
         transport.close()
-        return _measured(found, summary["plan"], _library(mpi), request.compare)
+        return _measured(measurements, summary["plan"], _library(mpi), request.compare)
     from opticcl.execute.paced import run_paced
 
     def simulated(size_bytes: int) -> dict[str, float]:

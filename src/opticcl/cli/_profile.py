@@ -84,5 +84,5 @@ def _value(path: Path, name: str, option: click.Parameter, value: Any) -> Any:
         return value
     values = value if isinstance(value, list) else [value]
     if any(isinstance(one, (dict, list, bool)) for one in values):
-        raise ParameterError(f"{path}: {name}={value!r} is no text or number, or a list of some")
+        raise ParameterError(f"{path}: {name}={value!r} is not text, a number, or a list of these")
     return tuple(map(str, values))

@@ -146,7 +146,7 @@ class VerbRequest:
     jobs: int | None = option(
         "--jobs", default=None, help="Processes; default: one a core. The result is the same with any number."
     )
-    notes: bool = option("--notes", default=False, help="Print every note below the answer, not the first three alone.")
+    notes: bool = option("--notes", default=False, help="Print all notes below the answer, not only the first three.")
     columns: str = option(
         "--columns", metavar="<column>,...", default="", help="Columns of the table by their headings, or all."
     )
@@ -237,7 +237,7 @@ class PlanRequest(VerbRequest):
         default=(),
         help="A fabric, name:key=value,...; default: every fabric. Repeat for several, or separate names: ramp,fat_tree.",
     )
-    nodes: int | None = option("--nodes", "-n", default=None, help="Number of nodes; scales the fabric to them.")
+    nodes: int | None = option("--nodes", "-n", default=None, help="Number of nodes; the fabric is scaled to it.")
     equal: str | None = option(
         "--equal",
         metavar="<what>=<value>",
@@ -246,7 +246,7 @@ class PlanRequest(VerbRequest):
         "fabrics: rate=800Gb/s; of others: as built.",
     )
     as_built: bool = option(
-        "--as-built", default=False, help="Rank fabrics at the node rates of their papers, or of their texts."
+        "--as-built", default=False, help="Rank fabrics at the node rates of their papers, or as written with -f."
     )
     collective: str = option(
         "--collective",
@@ -266,13 +266,13 @@ class PlanRequest(VerbRequest):
         "--optics",
         metavar="<preset>",
         default=None,
-        help="Losses and gains with which the light of a plan that auto chooses must close: literal (those of the paper), "
-        "typical, ...; default: literal where the paper prints all that are needed, else typical.",
+        help="Losses and gains by which auto judges the light of a plan: literal (those of the paper), typical, ...; default: "
+        "literal if the paper prints all of them, else typical.",
     )
     ignore_light: bool = option(
         "--ignore-light",
         default=False,
-        help="Choose and rank plans without regard to whether their light budget closes.",
+        help="Choose and rank plans whether or not their light budget closes.",
     )
     size: str = option(
         "--size", "-s", metavar="<size>", default="100MB", help="Size of the whole message, such as 100MB."
@@ -296,12 +296,12 @@ class PlanRequest(VerbRequest):
         "--clock",
         metavar="<frequency>",
         default=None,
-        help="Clock of the device, such as 1GHz, for an ASTRA-sim file, which counts cycles.",
+        help="Clock of the device, such as 1GHz, for an ASTRA-sim file, whose computation is in cycles.",
     )
     dialect: Literal["auto", "astra", "simai"] = option(
         "--dialect",
         default="auto",
-        help="Law of a layer file, ASTRA-sim's or SimAI's: sizes of all_gathers, and groups; auto: as its first line says.",
+        help="How a layer file is read, as ASTRA-sim's or SimAI's: sizes of all_gathers, and groups; auto: by its first line.",
     )
     kernel_sizes: Path | None = option(
         "--kernel-sizes",
@@ -321,8 +321,8 @@ class PlanRequest(VerbRequest):
         "--assumptions",
         metavar="<name>",
         default=DEFAULT_SET,
-        help="Named set of time assumptions, which chooses and charges: common, published (what each paper prints), or the "
-        "rules of one paper: ramp, sipac, wrht, oddl, lumorph.",
+        help="Set of time assumptions, for choosing plans and for their times: common, published (what each paper prints), or "
+        "the rules of one paper: ramp, sipac, wrht, oddl, lumorph.",
     )
     assume: tuple[str, ...] = option(
         "--assume",
@@ -614,13 +614,13 @@ def _separated(text: str) -> list[str]:
     from opticcl.fabrics import FABRICS
     from opticcl.registry import canonical
 
-    found: list[str] = []
+    names: list[str] = []
     for part in text.split(","):
-        if not found or canonical(part.partition(":")[0]) in FABRICS.names():
-            found.append(part.strip())
+        if not names or canonical(part.partition(":")[0]) in FABRICS.names():
+            names.append(part.strip())
         else:
-            found[-1] += f",{part}"
-    return found
+            names[-1] += f",{part}"
+    return names
 
 
 def _not_too_large(specification: str, fabric: Fabric) -> Fabric:
@@ -658,7 +658,7 @@ def check_nodes(nodes: int | None, option: str = "--nodes") -> None:
     Raises: ParameterError: less than one, or more than `MOST_NODES`.
     """
     if nodes is not None and nodes < 1:
-        raise ParameterError(f"{option}: {nodes} nodes; there is at least 1")
+        raise ParameterError(f"{option}: {nodes} nodes; must be at least 1")
     if nodes is not None and nodes > MOST_NODES:
         raise ParameterError(f"{option}: {nodes:,} nodes are more than {MOST_NODES:,}; try {MOST_NODES} or fewer")
 
@@ -671,7 +671,7 @@ def parse_nodes(text: str, option: str = "--job") -> list[int]:
 
     Raises: ParameterError: a part that is neither a number nor a range.
     """
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         piece = re.fullmatch(r"\s*([0-9]{1,18})(?:\s*-\s*([0-9]{1,18})(?:\s*:\s*([0-9]{1,18}))?)?\s*", part)
         low, high, step = (int(number) if number else None for number in piece.groups()) if piece else (None,) * 3
@@ -680,8 +680,8 @@ def parse_nodes(text: str, option: str = "--job") -> list[int]:
         nodes = range(low, (low if high is None else high) + 1, step or 1)
         if len(nodes) > MOST_NODES:
             raise ParameterError(f"{option}: {part!r} is more than {MOST_NODES:,} nodes")
-        found += nodes
-    return found
+        numbers += nodes
+    return numbers
 
 
 def make_assumptions(name: str, assume: Sequence[str], start: Path | None = None) -> Assumptions:

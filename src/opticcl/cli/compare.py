@@ -102,7 +102,7 @@ def run(request: CompareRequest) -> Result:
         first = [division.first_line(n) for n in sorted({one.num_nodes for one in fabrics})]
         notes = (*first, *division.notes(), *division.workload.notes, *notes)
     keep_freed_memory()
-    found = compare_plans(
+    compared = compare_plans(
         fabrics,
         Request(name, request.root),
         sizes,
@@ -117,20 +117,20 @@ def run(request: CompareRequest) -> Result:
         jobs=processes,
         progress=request.progress,
     )
-    found = replace(found, excluded=tuple(excluded), notes=notes, division=division)
-    title = f"{found.collective} on {at_scale} nodes" if at_scale else found.collective
-    swaps = [sensitivity_table(found)] if request.sensitivity else []
-    tables = comparison_blocks(found, [one.strip() for one in request.columns.split(",") if one.strip()])
+    compared = replace(compared, excluded=tuple(excluded), notes=notes, division=division)
+    title = f"{compared.collective} on {at_scale} nodes" if at_scale else compared.collective
+    swaps = [sensitivity_table(compared)] if request.sensitivity else []
+    tables = comparison_blocks(compared, [one.strip() for one in request.columns.split(",") if one.strip()])
     return ComposedResult(
-        partial(answer_record, found),
+        partial(answer_record, compared),
         lambda: [*tables, *swaps],
-        found.ok,
-        found.rows,
-        lambda: breakdown_figure(found),
-        breakdown_label(found),
-        lambda path, progress: write_page(path, found, title, progress),
-        headline(found),
-        [*ranking_caveats(found), *found.notes, *assumption_lines(found), *map(str, found.left_out)],
+        compared.ok,
+        compared.rows,
+        lambda: breakdown_figure(compared),
+        breakdown_label(compared),
+        lambda path, progress: write_page(path, compared, title, progress),
+        headline(compared),
+        [*ranking_caveats(compared), *compared.notes, *assumption_lines(compared), *map(str, compared.left_out)],
     )
 
 
@@ -166,11 +166,11 @@ def _at_sizes(request: CompareRequest, swept: str) -> Result:
         rule=request.rule(fabrics),
         progress=request.progress,
     )
-    found = sweep_fabrics([(one.text, one.fabric) for one in contenders], wanted, sizes, searches, excluded, processes)
+    sweeps = sweep_fabrics([(one.text, one.fabric) for one in contenders], wanted, sizes, searches, excluded, processes)
     if request.form == "nccl":
-        return ComposedResult(found.record, lambda: map(Verbatim, _in_nccl_columns(found, request.root)), found.ok)
-    answer = sweep_answer(found, ground)
-    return ComposedResult(found.record, lambda: sweep_blocks(found), found.ok, found.rows, headline=answer)
+        return ComposedResult(sweeps.record, lambda: map(Verbatim, _in_nccl_columns(sweeps, request.root)), sweeps.ok)
+    answer = sweep_answer(sweeps, ground)
+    return ComposedResult(sweeps.record, lambda: sweep_blocks(sweeps), sweeps.ok, sweeps.rows, headline=answer)
 
 
 def _in_nccl_columns(found: Sweeps, root: int) -> list[str]:

@@ -75,7 +75,7 @@ class CompileRequest(PlanRequest):
 
 
 def run(request: CompileRequest) -> Result:
-    """Compile a collective to circuits; print or write the plan, or the tables of the devices of the machine.
+    """Compile a collective to circuits; print or write the plan, or tables of the settings of all devices.
 
     The plan of a file is written in another form: opticcl compile plan.parquet -o plan.xml.
     """

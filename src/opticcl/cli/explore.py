@@ -21,12 +21,12 @@ class ExploreRequest(VerbRequest):
     )
     port: int = option("--port", default=0, help="Port to listen on; 0: any that is free.")
     jobs: int = option("--jobs", default=2, help="Processes that answer questions.")
-    time_limit: str = option("--time-limit", metavar="<time>", default="120s", help="Of one question.")
+    time_limit: str = option("--time-limit", metavar="<time>", default="120s", help="Longest duration of one question.")
     show: bool = option("--open", default=False, help="Open the address in the browser of this machine.")
 
 
 def run(request: ExploreRequest) -> int:
-    """Comparisons, plans and their light in a browser, on this machine alone. Ctrl-C ends it."""
+    """Show comparisons, plans and their light in a browser on this computer. Ctrl-C ends it."""
     from opticcl.cli._explorer import answer, prepare
     from opticcl.cli._output import print_json
     from opticcl.explorer.pool import Limits
@@ -35,7 +35,7 @@ def run(request: ExploreRequest) -> int:
 
     limit_s = quantity(request.time_limit, "s", "--time-limit")
     if not 0 <= request.port < 1 << 16:
-        raise ParameterError(f"--port: {request.port} is no port; try 8080, or leave --port out")
+        raise ParameterError(f"--port: {request.port} is not a port; try 8080, or leave --port out")
     if not 1 <= request.jobs <= 64:
         raise ParameterError(f"--jobs: {request.jobs} processes; between 1 and 64")
     if not limit_s > 0:

@@ -66,7 +66,7 @@ class FaultsRequest(FabricRequest):
 
 
 def run(request: FaultsRequest) -> Result:
-    """What a collective costs where parts have failed, beside a restart. Exit code 1 if a part has no plan."""
+    """Compute what a collective costs when parts fail, beside a restart. Exit code 1 if a part has no plan."""
     from opticcl.collective import collective_name
 
     name = collective_name(request.collective)
@@ -154,9 +154,9 @@ def _conditions(text: str, machine: Fabric) -> tuple[Condition, ...]:
     """
     from opticcl.ir.occupied import parse_conditions
 
-    found = parse_conditions(text, machine.inventory(), "--fail")
-    machine.without(found)
-    return found
+    conditions = parse_conditions(text, machine.inventory(), "--fail")
+    machine.without(conditions)
+    return conditions
 
 
 def _recovery(given: Sequence[str]) -> dict[str, float]:
@@ -167,16 +167,18 @@ def _recovery(given: Sequence[str]) -> dict[str, float]:
     from opticcl.operations.faults.answers import recovery_parameters
     from opticcl.units import quantity
 
-    found = recovery_parameters()
+    recovery = recovery_parameters()
     for item in given:
         name, equals, text = (part.strip() for part in item.partition("="))
-        if name not in found or not equals:
-            raise ParameterError(f"--recover: {item!r} is not one of {', '.join(found)} with a value; try restart=600s")
+        if name not in recovery or not equals:
+            raise ParameterError(
+                f"--recover: {item!r} is not one of {', '.join(recovery)} with a value; try restart=600s"
+            )
         value = quantity(text, "" if name == "communication" else "s", f"--recover {name}")
         if value < 0 or (name == "communication" and value > 1):
             raise ParameterError(f"--recover: {item} is not in its range; times are 0 or more, the share 0 to 1")
-        found[name] = value
-    return found
+        recovery[name] = value
+    return recovery
 
 
 class _Failure(NamedTuple):

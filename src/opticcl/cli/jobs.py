@@ -79,7 +79,7 @@ class JobsRequest(PlanRequest):
 
 
 def run(request: JobsRequest) -> Result:
-    """Place jobs on one machine and verify them together, now or over time. Exit code 1 if they are wrong."""
+    """Place several jobs on one machine and verify them together, now or over time. Exit code 1 if they are wrong."""
     if request.fabric is None and request.state is None:
         raise ParameterError(
             "jobs: which machine? Give a fabric, such as opticcl jobs --fabric oddl:shape=8x8 --place 8 --place 16"

@@ -19,7 +19,7 @@ class ListRequest(VerbRequest):
 
 
 def run(request: ListRequest) -> Result:
-    """Fabrics, algorithms, collectives, models, engines, presets, devices."""
+    """List fabrics, algorithms, collectives, models, engines, presets and devices, or the parameters of one."""
     from opticcl.report.catalogue import catalogue
 
     return catalogue(request.name)

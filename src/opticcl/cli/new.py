@@ -51,7 +51,7 @@ class NewRequest(VerbRequest):
 
 
 def run(request: NewRequest) -> Result:
-    """Write a commented plugin that works, and its test: new fabric NAME, new algorithm NAME, new trace NAME."""
+    """Write a plugin that works, with comments and a test: new fabric NAME, new algorithm NAME, new trace NAME."""
     from opticcl.registry import canonical, nearest
 
     kind = canonical(request.kind)
@@ -104,7 +104,9 @@ def _check_name(kind: str, name: str) -> None:
     from opticcl.report.registries import REGISTRIES
 
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise ParameterError(f"new: {name!r} is no name of a module; write lower-case letters, digits and underscores")
+        raise ParameterError(
+            f"new: {name!r} is not the name of a module; write lower-case letters, digits and underscores"
+        )
     if name in REGISTRIES[KINDS[kind].registry].names():
         raise ParameterError(f"new: there is {kind} {name} already; give another name")
     if name in sys.stdlib_module_names or name in ("opticcl", "numpy", "pytest"):

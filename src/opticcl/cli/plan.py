@@ -52,7 +52,7 @@ class PlannerRequest(FabricRequest):
 
 
 def run(request: PlannerRequest) -> Result:
-    """Plan a collective: which circuits to hold and where to change them, how far that is from the best, what it rests on."""
+    """Plan which circuits a collective holds and where it changes them; show how far that is from the best."""
     from opticcl.report.planned import plan_answer, plan_figure, plan_label, plan_tables
     from opticcl.units import quantity
 
@@ -62,13 +62,18 @@ def run(request: PlannerRequest) -> Result:
     _refuse_contradictions(request)
     if request.imported is not None and request.imported.suffix.lower() == ".toml":
         return _solved_matrix(request, request.imported)
-    found = _planned(request, where, assumed, limit_s)
+    planned = _planned(request, where, assumed, limit_s)
     outputs = request.outputs
-    outputs.lines += [found.plan.export(path, progress=request.progress) for path in outputs.of(PLAN_FILE)]
-    draw = partial(plan_figure, found)
-    shown = plan_tables(found)
+    outputs.lines += [planned.plan.export(path, progress=request.progress) for path in outputs.of(PLAN_FILE)]
+    draw = partial(plan_figure, planned)
+    shown = plan_tables(planned)
     return ComposedResult(
-        found.record, lambda: shown, draw=draw, label=plan_label(found), headline=plan_answer(found), notes=found.notes
+        planned.record,
+        lambda: shown,
+        draw=draw,
+        label=plan_label(planned),
+        headline=plan_answer(planned),
+        notes=planned.notes,
     )
 
 
@@ -142,10 +147,10 @@ def _solved_matrix(request: PlannerRequest, path: Path) -> Result:
 
     if request.out:
         raise ParameterError("plan: -o writes one plan; a matrix has many cases, use --json")
-    listed, found = cases(path), []
+    listed, solutions = cases(path), []
     for done, case in enumerate(listed):
         request.progress("solve", done, len(listed))
-        found.append(solved(case))
+        solutions.append(solved(case))
     rows = [
         {
             **case._asdict(),
@@ -154,6 +159,6 @@ def _solved_matrix(request: PlannerRequest, path: Path) -> Result:
             "bound_s": one.bound_s,
             "proven": one.proven,
         }
-        for case, one in zip(listed, found, strict=True)
+        for case, one in zip(listed, solutions, strict=True)
     ]
-    return ComposedResult(lambda: rows, lambda: [matrix_table(listed, found)])
+    return ComposedResult(lambda: rows, lambda: [matrix_table(listed, solutions)])

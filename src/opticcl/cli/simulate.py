@@ -53,7 +53,7 @@ class SimulateRequest(PlanRequest):
 
 
 def run(request: SimulateRequest) -> Result:
-    """Time of a plan, step by step, with its bottleneck."""
+    """Compute the time of a plan, step by step, and its bottleneck."""
     from opticcl.plans.ranks import beside
     from opticcl.report.comparison import timeline_table
     from opticcl.report.load_pictures import load_picture

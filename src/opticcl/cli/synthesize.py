@@ -38,7 +38,7 @@ class SynthesizeRequest(FabricRequest):
 
 
 def run(request: SynthesizeRequest) -> Result:
-    """Search the schedule with the fewest rounds on a wafer.
+    """Search for the schedule with the fewest rounds on a wafer.
 
     Ctrl-C ends the search; the best schedule so far is returned.
     """

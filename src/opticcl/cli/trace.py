@@ -31,7 +31,7 @@ class TraceRequest(PlanRequest):
 
 
 def run(request: TraceRequest) -> Result:
-    """What is in a trace: ranks, groups, steps, calls with bytes and times, and what of a step is exposed communication."""
+    """Show what is in a trace: ranks, groups, steps, calls with bytes and times, and exposed communication."""
     from opticcl.report.trace import TraceReport
     from opticcl.traces.call_file import write_calls
     from opticcl.traces.contents import load_contents

@@ -129,7 +129,7 @@ class TrainRequest(PlanRequest):
         """
         from opticcl.units import number_of, whole_of
 
-        found: dict[int, float] = {}
+        factors: dict[int, float] = {}
         for item in self.straggler:
             rank, equals, factor = (part.strip() for part in item.partition("="))
             try:
@@ -138,14 +138,14 @@ class TrainRequest(PlanRequest):
                 device = -1
             if not equals or device < 0:
                 raise ParameterError(f"--straggler: {item!r} is not device=factor; write --straggler 3=1.2")
-            if device in found:
+            if device in factors:
                 raise ParameterError(f"--straggler: device {rank} is given twice")
-            found[device] = value
-        return found
+            factors[device] = value
+        return factors
 
 
 def run(request: TrainRequest) -> Result:
-    """Time of a training iteration on every fabric, with its parts. Exit code 1 if a plan is wrong."""
+    """Compare the time of a training iteration on every fabric. Exit code 1 if a plan is wrong."""
     from opticcl.report.training import training_blocks, training_notes
     from opticcl.report.training_page import write_training_page
     from opticcl.report.training_pictures import timeline_figure, timeline_label
@@ -159,7 +159,7 @@ def run(request: TrainRequest) -> Result:
     processes = request.num_processes(machines)
     replay = _replay_of_faults(request, min(machine.num_nodes for machine in machines))
     assumed = request.assumed()
-    found = train(
+    trained = train(
         job,
         machines,
         algorithm=request.algorithm,
@@ -182,23 +182,23 @@ def run(request: TrainRequest) -> Result:
         jobs=processes,
         progress=request.progress,
     )
-    found = replace(found, left_out=(*found.left_out, *excluded), target=target)
-    faults = replay and replay(found, assumed, request.progress)
+    trained = replace(trained, left_out=(*trained.left_out, *excluded), target=target)
+    faults = replay and replay(trained, assumed, request.progress)
     if request.trace is not None:
         from opticcl.report.training_trace import write_training_trace
 
         request.progress("write the timelines")
-        write_training_trace(request.trace, found)
+        write_training_trace(request.trace, trained)
         request.outputs.report(TIMELINE, request.trace)
     return ComposedResult(
-        lambda: {**found.record(), **({"faults": faults.record()} if faults else {})},
-        lambda: [*training_blocks(found), *(faults.blocks() if faults else [])],
-        all(row.verified for row in found.rows),
-        draw=lambda: timeline_figure(found),
-        label=timeline_label(found),
-        page=lambda path, _: write_training_page(path, found),
-        headline=found.headline,
-        notes=training_notes(found),
+        lambda: {**trained.record(), **({"faults": faults.record()} if faults else {})},
+        lambda: [*training_blocks(trained), *(faults.blocks() if faults else [])],
+        all(row.verified for row in trained.rows),
+        draw=lambda: timeline_figure(trained),
+        label=timeline_label(trained),
+        page=lambda path, _: write_training_page(path, trained),
+        headline=trained.headline,
+        notes=training_notes(trained),
     )
 
 
@@ -278,7 +278,7 @@ def _job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         return _recorded_job(request, nodes)
     from opticcl.training.partition import partition
 
-    request.refuse_read_options("a model is no trace")
+    request.refuse_read_options("a model is not a trace")
     if nodes is None:
         raise ParameterError("train: the number of devices is missing; give --nodes N, or fabrics of one size")
     return [partition(request.model, nodes, **request.generated_of(partition))]
@@ -302,5 +302,5 @@ def _recorded_job(request: TrainRequest, nodes: int | None) -> list[TaskGraph]:
         raise ParameterError(f"{flag_of(next(iter(given)))}: an option of models; a trace is used as recorded")
     if on is None and (precision, efficiency) != (None, None):
         raise ParameterError("--precision, --efficiency: of a device, which is missing; give --device h100")
-    found = load_steps(request.workload, num_ranks=nodes or 0, **request.read_options())
-    return found if on is None else time_by_roofline(found, on, precision, efficiency)
+    steps = load_steps(request.workload, num_ranks=nodes or 0, **request.read_options())
+    return steps if on is None else time_by_roofline(steps, on, precision, efficiency)

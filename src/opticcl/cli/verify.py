@@ -101,7 +101,7 @@ class VerifyRequest(PlanRequest):
 
 
 def run(request: VerifyRequest) -> Result:
-    """Verify a plan: data, circuits, light budget; or its times; or device tables. Exit code 1 if it is wrong."""
+    """Verify the data and circuits of a plan, its light budget, its times, or device tables. Exit code 1 if one is wrong."""
     if request.tables is not None:
         return _verify_tables(request, request.tables)
     request.refuse_beside_file()

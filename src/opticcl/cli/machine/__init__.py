@@ -1,1 +1,1 @@
-"""What a machine is built of, and what it costs, needs and carries: light budget, prices, elements, control, traffic."""
+"""Describe a machine: its light budget, price and power, optical elements, control messages and dynamic traffic."""

@@ -57,7 +57,7 @@ class BudgetRequest(FabricRequest):
 
 
 def run(request: BudgetRequest) -> Result:
-    """Light budget of a path, element by element, with its margin. Exit code 1 if too little light arrives."""
+    """Add up the light of a path, element by element, to its margin. Exit code 1 if too little light arrives."""
     from opticcl.estimate.budget import best_budget
     from opticcl.plans.limits import limits
     from opticcl.report.budget import budget_answer, budget_blocks, waterfall_figure, waterfall_label

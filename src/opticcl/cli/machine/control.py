@@ -91,7 +91,7 @@ class ControlRequest(FabricRequest):
 
 
 def run(request: ControlRequest) -> Result:
-    """Control plane of a plan: messages and time. Exit code 1 if the protocol or a process fails."""
+    """Compute the control messages of a plan and their time. Exit code 1 if the protocol or a process fails."""
     drawn = bool(request.outputs.of(PICTURE))
     if request.exchange is not None and not drawn:
         raise ParameterError("control: --exchange selects what the picture shows; give --out FILE.svg too")

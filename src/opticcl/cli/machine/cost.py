@@ -50,7 +50,7 @@ class CostRequest(PlanRequest):
 
 
 def run(request: CostRequest) -> Result:
-    """Cost and power of the parts of a fabric, or of several fabrics."""
+    """Add up price and power of the parts of a fabric, or compare several fabrics."""
     from opticcl.estimate.cost import bill_of
     from opticcl.report.cost import Billed, Bills
 

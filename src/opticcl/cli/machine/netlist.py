@@ -20,7 +20,7 @@ class NetlistRequest(FabricRequest):
 
 
 def run(request: NetlistRequest) -> Result:
-    """Optical elements that a fabric is built of: groups, counts, states, sources.
+    """List the optical elements that a fabric is built of: groups, counts, states, sources.
 
     A picture shows every element and link of machines of up to 200 elements, and the groups of larger ones.
     """

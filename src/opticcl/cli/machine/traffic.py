@@ -88,7 +88,7 @@ class TrafficRequest(FabricRequest):
 
 
 def run(request: TrafficRequest) -> Result:
-    """Dynamic traffic on RAMP, slot by slot. Exit code 1 unless every load is carried and no slot breaks a rule."""
+    """Simulate dynamic traffic on RAMP, slot by slot. Exit code 1 unless every load is carried and no slot breaks a rule."""
     from opticcl.operations.dynamic_traffic.simulation import assumptions_of
     from opticcl.report.dynamic_traffic import TrafficReport
 

@@ -1,4 +1,4 @@
-"""Questions about a design space, a map or a break-even, and the studies and claims of the papers.
+"""Compute a design space and answer questions about it; check the claims of the papers.
 
 FILE.toml describes a design space: its axes are fabrics, numbers of nodes, sizes and assumptions. `run` computes its points,
 the verbs from `breakeven` to `tornado` answer a question from them. Any other verb is a study of one question.

@@ -48,13 +48,15 @@ def named_study(text: str) -> Verb | None:
     return Verb(f"study {name}", run)
 
 
+def _default(parameter: inspect.Parameter) -> str:
+    """The default of a parameter; empty where there is none."""
+    return "" if parameter.default in (None, parameter.empty) else str(parameter.default)
+
+
 def _help(name: str, study: Callable[..., Any]) -> str:
     """The question of a study, and its parameters."""
     question, _, rest = (inspect.getdoc(study) or "").partition("\nArgs:")[0].partition("\n\n")
     texts = argument_texts(study)
-    parameters = [
-        f"  {one.name}={'' if one.default is None else one.default}  {texts[one.name]}"
-        for one in user_parameters(study, positional=1)
-    ]
+    parameters = [f"  {one.name}={_default(one)}  {texts[one.name]}" for one in user_parameters(study, positional=1)]
     written = f"Its parameters, written {name}:key=value,..., with their defaults:"
     return "\n\n".join([question, rest.strip(), "\n".join(["\b", written, *parameters]) if parameters else ""]).strip()

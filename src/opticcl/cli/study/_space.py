@@ -23,7 +23,10 @@ class SpaceRequest(VerbRequest):
 
     file: Path = argument(metavar="FILE.toml", help="The design space.")
     folder: Path | None = option(
-        "--folder", metavar="FOLDER", default=None, help="Ledger, results and answers; default: FILE.study here."
+        "--folder",
+        metavar="FOLDER",
+        default=None,
+        help="Folder of ledger, results and answers; default: FILE.study here.",
     )
 
     def folder_of(self, space: DesignSpace) -> Path:
@@ -44,7 +47,7 @@ class AnswerRequest(SpaceRequest):
     y: str | None = option("--y", metavar="AXIS", default=None, help="Rows of the map; default: nodes.")
     over: str | None = option("--over", metavar="AXIS", default=None, help="The axis; default: size.")
     between: tuple[str, ...] = option(
-        "--between", metavar="FABRIC", default=(), help="These alone. Repeat for several."
+        "--between", metavar="FABRIC", default=(), help="Compare only these fabrics. Repeat for several."
     )
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 

@@ -16,5 +16,5 @@ class BreakevenRequest(AnswerRequest):
 
 
 def run(request: BreakevenRequest) -> Result:
-    """Where on an axis one fabric overtakes another."""
+    """Find where on an axis one fabric overtakes another."""
     return answered(request)

@@ -22,5 +22,5 @@ class LinesRequest(AnswerRequest):
 
 
 def run(request: LinesRequest) -> Result:
-    """What was measured along one axis, a line for each fabric."""
+    """Draw a measured column along one axis, a line for each fabric."""
     return answered(request)

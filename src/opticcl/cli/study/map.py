@@ -16,5 +16,5 @@ class MapRequest(AnswerRequest):
 
 
 def run(request: MapRequest) -> Result:
-    """The fastest fabric in each cell of two axes, and by how much it leads."""
+    """Map the fastest fabric over two axes, and by how much it leads."""
     return answered(request)

@@ -41,7 +41,7 @@ class PapersRequest(VerbRequest):
 
 
 def run(request: PapersRequest) -> Result:
-    """Claims of the papers: published, ours, difference, verdict, basis. Exit code 1 if a value is outside its verdict."""
+    """Check the claims of the papers: printed, ours, difference, verdict. Exit code 1 if a value is outside its verdict."""
     from opticcl.papers import check_paper, claim_ids, paper_names, printed_claims
     from opticcl.processes import number_of_jobs
     from opticcl.report.claims import ClaimsList

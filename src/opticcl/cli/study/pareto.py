@@ -16,5 +16,5 @@ class ParetoRequest(AnswerRequest):
 
 
 def run(request: ParetoRequest) -> Result:
-    """Fabrics that no other beats in time, cost and power at once."""
+    """Find the fabrics that no other beats in time, price and power at once."""
     return answered(request)

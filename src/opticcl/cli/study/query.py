@@ -22,7 +22,7 @@ class QueryRequest(SpaceRequest):
 
 
 def run(request: QueryRequest) -> Result:
-    """Rows of the results of a design space, by a query in SQL."""
+    """Select rows of the results of a design space by a query in SQL."""
     from opticcl.report.design_space import query_table
     from opticcl.studies.space.design import read_design
     from opticcl.studies.space.runner import query

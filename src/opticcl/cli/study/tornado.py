@@ -16,5 +16,5 @@ class TornadoRequest(AnswerRequest):
 
 
 def run(request: TornadoRequest) -> Result:
-    """Which axis changes the time of each fabric most, and whether it changes the order."""
+    """Rank the assumptions by how much they change the answer."""
     return answered(request)
