@@ -13,7 +13,7 @@ def shared_file(name: str) -> Path:
     path = SHARED / name
     if not path.exists():
         missing = f"/{name}" if SHARED.exists() else ""
-        pytest.skip(f"../shared/data{missing} is not there; recorded data are no part of the repository")
+        pytest.skip(f"../shared/data{missing} is not there; recorded data are not part of the repository")
     return path
 
 
@@ -21,5 +21,5 @@ def paper_text(paper: str) -> str:
     """The text of a paper in `../shared/papers`; where there is none, the test is skipped."""
     path = SHARED.parent / "papers" / f"{paper}.txt"
     if not path.exists():
-        pytest.skip(f"../shared/papers/{path.name} is not there; the papers' texts are no part of the repository")
+        pytest.skip(f"../shared/papers/{path.name} is not there; the papers' texts are not part of the repository")
     return path.read_text("utf-8")

@@ -290,5 +290,5 @@ def _endpoint(given: Any) -> Any:
     """
     named = _TABLE["value"]["endpoint"]["named"]
     if isinstance(given, str) and canonical(given).isidentifier() and canonical(given) not in named:
-        raise ParameterError(f"assumptions: endpoint={given} is no time and none of {', '.join(named)}; try 2.7us")
+        raise ParameterError(f"assumptions: endpoint={given} is not a time and none of {', '.join(named)}; try 2.7us")
     return named.get(canonical(given), given) if isinstance(given, str) else given

@@ -107,7 +107,7 @@ def write_whole(path: Path, *, at_once: bool = False) -> Iterator[IO[bytes]]:
         if path.is_dir():
             raise OutputError(f"cannot write {path}: it is a directory")
         if target.is_symlink() or (target.exists() and not target.is_file()):  # realpath leaves links that form a cycle
-            raise OutputError(f"cannot write {path}: it is no regular file")
+            raise OutputError(f"cannot write {path}: it is not a regular file")
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
@@ -139,7 +139,7 @@ def write_whole_folder(path: Path, names: Sequence[str]) -> Iterator[Path]:
     try:
         target = Path(os.path.realpath(path))
         if target.is_symlink() or (target.exists() and not target.is_dir()):
-            raise OutputError(f"cannot write {path}: it is no directory")
+            raise OutputError(f"cannot write {path}: it is not a directory")
         others = sorted(set(os.listdir(target)) - set(names)) if target.exists() else []
         if others:
             raise OutputError(f"cannot write {path}: the directory holds other files, such as {printable(others[0])}")

@@ -196,7 +196,7 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         """A second name of the caller's communicator."""
         if not isinstance(comm, MPI.Intracomm):
             raise ParameterError(
-                f"Communicator: {type(comm).__name__} is no communicator of one group; try MPI.COMM_WORLD"
+                f"Communicator: {type(comm).__name__} is not a communicator of one group; try MPI.COMM_WORLD"
             )
         return super().__new__(cls, comm)
 
@@ -524,7 +524,7 @@ def _reduction(op: Any) -> str:
     """
     name = "sum" if op is None else OPS.get(op.handle) if isinstance(op, MPI.Op) else ""
     if name == "":
-        raise ParameterError(f"{type(op).__name__} is no MPI operation; try MPI.SUM")
+        raise ParameterError(f"{type(op).__name__} is not an MPI operation; try MPI.SUM")
     if name is None:
         raise NoScheduleError("an operation of the user, or one that has no schedule")
     return name

@@ -62,7 +62,7 @@ def check_file(path: Path, form: str = "file") -> None:
         if os.path.isdir(path):
             raise refusal(path, "is a directory; give one file in it, such as the trace of rank 0")
         if os.path.exists(path):
-            raise refusal(path, "is no regular file; save it to disk first")
+            raise refusal(path, "is not a regular file; save it to disk first")
         workload = "a trace, a list of sizes (.toml) or the name of a built-in workload"
         raise refusal(path, f"no such file; give {workload if form == 'file' else 'a ' + form}")
 

@@ -418,7 +418,7 @@ def as_text(value: Any, what: str, such_as: str) -> str:
     """
     if isinstance(value, str):
         return value
-    raise ParameterError(f"{what}: {_shown(value)} is no text; write one such as {such_as!r}")
+    raise ParameterError(f"{what}: {_shown(value)} is not text; write one such as {such_as!r}")
 
 
 def as_path(value: Any, what: str, such_as: str) -> str | os.PathLike[str]:
@@ -432,7 +432,7 @@ def as_path(value: Any, what: str, such_as: str) -> str | os.PathLike[str]:
     """
     if isinstance(value, (str, os.PathLike)):
         return value
-    raise ParameterError(f"{what}: {_shown(value)} is no path; write one such as {such_as!r}")
+    raise ParameterError(f"{what}: {_shown(value)} is not a path; write one such as {such_as!r}")
 
 
 def as_list(value: Any, what: str, such_as: str) -> list[Any]:
@@ -445,7 +445,7 @@ def as_list(value: Any, what: str, such_as: str) -> list[Any]:
     Raises: ParameterError: it is a text or not iterable.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ParameterError(f"{what}: {_shown(value)} is no list; give one such as {such_as}")
+        raise ParameterError(f"{what}: {_shown(value)} is not a list; give one such as {such_as}")
     return list(value)
 
 

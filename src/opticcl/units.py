@@ -157,7 +157,7 @@ def quantity(text: str | float, unit: str, what: str = "value", *, bare: bool = 
     """
     if isinstance(text, bool) or not isinstance(text, str):
         if isinstance(text, bool) or not isinstance(text, Real):
-            raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}")
+            raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; try {_EXAMPLES[unit]}")
         value = float(text)
     else:
         value = _parse(text, unit, what, bare)
@@ -175,7 +175,7 @@ def _parse(text: str, unit: str, what: str, bare: bool) -> float:
     try:
         parsed = Quantity(text.strip(), binary=True)
     except (QuantiPhyError, ValueError):
-        raise UnitError(f"{what}: {text!r} is no {_NAMES[unit]}; try {_EXAMPLES[unit]}") from None
+        raise UnitError(f"{what}: {text!r} is not a {_NAMES[unit]}; try {_EXAMPLES[unit]}") from None
     if not parsed.units:
         if any(c.isalpha() and c not in "eE" for c in text):  # a prefix alone, "5k"
             prefixed = _split(text)[1] in (*_LARGE_PREFIXES, *_SMALL_PREFIXES)
@@ -281,7 +281,9 @@ def shape(text: Any, what: str = "shape") -> tuple[int, ...]:
     else:
         sides = tuple(text) if isinstance(text, Iterable) else (text,)
     if not sides or any(isinstance(s, bool) or not isinstance(s, Integral) or s < 1 for s in sides):
-        raise UnitError(f"{what}: {text!r} is no shape; write whole numbers of at least 1 joined by x, such as 16x16")
+        raise UnitError(
+            f"{what}: {text!r} is not a shape; write whole numbers of at least 1 joined by x, such as 16x16"
+        )
     return tuple(map(int, sides))
 
 

@@ -78,7 +78,7 @@ class XmlElement:
         digits = text.removeprefix("-")
         value = int(text) if re.fullmatch("[0-9]{1,11}", digits) else LARGEST
         if not least <= value < LARGEST:
-            raise self.fault("attribute_wrong", f"{name}={text[:40]!r} is no whole number of {least} or more")
+            raise self.fault("attribute_wrong", f"{name}={text[:40]!r} is not a whole number of {least} or more")
         return value
 
     def flag(self, name: str, default: bool | None = None) -> bool:

@@ -209,7 +209,7 @@ def test_a_file_has_defaults_of_options(opticcl, tmp_path, monkeypatch):
         ("nods = 4", "opticcl.toml: no verb has the option nods; did you mean 'nodes'?"),
         ("[compare]\nnods = 4", "opticcl.toml: compare has no option nods; did you mean 'nodes'?"),
         ("json = 4", "opticcl.toml: json=4 is neither true nor false"),
-        ("nodes = [[4]]", "is no text or number, or a list of some"),
+        ("nodes = [[4]]", "is not text, a number, or a list of these"),
         ("nodes = 4.5", "--nodes: '4.5' is not a whole number"),
         ("nodes =", "opticcl.toml: is not valid TOML"),
         ("compare = 3", "opticcl.toml: compare is a verb; write its options below [compare]"),

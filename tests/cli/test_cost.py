@@ -27,7 +27,7 @@ def test_what_is_left_out_is_told_beside_a_single_bill_too(opticcl, answer):
     done = opticcl(*asked)
     assert done.returncode == 0
     assert "left out: ideal has no bill" in done.stdout
-    assert "left out: oddl: 12 nodes are no power of two" in done.stdout
+    assert "left out: oddl: 12 nodes are not a power of two" in done.stdout
     found, _ = answer(*asked)
     assert [row["fabric"] for row in found["rows"]] == ["torus"]
     assert [one["fabric"] for one in found["left_out"]] == ["oddl", "ideal"]

@@ -118,7 +118,7 @@ def test_a_dry_run_writes_nothing(opticcl, answer, inside):
         ),
         (("pareto", "two.toml", "--where", "nodes=5"), "where: nodes=5 is not on the axis; try 4"),
         (("pareto", "two.toml", "--where", "nodes"), "--where: 'nodes' is not name=value; write --where nodes=64"),
-        (("pareto", "two.toml", "--where", "node=4"), "'node' is no axis of the study; did you mean 'nodes'?"),
+        (("pareto", "two.toml", "--where", "node=4"), "'node' is not an axis of the study; did you mean 'nodes'?"),
         (("map", "two.toml", "--folder", "absent"), "there is no absent/results.parquet yet; run opticcl study"),
         (("overlap", "--dry-run"), "study: there is no verb 'overlap'; known: beyond, breakeven,"),
         (("run", "two.toml", "--folder", "two.toml"), "cannot write two.toml: File exists"),

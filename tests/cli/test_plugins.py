@@ -94,7 +94,11 @@ def test_what_is_wrong_in_it_is_told_with_its_line(opticcl, tmp_path, text, word
             "w = 1 / 0",
             "plugin mine.py, line 58, in Star.numbers: ZeroDivisionError: division by zero",
         ),
-        ("return (COUPLER,)", "return COUPLER", "star: resources is no tuple of Resource; return (Resource(...), ...)"),
+        (
+            "return (COUPLER,)",
+            "return COUPLER",
+            "star: resources is not a tuple of Resource; return (Resource(...), ...)",
+        ),
         ("return FabricNumbers(", "return dict(", "star: numbers is of type dict; return FabricNumbers(...)"),
         ("return Schedule(", "return None and Schedule(", "algorithm wave: generate returned NoneType, not a Schedule"),
     ],
@@ -135,7 +139,7 @@ def plugin(folder, *changes):
         (
             "@dataclass(frozen=True, kw_only=True, repr=False)",
             "",
-            "class Star is no dataclass, so it has no parameters",
+            "class Star is not a dataclass, so it has no parameters",
         ),
         ("class Star(Fabric)", "class Star", "@register_fabric is for a class; write class Mine(Fabric)"),
     ],

@@ -168,7 +168,10 @@ GOOD = {"rank": [0, 1], "collective": ["all_reduce", "all_reduce"], "size_bytes"
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"rank": None}, "is no table of calls, which has the columns rank, collective, size_bytes: rank is missing"),
+        (
+            {"rank": None},
+            "is not a table of calls, which has the columns rank, collective, size_bytes: rank is missing",
+        ),
         ({"rank": [0.5, 1.0]}, "column rank: Float64 is not whole numbers"),
         ({"rank": [0, None]}, "column rank: row 1 has no value"),
         ({"rank": [0, -2]}, "column rank: -2 in row 1 is not -1 to"),
@@ -202,7 +205,7 @@ def test_a_damaged_table_is_refused(tmp_path, opticcl):
     for at in (4, 20, len(whole) // 2, len(whole) - 1):
         (tmp_path / "b.parquet").write_bytes(whole[:at])
         done = opticcl("trace", tmp_path / "b.parquet")
-        assert (done.returncode, "is no readable Parquet file" in done.stderr) == (2, True), at
+        assert (done.returncode, "is not a readable Parquet file" in done.stderr) == (2, True), at
     many = polars.DataFrame(GOOD)[np.zeros(2**24 + 1, np.int64)]
     many.write_parquet(tmp_path / "many.parquet")
     assert "16,777,217 calls are more than 16,777,216" in opticcl("trace", tmp_path / "many.parquet").stderr

@@ -295,16 +295,16 @@ for bad, words in [
     ([four, (2, 3), MPI.DOUBLE], "2 elements of 8 bytes at 24 are more than 32 bytes hold"),
     ([four, 2, vector], "2 elements of the type reach beyond the 32 bytes"),
     ([four, -1, MPI.DOUBLE], "count -1 is negative"),
-    ([four, 1.5], "count 1.5 is no whole number"),
+    ([four, 1.5], "count 1.5 is not a whole number"),
     ([np.ones(3, "u1"), MPI.DOUBLE], "3 bytes are not a multiple of elements of 8 bytes; give a count"),
-    ([four, "no type"], "'no type' is no code of a type"),
-    ([four, 1, 7], "int is no MPI type"),
-    ([four, 1, MPI.DATATYPE_NULL], "MPI.DATATYPE_NULL is no type"),
-    ([four], "list of 1 items is no buffer"),
-    ([1, 2], "int is no memory; try a NumPy array"),
+    ([four, "no type"], "'no type' is not a code of a type"),
+    ([four, 1, 7], "int is not an MPI type"),
+    ([four, 1, MPI.DATATYPE_NULL], "MPI.DATATYPE_NULL is not a type"),
+    ([four], "list of 1 items is not a buffer"),
+    ([1, 2], "int is not memory; try a NumPy array"),
     (OnDevice(), "the memory is that of a device; copy it to the host"),
     (np.array([None]), "an array of Python objects has no MPI type"),
-    (None, "None is no memory"),
+    (None, "None is not memory"),
 ]:
     found = refused(lambda given=bad: comm.Bcast(given, n - 1))
     assert found == f"Bcast: rank 0: {found.partition('rank 0: ')[2]}"

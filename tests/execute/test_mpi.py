@@ -159,7 +159,7 @@ def aborted_with_2(done):
         deep("comm.Reduce_scatter_block(np.ones(5), np.ones(2))", "5 elements do not divide among 2 ranks"),
         deep("comm.Allreduce(np.ones(4), np.ones(4), MPI.BAND)", "band is not defined for float64"),
         deep("comm.Allreduce(np.ones((4, 4))[:, 0], np.ones(4))", "try numpy.ascontiguousarray"),
-        deep("comm.Allreduce([1, 2] if r else np.ones(2), np.ones(2))", "Allreduce: rank 1: int is no memory"),
+        deep("comm.Allreduce([1, 2] if r else np.ones(2), np.ones(2))", "Allreduce: rank 1: int is not memory"),
         deep(
             "comm.Allreduce(np.ones(2), np.ones(2), max if r else None)",
             "Allreduce: rank 1: builtin_function_or_method is no",

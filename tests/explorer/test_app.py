@@ -202,7 +202,7 @@ def test_a_thousand_requests_leave_it_serving():
         ([], "question"),
         ({}, "question"),
         ({"view": "execute"}, "view: 'execute' is not known"),
-        ({"view": "compare", "out": "/tmp/x.html"}, "'out' is no parameter"),
+        ({"view": "compare", "out": "/tmp/x.html"}, "'out' is not a parameter"),
         ({"view": "compare", "nodes": 1 << 30}, "nodes"),
         ({"view": "compare", "nodes": True}, "nodes"),
         ({"view": "compare", "nodes": "٣"}, "nodes"),
@@ -237,7 +237,7 @@ def test_a_machine_that_is_too_large_is_refused(browser):
 def test_a_body_that_is_no_json_is_refused(browser, body):
     """With one line."""
     answer = browser.post(f"/{TOKEN}/api/questions", content=body)
-    assert (answer.status_code, answer.json()["error"]) == (400, "question: the body is no JSON")
+    assert (answer.status_code, answer.json()["error"]) == (400, "question: the body is not JSON")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

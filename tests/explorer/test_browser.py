@@ -223,7 +223,7 @@ def test_the_first_view_and_a_question_that_is_refused(visit, address):
     finished(page)
     page.get_by_label("Nodes", exact=True).fill("many")
     page.get_by_label("Nodes", exact=True).press("Enter")
-    playwright.expect(page.locator(".state .bad")).to_contain_text("nodes: 'many' is no whole number")
+    playwright.expect(page.locator(".state .bad")).to_contain_text("nodes: 'many' is not a whole number")
     page.get_by_label("Nodes", exact=True).fill("8")
     page.get_by_role("button", name="Show").click()
     finished(page)

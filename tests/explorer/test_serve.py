@@ -90,7 +90,7 @@ def test_headers_that_never_end_do_not_occupy_it(begin):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--port", "99999"], "--port: 99999 is no port"),
+        (["--port", "99999"], "--port: 99999 is not a port"),
         (["--jobs", "0"], "--jobs: 0 processes"),
         (["--time-limit", "-1s"], "--time-limit: '-1s' is not positive"),
         (["--time-limit", "3m"], "--time-limit"),

@@ -33,7 +33,7 @@ def test_a_class_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("spelled", ["waveguide_sharing", "Waveguide-Sharing"])
 def test_a_parameter_of_former_days_is_refused(spelled: str) -> None:
     """In words that say what to write, however it is spelled."""
-    words = rf"^lightpath: {spelled}=yes is no parameter any more; write switch_unit=wavelength .* or switch_unit=waveg"
+    words = rf"^lightpath: {spelled}=yes is no longer a parameter; write switch_unit=wavelength .* or switch_unit=waveg"
     with pytest.raises(FabricError, match=words):
         fabric("lightpath", **{spelled: "yes"})
 
@@ -42,7 +42,7 @@ def test_a_fabric_has_as_many_nodes_as_wanted() -> None:
     """One or more; a shape behind the name has to have that number, and the rate is the paper's if none is given."""
     assert fabric_at_scale("ideal", 1).num_nodes == 1
     for number in (0, -3):
-        with pytest.raises(FabricError, match=rf"^ideal: {number} nodes; there is at least 1$"):
+        with pytest.raises(FabricError, match=rf"^ideal: {number} nodes; must be at least 1$"):
             fabric_at_scale("ideal", number)
     assert fabric_at_scale("torus:shape=2x4", 8) == fabric("torus:shape=2x4")
     with pytest.raises(FabricError, match=r"^torus:shape=2x4: has 8 nodes, not 9; leave its shape or the number out$"):

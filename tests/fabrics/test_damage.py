@@ -102,7 +102,7 @@ def test_edges_join_neighbours(shape: tuple[int, int]) -> None:
         if (a, b) in edge:
             assert damage_of(shape, 1, 1, dead_waveguides=f"{a}-{b}:1").edge.tolist() == [edge[a, b]]
         else:
-            with pytest.raises(FabricError, match=f"dead_waveguides={a}-{b}:1: tiles {a} and {b} are no neighbours"):
+            with pytest.raises(FabricError, match=f"dead_waveguides={a}-{b}:1: tiles {a} and {b} are not neighbours"):
                 damage_of(shape, 1, 1, dead_waveguides=f"{a}-{b}:1")
 
 

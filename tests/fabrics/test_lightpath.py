@@ -489,7 +489,7 @@ def test_synchronisation_that_is_hidden_takes_no_time() -> None:
             fabric(f"lightpath:shape=2x2,{text}")
     assert fabric("lightpath:shape=2x2,lasers=1,reconfiguration=0s,latency=0s").num_wavelengths == 1
     for name in ("dead_tiles", "dead_lasers", "dead_waveguides", "failed"):
-        with pytest.raises(FabricError, match=f"{name}=1.5 is no text"):
+        with pytest.raises(FabricError, match=f"{name}=1.5 is not text"):
             Lightpath(shape=(2, 2), **{name: 1.5})
     assert Lightpath(shape=(2, 2), dead_tiles=3).num_nodes == 3
     assert Lightpath(shape=(4096, 4096)).rate_bits_per_s > 0

@@ -305,7 +305,7 @@ REFUSED = [
     (CSV + TAIL, {"nodes": "*"}, "line 8: an edge leads from 'a9' to itself"),
     (CSV + "c,d,1GB/s,0s,no\n", {"nodes": "*"}, "no path leads from a0 to c; every node must reach every other"),
     (CSV + "c,d,0GB/s,0s,no\n", {"nodes": "*"}, "line 7: rate=0 bit/s; a rate is positive and finite"),
-    (CSV + "c,d,inf,0s,no\n", {"nodes": "*"}, "line 7: rate: 'inf' is no number with a unit"),
+    (CSV + "c,d,inf,0s,no\n", {"nodes": "*"}, "line 7: rate: 'inf' is not a number with a unit"),
     (CSV + "c,d,1e999GB/s,0s,no\n", {"nodes": "*"}, "line 7: rate: '1e999GB/s' is beyond every rate"),
     (CSV + "c,d,1GB/s,-3us,no\n", {"nodes": "*"}, "line 7: latency=-3e-06 s; a latency is 0 or more"),
     (CSV + "c,d,1GB/s,3,no\n", {"nodes": "*"}, "line 7: latency: '3' has no unit; write it with its unit"),
@@ -319,7 +319,7 @@ REFUSED = [
         {},
         "declarations in the document type",
     ),
-    (GRAPHML.replace('target="b0"', 'target="zz"'), {}, "line 13: an edge ends at 'zz', which is no vertex"),
+    (GRAPHML.replace('target="b0"', 'target="zz"'), {}, "line 13: an edge ends at 'zz', which is not a vertex"),
     (GRAPHML.replace("</graph>", ""), {}, "no XML: mismatched tag"),
     (GML.replace("]\n]", "]\n"), {}, "ends inside a list"),
     (GML.replace("id 3", "id 7"), {}, "line 4: two vertices have the id '7'"),
@@ -340,7 +340,7 @@ REFUSED = [
         {"rate": "1GB/s"},
         r"switches\[0\] limits a set that is not a node against all others",
     ),
-    (MSCCL.replace("[[0, 2, 1, 0],", "[[0, 2, 1],"), {"rate": "1GB/s"}, "links is no square matrix"),
+    (MSCCL.replace("[[0, 2, 1, 0],", "[[0, 2, 1],"), {"rate": "1GB/s"}, "links is not a square matrix"),
     (
         SIMGRID.replace('<link_ctn id="b"/>', '<link_ctn id="a"/>'),
         {},
@@ -358,13 +358,17 @@ REFUSED = [
         "a route over link '1', which no route of one link places",
     ),
     (SIMGRID.replace('link id="1"', 'link id="0"'), {}, "two links are called '0'"),
-    (SIMGRID.replace('<link_ctn id="b"/>', '<link_ctn id="c"/>'), {}, "a route over 'c', which is no link of the zone"),
+    (
+        SIMGRID.replace('<link_ctn id="b"/>', '<link_ctn id="c"/>'),
+        {},
+        "a route over 'c', which is not a link of the zone",
+    ),
     (cluster("DRAGONFLY", 4, "1"), {}, "topology=DRAGONFLY; FLAT, TORUS and FAT_TREE are read"),
     (cluster("TORUS", 4, "3,2"), {}, "topo_parameters of 6 nodes, and radical names 4"),
     (
         ASTRA.replace("50.0", "tbd"),
         {},
-        "line 4: bandwidth: 'tbd' is no number with a unit; rate= stands for what is to be done",
+        "line 4: bandwidth: 'tbd' is not a number with a unit; rate= stands for what is to be done",
     ),
     (ASTRA.replace("[ 4, 2 ]", "[ 4000000, 2 ]"), {}, "8,000,000 NPUs, and at most edges=1,000,000 are read"),
     (HTSIM.replace("Radix_Down 4\nBundle", "Radix_Down 8\nBundle"), {}, "tier 1: Radix_Down 8, and 4 links lead down"),
@@ -470,7 +474,7 @@ def test_texts_that_are_none(tmp_path):
     """Bytes of no encoding, and every file cut at any place, give a fabric or one line."""
     path = tmp_path / "net"
     path.write_bytes(b"\xff\xfe\x00binary")
-    with pytest.raises(FabricError, match="is no text in UTF-8"):
+    with pytest.raises(FabricError, match="is not text in UTF-8"):
         fabric("network", file=str(path))
     texts = [(text, given) for text, given in TWO_BOXES.values()]
     texts += [

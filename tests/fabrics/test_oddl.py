@@ -71,7 +71,7 @@ def test_sizes_that_do_not_exist(nodes: int, near: str) -> None:
         ("shape=2x2x2x2", "shape=2x2x2x2 has 4 dimensions, 1 to 3 exist; nearest: 2x2x4"),
         ("wavelengths=0", "wavelengths=0; a switch takes 1 to 96, nearest: wavelengths=1"),
         ("wavelengths=97", "wavelengths=97; a switch takes 1 to 96, nearest: wavelengths=96"),
-        ("control_radix=15", "control_radix=15 is no even number of at least 2; nearest: 14 or 16"),
+        ("control_radix=15", "control_radix=15 is not an even number of at least 2; nearest: 14 or 16"),
         ("control_radix=-4", "nearest: 2"),
         ("nic_rate=0b/s", "nic_rate must be positive"),
         ("reconfiguration=-1s", "not negative"),

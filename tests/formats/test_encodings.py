@@ -104,7 +104,7 @@ def taken(stream, names):
         ('["' + "a" * 50, 1, "no JSON: Unterminated string"),
         ("[" + "1" * 5000 + "]", 1, "no JSON: a number with too many digits"),
         ('{"a" 1}', 5, "expected ':', found '1'"),
-        ("{1: 2}", 1, "a name in an object that is no text"),
+        ("{1: 2}", 1, "a name in an object that is not text"),
         ('{"a": 1 "b"}', 8, "expected ',', found"),
     ],
 )

@@ -317,7 +317,7 @@ def test_a_block_without_peers_needs_no_channel(tmp_path):
     """Some generators number it -1; with a peer it is refused."""
     alone = '</tb><tb id="1" send="-1" recv="-1" chan="-1"></tb>'
     assert verify_graph(graph_of(SMALL.replace("</tb>", alone), tmp_path)).ok
-    with pytest.raises(PlanFileError, match="chan='-1' is no whole number of 0 or more"):
+    with pytest.raises(PlanFileError, match="chan='-1' is not a whole number of 0 or more"):
         graph_of(SMALL.replace('chan="0"', 'chan="-1"'), tmp_path)
 
 
@@ -408,7 +408,7 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         ('type="rrc"', 'type="rr\x7f"', "line 5, step: operation_unknown: type='rr\\x7f'"),
         ('type="rrc"', "", "line 5, step: attribute_missing: type is missing"),
         ('srcoff="1"', 'srcoff="-1"', "line 5, step: attribute_wrong: srcoff='-1'"),
-        ('srcoff="1"', 'srcoff="one"', "srcoff='one' is no whole number"),
+        ('srcoff="1"', 'srcoff="one"', "srcoff='one' is not a whole number"),
         ('srcoff="1"', 'srcoff="99999999999999999999"', "attribute_wrong"),
         ('hasdep="0"', 'hasdep="2"', "hasdep=2 is neither 0 nor 1"),
         ('srcbuf="i"', 'srcbuf="x"', "line 4, step: buffer_unknown: buffer 'x' of gpu 0"),
@@ -431,7 +431,7 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         (
             'perloop="2" ngpus="2" coll="allreduce"',
             'perloop="3" ngpus="2" coll="allgather"',
-            "3 is no multiple of ngpus=2",
+            "3 is not a multiple of ngpus=2",
         ),
     ],
 )

@@ -330,7 +330,7 @@ def test_wrong_columns_are_refused(tmp_path, edit, words):
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda c: c.update(src="text"), "column 'src' is no list of its values"),
+        (lambda c: c.update(src="text"), "column 'src' is not a list of its values"),
         (lambda c: c["src"].pop(), "'step' has 30 rows, but 'src' has 29"),
         (lambda c: c["dst"].__setitem__(2, 1.5), "row 2: dst=1.5 is not a whole number of 64 bits"),
         (lambda c: c["op"].__setitem__(3, 2**70), f"row 3: op={2**70} is not a whole number of 64 bits"),

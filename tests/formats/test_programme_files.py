@@ -145,7 +145,7 @@ def in_csv(folder, plan, file, change):
     ("file", "change", "reason"),
     [
         ("header.json", lambda text: text.replace('"version":1', '"version":9'), "is version 9"),
-        ("header.json", lambda text: "[" * 5000, "its header is no opticcl-programme"),
+        ("header.json", lambda text: "[" * 5000, "its header is not opticcl-programme"),
         ("header.json", lambda text: " " * 2**21, "is larger than 1,048,576 bytes"),
         (
             "data.csv",
@@ -185,7 +185,7 @@ def test_folders_of_csv(plan, tmp_path, monkeypatch):
         write_programme_file(path, plan.circuits, times)
     assert (path / "notes.txt").read_text("utf-8") == "mine"
     (tmp_path / "file.csv").write_text("", "utf-8")
-    with pytest.raises(OutputError, match="it is no directory"):
+    with pytest.raises(OutputError, match="it is not a directory"):
         write_programme_file(tmp_path / "file.csv", plan.circuits, times)
     with pytest.raises(PlanFileError, match="is a directory; this is a file"):
         read_programme_file(tmp_path / "file.csv", plan.circuits)

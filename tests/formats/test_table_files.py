@@ -233,7 +233,7 @@ def test_assumptions_that_are_wrong(folder):
 
 def test_files_that_are_no_tables(folder, tmp_path):
     """Another file, a damaged one, none."""
-    with pytest.raises(PlanFileError, match="is no directory of tables"):
+    with pytest.raises(PlanFileError, match="is not a directory of tables"):
         read_tables(tmp_path / "none")
     (folder / "data.parquet").write_bytes(b"PAR1")
     with pytest.raises(PlanFileError, match="cannot be read as a table"):
@@ -242,7 +242,7 @@ def test_files_that_are_no_tables(folder, tmp_path):
     with pytest.raises(PlanFileError, match="there is no such file"):
         read_tables(folder)
     (folder / "devices.json").write_bytes(b"{")
-    with pytest.raises(PlanFileError, match="is no opticcl-tables"):
+    with pytest.raises(PlanFileError, match="is not opticcl-tables"):
         read_tables(folder)
 
 
@@ -252,7 +252,7 @@ def test_plans_without_tables(maker):
         TableMaker(opticcl.compile("ideal:nodes=4", "all_reduce", "1 KB"))
     with pytest.raises(UnsupportedError, match="0 bytes carries no data"):
         TableMaker(opticcl.compile("oddl:shape=2x4", "barrier", 0))
-    with pytest.raises(ParameterError, match="--node: 99 is no node of terarack; try 0 to 7"):
+    with pytest.raises(ParameterError, match="--node: 99 is not a node of terarack; try 0 to 7"):
         TableMaker(maker.plan, part=TablePart((99,)))
     with pytest.raises(ParameterError, match="known: add, drop, transmitter, photodiode"):
         TableMaker(maker.plan, part=TablePart(devices=("lamp",)))

@@ -112,7 +112,7 @@ def test_wrong_schedules_are_refused_by_rule(tmp_path, flows, rule):
         ({"flows": [flow(0, 1, 1, 1, 0)]}, "GPU 1 sends to itself"),
         ({"flows": None}, "7-Flows: is missing"),
         ({"demands": None}, "6-Demand_Met: is missing or empty"),
-        ({"demands": {"GPU 1": 3}}, "6-Demand_Met: GPU 1: is no object"),
+        ({"demands": {"GPU 1": 3}}, "6-Demand_Met: GPU 1: is not an object"),
         ({"demands": {"CPU\x1b 1": {"GPU 2": {"Chunk 0": 1}}}}, "is none of the form 'GPU 1'"),
         ({"demands": {"GPU 1": {"GPU 99999999999": {"Chunk 0": 1}}}}, "is none of the form 'GPU 1'"),
     ],

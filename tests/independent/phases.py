@@ -117,7 +117,7 @@ class Phases:
             if many > 1 and many * step != radix:
                 wide += 1
                 if step > 1 or [d, 1, radix] not in part or wide > 1:
-                    raise BadPhasesError("a box that is no range")
+                    raise BadPhasesError("a box that is not a range")
             if count > 1 and d not in moves and row["shift"][d]:
                 raise BadPhasesError("a shift of what does not move")
         units, last = self.units[row["part"]], row["unit_lo"] + (row["unit_count"] - 1) * row["unit_step"]

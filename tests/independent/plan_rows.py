@@ -221,7 +221,7 @@ def read_plan(path: Path) -> PlanRows:
     for name in (*COLUMNS, "chunk_step", "waveguide"):
         for cell in columns.get(name, ()):
             if any(type(x) is not int or not -(2**31) <= x < 2**31 for x in (cell if name == "path" else [cell])):
-                raise MalformedError(f"{name}={cell} is no number of 32 bits")
+                raise MalformedError(f"{name}={cell} is not a number of 32 bits")
     rows, collective = sizes.pop(), header["collective"]
     most = FREE + A_ROW * rows
     if max(collective["num_ranks"], collective["num_chunks"]) > most:

@@ -256,7 +256,7 @@ def test_refusals_are_one_line(tmp_path):
     for name in ("", " x", "a\tb", "x" * 65):
         with pytest.raises(ParameterError, match="is not a valid job name; use 1 to 64 printable"):
             arbiter.place(1, name)
-    with pytest.raises(StateFileError, match="/dev/null is no regular file"):
+    with pytest.raises(StateFileError, match="/dev/null is not a regular file"):
         Arbiter("oddl:shape=4x4", "/dev/null")
     with pytest.raises(UnknownNameError, match="no job 'mots'; did you mean 'most'"):
         arbiter.free("mots")
@@ -282,28 +282,28 @@ def test_damaged_files_are_refused(tmp_path):
         Arbiter("oddl:shape=2x4", path)
     twice = good["jobs"] + [{"name": "other", "nodes": [0], "held": [0]}]
     for broken, text in (
-        ("{", "is no file of an arbiter"),
-        (json.dumps(good | {"more": 1}), "is no file of an arbiter"),
-        (json.dumps(good | {"version": 99}), "is no file of this arbiter"),
+        ("{", "is not a file of an arbiter"),
+        (json.dumps(good | {"more": 1}), "is not a file of an arbiter"),
+        (json.dumps(good | {"version": 99}), "is not a file of this arbiter"),
         (json.dumps(good | {"jobs": twice}), "job 'other' has nodes that it cannot have"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [99], "held": [99]}]}), "job 'a'"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1], "held": [0]}]}), "job 'a'"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1, 1], "held": [1]}]}), "job 'a'"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [1], "held": [1, 1]}]}), "job 'a'"),
         (json.dumps(good | {"jobs": [{"name": "a", "nodes": [], "held": []}]}), "job 'a'"),
-        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [10**30], "held": [0]}]}), "is no file of an arbiter"),
-        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [-1], "held": [-1]}]}), "is no file of an arbiter"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [10**30], "held": [0]}]}), "is not a file of an arbiter"),
+        (json.dumps(good | {"jobs": [{"name": "a", "nodes": [-1], "held": [-1]}]}), "is not a file of an arbiter"),
         (json.dumps(good | {"jobs": [{"name": "", "nodes": [1], "held": [1]}]}), "a job is called ''"),
         (json.dumps(good | {"jobs": [{"name": "a\nb", "nodes": [1], "held": [1]}]}), r"a job is called 'a\\nb'"),
         (json.dumps(good | {"fabric": "odl"}), "is damaged: unknown fabric 'odl'"),
-        ("", "is no file of an arbiter"),
+        ("", "is not a file of an arbiter"),
     ):
         path.write_text(broken, "utf-8")
         with pytest.raises(StateFileError, match=text):
             Arbiter(None, path)
         assert path.read_text("utf-8") == broken
     path.write_bytes(b'{"form":"\xff","version":1,"fabric":"oddl","jobs":[]}')
-    with pytest.raises(StateFileError, match="is no file of an arbiter"):
+    with pytest.raises(StateFileError, match="is not a file of an arbiter"):
         Arbiter(None, path)
 
 

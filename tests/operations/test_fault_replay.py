@@ -72,8 +72,8 @@ def test_overlapping_and_open_faults(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "is no list of fault events"),
-        ("{}", "is no list of fault events"),
+        ("", "is not a list of fault events"),
+        ("{}", "is not a list of fault events"),
         ("[]", "no events"),
         (json.dumps([event("a", 1.0), event("a", 0.5, "end")]), "event 2: event_time is 0.5, before 1"),
         (json.dumps([event("a", 1.0, "end")]), "event 1: a fault of a ends, GPU, that did not start before"),
@@ -81,7 +81,7 @@ def test_overlapping_and_open_faults(tmp_path):
         (json.dumps([event("a", 1.0) | {"colour": "red"}]), "event 1: Object contains unknown field `colour`"),
         (json.dumps([event("a", 1.0) | {"event_type": "fault"}]), "event 1: Invalid enum value 'fault'"),
         (json.dumps([{"node_id": "a"}]), "event 1: Object missing required field"),
-        ("[" * 5000, "is no list of fault events"),
+        ("[" * 5000, "is not a list of fault events"),
     ],
 )
 def test_wrong_traces_are_refused_with_their_event(tmp_path, text, says):

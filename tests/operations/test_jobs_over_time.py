@@ -165,9 +165,9 @@ def test_lists_of_jobs(tmp_path):
         ("time_s,nodes,duration_s\n0,9,1\n", "line 2: a job of 9 nodes; the machine has 8"),
         ("time_s,nodes,duration_s\n0,1.5,1\n", "line 2: '1.5' nodes"),
         ("time_s,nodes,duration_s\n0,-2,1\n", "line 2: '-2' nodes"),
-        ("time_s,nodes,duration_s\n2020-13-01 00:00:06,2,1\n", "is no time"),
+        ("time_s,nodes,duration_s\n2020-13-01 00:00:06,2,1\n", "is not a time"),
         ("time_s,name,nodes,duration_s\n0,a,2,1\n1,a,2,1\n", "line 3: a job 'a' exists already"),
-        ("time_s,name,nodes,duration_s\n0,\x1b[31m,2,1\n", "is no name"),
+        ("time_s,name,nodes,duration_s\n0,\x1b[31m,2,1\n", "is not the name"),
         ("time_s,nodes,iterations\n0,2,1.5\n", "'1.5' iterations"),
     ],
 )

@@ -340,7 +340,7 @@ def test_devices_that_do_not_exist():
 
     with pytest.raises(ParameterError, match="no elements 'ring'; known: transmitter, add"):
         settings_of(netlist, [SettingUse("ring", np.array([0]), np.array([1]))])
-    with pytest.raises(ParameterError, match="drop:6 is no device; drop has 0 to 5"):
+    with pytest.raises(ParameterError, match="drop:6 is not a device; drop has 0 to 5"):
         emulator.load(settings_of(netlist, [SettingUse("drop", np.array([6]), np.array([1]))]))
 
 

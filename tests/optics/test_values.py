@@ -73,10 +73,10 @@ def test_the_users_values_win_and_keep_their_units():
         ({"launch": "4.5 dB"}, "is not in dBm; write launch=1dBm"),
         ({"launch": "0 mW"}, "is not in dBm; write launch=1dBm"),
         ({"fibre.loss": "0.3dB"}, "is not in dB/km"),
-        ({"launch": "much"}, "is no number"),
-        ({"launch": "1e999"}, "is no number"),
-        ({"launch": True}, "is no number"),
-        ({"launch": None}, "is no number"),
+        ({"launch": "much"}, "is not a number"),
+        ({"launch": "1e999"}, "is not a number"),
+        ({"launch": True}, "is not a number"),
+        ({"launch": None}, "is not a number"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line(settings, says):

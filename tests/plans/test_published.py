@@ -57,8 +57,8 @@ def test_a_wrong_link_is_refused_by_the_judge(tmp_path):
     ("text", "said"),
     [
         ("{", "no JSON"),
-        ("[]", "`steps` is no list"),
-        ('{"steps": [{"topology": 3}]}', "step 1: `topology` is no list"),
+        ("[]", "`steps` is not a list"),
+        ('{"steps": [{"topology": 3}]}', "step 1: `topology` is not a list"),
         ('{"steps": [{"topology": [[0, 1]]}]}', "is not [from, to, capacity]"),
         ('{"steps": [{"topology": [[0, 1, true]]}]}', "is not [from, to, capacity]"),
         ('{"steps": [{"topology": [[0, 9, 1]]}]}', "nodes are 0 to 7"),

@@ -206,5 +206,5 @@ def test_broadcast_with_few_relays() -> None:
 def test_needs_a_part_with_parameters() -> None:
     """Its maps are those of the groups, racks and places that cross in the nodes of a job."""
     part = job(ramp(3, 3, 6), range(10))
-    with pytest.raises(UnsupportedError, match=r"its 10 nodes are no part of the ramp .* the first 6 of them are one"):
+    with pytest.raises(UnsupportedError, match=r"its 10 nodes are not part of the ramp .* the first 6 of them are one"):
         generate("ramp", "all_reduce", part)

@@ -242,7 +242,7 @@ def test_control_messages_where_circuits_change():
 def test_named_sets_and_values():
     """Names, values with names, and what is refused in one line."""
     assert assumptions("common", endpoint="nic").endpoint == 2.7e-6
-    with pytest.raises(ParameterError, match="endpoint=card is no time and none of memory, nic, gpu_nic"):
+    with pytest.raises(ParameterError, match="endpoint=card is not a time and none of memory, nic, gpu_nic"):
         assumptions("common", endpoint="card")
     assert assumptions("common", endpoint="gpu-nic").endpoint == 8.35e-6
     assert assumptions("common", fibre="9.8ns/m").fibre == pytest.approx(9.8e-9)

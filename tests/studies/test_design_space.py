@@ -108,10 +108,10 @@ def test_defaults_do_not_change_the_key_of_a_point(read):
 
 WRONG = {
     "nothing": ("", "axes: fabric is missing; write fabric = [...]"),
-    "no TOML": ("[axes", "is no TOML: "),
+    "no TOML": ("[axes", "is not valid TOML: "),
     "unknown table": (AXES + "[limits]\n", "unknown key limits; "),
     "unknown axis": (AXES + "node = [3]\n", "unknown key axes.node; did you mean 'nodes'?"),
-    "axes of a list": ("axes = [1]", "axes=[1] is no table"),
+    "axes of a list": ("axes = [1]", "axes=[1] is not a table"),
     "empty axis": (AXES.replace("[4, 16]", "[]"), "axes.nodes: is empty, so the study has no points"),
     "no size": (AXES.replace('size = "1KB"', ""), "axes: size is missing"),
     "text as nodes": (AXES.replace("[4, 16]", '["many"]'), "axes.nodes: 'many' is not a whole number"),
@@ -126,9 +126,9 @@ WRONG = {
         AXES.replace('"1KB"', '{ from = "1MB", to = "1KB" }'),
         "axes.size: from 1,000,000 to 1,000 is not ascending from 1 or more",
     ),
-    "factor": (AXES.replace('"1KB"', '{ from = 1, to = 9, factor = "x" }'), "axes.size.factor='x' is no number"),
+    "factor": (AXES.replace('"1KB"', '{ from = 1, to = 9, factor = "x" }'), "axes.size.factor='x' is not a number"),
     "unknown fabric": (AXES.replace('"ideal"', '"idael"'), "unknown fabric 'idael'; did you mean 'ideal'?"),
-    "fabric of a number": (AXES.replace('"ideal"', "3"), "axes.fabric: 3 is no text"),
+    "fabric of a number": (AXES.replace('"ideal"', "3"), "axes.fabric: 3 is not text"),
     "unknown parameter": (AXES.replace('"ideal"', '"ideal:rat=1"'), "ideal: unknown parameter 'rat'"),
     "parameter of a kind": (AXES.replace('"ideal"', '"ideal:nodes=x"'), "ideal: nodes: 'x' is not a whole number"),
     "collective": (AXES + 'collective = "all_reduces"\n', "unknown collective 'all_reduces'"),
@@ -166,14 +166,14 @@ WRONG = {
     "light": (AXES + '[constraints]\nlight = "open"\n', "constraints.light='open'; write light = \"closes\""),
     "watts": (
         AXES + '[constraints]\nwatts_per_node = "few"\n',
-        "constraints.watts_per_node='few' is no positive number",
+        "constraints.watts_per_node='few' is not a positive number",
     ),
     "constraint": (AXES + "[constraints]\nwatts = 3\n", "unknown key constraints.watts; "),
     "answer": (AXES + "[answers.mapp]\n", "unknown key answers.mapp; did you mean 'map'?"),
     "answer's option": (AXES + "[answers.map]\nz = 3\n", "unknown key answers.map.z; "),
     "answer's axis": (AXES + '[answers.map]\nx = "sizes"\n', "answers.map.x: 'sizes'; did you mean 'size'?"),
     "answer's place": (AXES + "[answers.map.where]\nnodes = 5\n", "where: nodes=5 is not on the axis"),
-    "title": ("title = 3\n" + AXES, "title=3 is no text"),
+    "title": ("title = 3\n" + AXES, "title=3 is not text"),
     "many sizes": (
         AXES.replace('"1KB"', '{ from = 1, to = "1PB", factor = 1.001 }'),
         "axes.size: factor=1.001 makes more than 1000 values; try 2",
@@ -213,7 +213,7 @@ def test_files_that_cannot_be_read(tmp_path):
         (tmp_path / "absent.toml", "No such file"),
         (tmp_path, "Is a directory"),
         (large, "more than 1,048,576 bytes"),
-        (binary, "is no TOML"),
+        (binary, "is not valid TOML"),
     ):
         with pytest.raises(OpticclError, match=words):
             read_design(path)

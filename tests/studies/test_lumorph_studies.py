@@ -110,8 +110,8 @@ def test_rounds_by_what_a_switch_moves(tmp_path):
     [
         ({"y": "total_s"}, "does not measure 'total_s'"),
         ({"x": "parameter.routing"}, "is an axis of names"),
-        ({"mean": "watts"}, "'watts' is no axis"),
-        ({"between": ("torus",)}, "'torus' is no fabric of the study"),
+        ({"mean": "watts"}, "'watts' is not an axis"),
+        ({"between": ("torus",)}, "'torus' is not a fabric of the study"),
     ],
 )
 def test_lines_that_a_study_does_not_have(options, reason):

@@ -143,7 +143,7 @@ def test_a_breakeven_between_two():
 SPACE = space_of(vary=("hop",), vary_at={})
 WRONG = {
     "map: both": (lambda rows: fastest_map(SPACE, rows, {}, "size", "size"), "map: both axes are size"),
-    "map: axis": (lambda rows: fastest_map(SPACE, rows, {}, "sizes"), "'sizes' is no axis of the study"),
+    "map: axis": (lambda rows: fastest_map(SPACE, rows, {}, "sizes"), "'sizes' is not an axis of the study"),
     "pareto: place": (
         lambda rows: pareto(SPACE, rows, {"nodes": 16}),
         "pareto: size has 4 values; choose one: --where size=100000",
@@ -156,7 +156,7 @@ WRONG = {
     ),
     "breakeven: fabric": (
         lambda rows: breakeven(SPACE, rows, {"nodes": 16}, between=["d"]),
-        "'d' is no fabric of the study; it has a, b, c",
+        "'d' is not a fabric of the study; it has a, b, c",
     ),
     "breakeven: one": (
         lambda rows: breakeven(SPACE, rows, {"nodes": 16}, between=["a"]),

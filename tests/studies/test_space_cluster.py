@@ -178,9 +178,9 @@ def test_jobs_of_slurm(tmp_path):
 
 
 WRONG = {
-    "no address": (("--scheduler", "here"), "--scheduler='here' is no address; write tcp://HOST:8786"),
-    "no host": (("--scheduler", "tcp://"), "--scheduler='tcp://' is no address"),
-    "protocol": (("--scheduler", "mail://127.0.0.1:1"), "--scheduler='mail://127.0.0.1:1' is no address"),
+    "no address": (("--scheduler", "here"), "--scheduler='here' is not an address; write tcp://HOST:8786"),
+    "no host": (("--scheduler", "tcp://"), "--scheduler='tcp://' is not an address"),
+    "protocol": (("--scheduler", "mail://127.0.0.1:1"), "--scheduler='mail://127.0.0.1:1' is not an address"),
     "both": (("--scheduler", "tcp://a:1", "--slurm", "2"), "one cluster computes the points; leave one out"),
     "jobs": (("--scheduler", "tcp://a:1", "--jobs", "2"), "--jobs is of this computer"),
     "no jobs": (("--slurm", "0"), "--slurm=0 is not within 1 to 10000 jobs"),

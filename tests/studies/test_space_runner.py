@@ -289,7 +289,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
     """A file of another kind, a folder that cannot be made."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "ledger.sqlite").write_text("no database" * 100)
-    with pytest.raises(StateFileError, match="is no ledger of a study: file is not a database"):
+    with pytest.raises(StateFileError, match="is not a ledger of a study: file is not a database"):
         Ledger(tmp_path / "out", "x")
     with pytest.raises(OutputError, match="No such file"):
         Ledger(tmp_path / "absent" / "out", "x")

@@ -216,7 +216,7 @@ class Order:
         elif precise or outside:
             mixed = [{"thread": -1, "at": -1} for _ in precise] + outside
             matched = self._in_turn(sorted(mixed, key=lambda wait: wait["at"]))
-            self.said = f"order: {matched} of {len(mixed)} stream waits matched"
+            self.said = f"order: {matched} of {len(mixed)} stream waits without a recorded stream"
             self._after_idle()
             self.bound = "upper"
         else:

@@ -250,7 +250,7 @@ def test_drawn_files_by_an_independent_parser(path, data):
 @pytest.mark.parametrize(
     ("first", "layer", "said"),
     [
-        ("pp: 3 all_gpus: 16", "ALLREDUCE", "line 1: 16 ranks are no multiple of TP 2 \\* PP 3"),
+        ("pp: 3 all_gpus: 16", "ALLREDUCE", "line 1: 16 ranks are not a multiple of TP 2 \\* PP 3"),
         ("ep: 3 all_gpus: 16", "ALLREDUCE_DP_EP", "line 1: ep: 3 does not divide the 8 data-parallel ranks"),
         ("ep: 16 all_gpus: 16", "ALLTOALL_EP", "line 1: ep: 16 does not divide the 8 data-parallel ranks"),
         ("ep: 0", "ALLREDUCE", "line 1: ep: '0' is not a whole number from 1"),

@@ -133,7 +133,7 @@ def test_other_tables_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     two = {name: values * 2 for name, values in CALL.items()}
     for columns, said in (
-        ({"rank": [0], "collective": ["all_reduce"]}, "is no table of calls, .*: size_bytes is missing"),
+        ({"rank": [0], "collective": ["all_reduce"]}, "is not a table of calls, .*: size_bytes is missing"),
         ({name: values[:0] for name, values in CALL.items()}, "is a table of calls without a row"),
         (two | {"rank": [-1, 0]}, "column rank: calls of all ranks"),
         (CALL | {"sequence": [2**63]}, "has a value that is too large"),
@@ -143,7 +143,7 @@ def test_other_tables_are_refused(tmp_path, monkeypatch):
     assert len(load_workload(write(path, two | {"rank": [-1, -1]}), num_ranks=2).calls) == 2
     content = io.BytesIO(write(path, two).read_bytes()).getvalue()
     path.write_bytes(content[:-9])
-    with pytest.raises(WorkloadError, match="is no readable Parquet file"):
+    with pytest.raises(WorkloadError, match="is not a readable Parquet file"):
         load_workload(path)
     path.write_bytes(content)
     for name, fits, fails, said in (

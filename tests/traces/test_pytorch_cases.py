@@ -62,7 +62,7 @@ def test_what_a_case_leaves_out_is_named():
     for name, *said in (
         ("02-deepep-beside-nccl.json", "2 kernels of DeepEP without a size, 5 ms", "dispatch", "combine"),
         ("04-cuda-graph-replays.json", "launched 10 times, with 20 kernels"),
-        ("24-unescaped-quotes.json", "events that are no JSON, left out, such as that at character 253: 1"),
+        ("24-unescaped-quotes.json", "events that are not JSON, left out, such as that at character 253: 1"),
         ("25-trace-beside-a-script", "train.py"),
         ("09-flight-recorder-windows", "3 to 8, 5 to 10"),
     ):

@@ -116,8 +116,8 @@ def test_the_total_is_the_last_event(column):
     assert "total_too_small" in found(none)
 
 
-NO_TIME = dict.fromkeys(("from_s", "until_s", "ready_s"), "is no time from 0 on")
-WORDS = {**NO_TIME, "begin_s": "from_s=.* is no time from 0 on", "device": "does not exist"}
+NO_TIME = dict.fromkeys(("from_s", "until_s", "ready_s"), "is not a time from 0 on")
+WORDS = {**NO_TIME, "begin_s": "from_s=.* is not a time from 0 on", "device": "does not exist"}
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class OnRoutes(BySenders):
         cut = len(offsets) == len(transfers) + 1 and offsets[0] == 0 and offsets[-1] == len(hops)
         if not cut or (np.diff(offsets) < 0).any() or hops.min(initial=0) < 0 or hops.max(initial=-1) >= links:
             raise UnsupportedError(
-                f"{self._fabric.name}: the paths that {len(transfers):,} transfers state are no lists of its {links:,} links, "
+                f"{self._fabric.name}: the paths that {len(transfers):,} transfers state are not lists of its {links:,} links, "
                 "0 to the last; hops end to end, and where each path begins"
             )
         src, dst = transfers.src, transfers.dst

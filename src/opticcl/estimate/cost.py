@@ -172,7 +172,7 @@ def part_sheets(prices: str = "default", changes: Mapping[str, float] | None = N
     """
     lists = read_toml("opticcl.estimate", "prices.toml")
     if (key := canonical(prices)) not in lists:
-        raise ParameterError(f"prices={prices!r} is no list; {nearest(key, lists)}")
+        raise ParameterError(f"prices={prices!r} is not a list; {nearest(key, lists)}")
     tables = {**lists["default"], **lists[key]}
     sheets = {
         kind: Sheet(**{**table, "usd": tuple(table["usd"]), "w": tuple(table["w"])}) for kind, table in tables.items()

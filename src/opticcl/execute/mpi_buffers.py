@@ -60,7 +60,7 @@ def held(specification: Any, blocks: int, *, writes: bool) -> Held:
     Raises: ParameterError: no such specification. NoScheduleError: MPI itself takes it.
     """
     if specification is None:
-        raise ParameterError("None is no memory; try a NumPy array")
+        raise ParameterError("None is not memory; try a NumPy array")
     if type(specification) is np.ndarray:
         memory, count, displacement, datatype = specification, None, 0, None
     else:
@@ -109,7 +109,7 @@ def _parts(given: Any) -> tuple[Any, int | None, int, Any]:
         return given, None, 0, None
     mpi = load_mpi()
     if not 2 <= len(given) <= 4:
-        raise ParameterError(f"{type(given).__name__} of {len(given)} items is no buffer; try [memory, count, type]")
+        raise ParameterError(f"{type(given).__name__} of {len(given)} items is not a buffer; try [memory, count, type]")
     memory, *rest = given
     datatype = rest.pop() if len(rest) > 1 or isinstance(rest[0], (mpi.Datatype, str)) else None
     counts: Any = rest if len(rest) > 1 else rest[0] if rest else None
@@ -123,16 +123,16 @@ def _parts(given: Any) -> tuple[Any, int | None, int, Any]:
         count = None if count is None else operator.index(count)
         displacement = operator.index(displacement or 0)
     except TypeError:
-        raise ParameterError(f"count {counts!r} is no whole number") from None
+        raise ParameterError(f"count {counts!r} is not a whole number") from None
     if (count or 0) < 0 or displacement < 0:
         raise ParameterError(f"count {counts!r} is negative")
     if isinstance(datatype, str):
         try:
             datatype = mpi.Datatype.fromcode(datatype)
         except (KeyError, ValueError):
-            raise ParameterError(f"{datatype!r} is no code of a type; try an MPI type such as MPI.DOUBLE") from None
+            raise ParameterError(f"{datatype!r} is not a code of a type; try an MPI type such as MPI.DOUBLE") from None
     if datatype is not None and not isinstance(datatype, mpi.Datatype):
-        raise ParameterError(f"{type(datatype).__name__} is no MPI type; try MPI.DOUBLE")
+        raise ParameterError(f"{type(datatype).__name__} is not an MPI type; try MPI.DOUBLE")
     return memory, count, displacement, datatype
 
 
@@ -178,7 +178,7 @@ def _exported(memory: Any) -> np.ndarray:
         return _at(
             memory, interface["data"], interface["shape"], np.dtype(interface["typestr"]), interface.get("strides")
         )
-    raise ParameterError(f"{type(memory).__name__} is no memory; try a NumPy array")
+    raise ParameterError(f"{type(memory).__name__} is not memory; try a NumPy array")
 
 
 class _Tensor(ctypes.Structure):
@@ -253,7 +253,7 @@ def _of_type(datatype: Any) -> tuple[np.dtype, int, int]:
     """Type of the elements, extent and size of an item of an MPI type [bytes]."""
     mpi = load_mpi()
     if datatype == mpi.DATATYPE_NULL:
-        raise ParameterError("MPI.DATATYPE_NULL is no type; try MPI.DOUBLE")
+        raise ParameterError("MPI.DATATYPE_NULL is not a type; try MPI.DOUBLE")
     kinds = _kinds(datatype)
     size = datatype.Get_size()
     dtype = np.dtype(kinds.pop()) if len(kinds) == 1 else np.dtype(np.uint8)

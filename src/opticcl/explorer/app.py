@@ -74,12 +74,12 @@ class Opened:
         """Fabrics of the studies among them, as these write them; none of a file that is refused when it is shown."""
         from opticcl.studies.space.design import read_design
 
-        found: list[str] = []
+        names: list[str] = []
         for path in self.given.values():
             if path.suffix == ".toml":
                 with suppress(OpticclError):
-                    found += read_design(path).axes["fabric"]
-        return found
+                    names += read_design(path).axes["fabric"]
+        return names
 
     def add(self, suffix: str, content: bytes) -> str:
         """Keep a plan file that the page sends; the oldest is forgotten.
@@ -141,7 +141,7 @@ def create_app(pool: Pool, token: str, port: int, opened: Opened | None = None) 
         try:
             given = json.loads(await request.body())
         except (ValueError, RecursionError):
-            return _error(400, "question: the body is no JSON")
+            return _error(400, "question: the body is not JSON")
         try:
             asked = question(given, names, opened.paths())
             job = pool.ask(asked)
@@ -183,12 +183,12 @@ def create_app(pool: Pool, token: str, port: int, opened: Opened | None = None) 
 def _files_of_the_page() -> dict[str, tuple[bytes, str]]:
     """Name -> content and type of every file of the page, with the library of its charts; no other file is ever read."""
     library = files("plotly").joinpath("package_data", "plotly.min.js")
-    found = {}
+    pages = {}
     for file in (*files("opticcl.explorer").joinpath("static").iterdir(), library):
         kind = KINDS.get(Path(file.name).suffix)
         if kind is not None:
-            found[file.name] = file.read_bytes(), kind
-    return found
+            pages[file.name] = file.read_bytes(), kind
+    return pages
 
 
 def _file_response(content: Mapping[str, tuple[bytes, str]], name: str) -> Response:

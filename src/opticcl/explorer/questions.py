@@ -95,7 +95,7 @@ class Field:
             low, high = self.within
             text = "" if isinstance(value, bool) else str(value)
             if not re.fullmatch(self.pattern, text) or not low <= int(text) <= high:
-                raise ParameterError(f"{name}: {shown} is no whole number from {low:,} to {high:,}")
+                raise ParameterError(f"{name}: {shown} is not a whole number from {low:,} to {high:,}")
             return str(int(text))
         if not isinstance(value, str) or len(value) > MOST_TEXT or not re.fullmatch(self.pattern, value):
             raise ParameterError(f"{name}: {shown} is not accepted here; try {self.example}")
@@ -221,7 +221,7 @@ def _checked(
     """Texts of every parameter, in the order of the fields."""
     for name in parameters:
         if name not in fields:
-            raise ParameterError(f"{view}: {name[:60]!r} is no parameter; known: {', '.join(fields) or 'none'}")
+            raise ParameterError(f"{view}: {name[:60]!r} is not a parameter; known: {', '.join(fields) or 'none'}")
     checked = {}
     for name, field in fields.items():
         if name in parameters:

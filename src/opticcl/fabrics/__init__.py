@@ -87,7 +87,7 @@ def fabric(
         if num_nodes is not None:
             num_nodes = whole_number(num_nodes, f"{key}: num_nodes")
             if num_nodes < 1:
-                raise FabricError(f"{key}: {num_nodes} nodes; there is at least 1")
+                raise FabricError(f"{key}: {num_nodes} nodes; must be at least 1")
             written = {**system.parameters_at_scale(num_nodes), **written}
         made = _made(key, system, {**written, **parameters})
     if num_nodes is not None and made.num_nodes != num_nodes:
@@ -105,7 +105,7 @@ as_fabric = fabric_at_scale = fabric
 def _made(key: str, system: type[Fabric], given: dict[str, Any]) -> Fabric:
     for old, value in given.items():
         if canonical(old) in system.former:
-            raise FabricError(f"{key}: {old}={value} is no parameter any more; write {system.former[canonical(old)]}")
+            raise FabricError(f"{key}: {old}={value} is no longer a parameter; write {system.former[canonical(old)]}")
         if canonical(old) == "nodes" and "nodes" not in parameter_types(system):
             raise ParameterError(
                 f"{key}: nodes={value}: other parameters give its shape; give the number of nodes with -n {value}, or in "

@@ -16,7 +16,9 @@ def exposed_share(name: str, control_hidden: float) -> float:
     Raises: FabricError: no such share.
     """
     if not 0 <= control_hidden <= 1:
-        raise FabricError(f"{name}: control_hidden={control_hidden:g} is no share from 0 to 1; try control_hidden=0.5")
+        raise FabricError(
+            f"{name}: control_hidden={control_hidden:g} is not a share from 0 to 1; try control_hidden=0.5"
+        )
     return 1 - control_hidden
 
 

@@ -41,7 +41,7 @@ def check_class(name: str, system: type[Fabric]) -> None:
         raise FabricError(f"{name}: class {system.__name__} has no {listed}; {missing[0]}: {what}; {PAGE}")
     if not is_dataclass(system) or ("__dataclass_fields__" not in vars(system) and inspect.get_annotations(system)):
         raise FabricError(
-            f"{name}: class {system.__name__} is no dataclass, so it has no parameters; write @dataclass(frozen=True, "
+            f"{name}: class {system.__name__} is not a dataclass, so it has no parameters; write @dataclass(frozen=True, "
             "kw_only=True, repr=False) below @register_fabric"
         )
     parameters = [field.name for field in fields(system)]
@@ -67,7 +67,7 @@ def check_values(name: str, made: Fabric) -> None:
         raise FabricError(f"{name}: numbers is of type {type(made.numbers).__name__}; return FabricNumbers(...)")
     kinds = made.resources
     if not isinstance(kinds, tuple) or not all(isinstance(kind, Resource) for kind in kinds):
-        raise FabricError(f"{name}: resources is no tuple of Resource; return (Resource(...), ...)")
+        raise FabricError(f"{name}: resources is not a tuple of Resource; return (Resource(...), ...)")
 
 
 def _unread(system: type[Fabric], known: set[str]) -> list[str]:

@@ -204,7 +204,7 @@ def _edge(part: str, start: int, stop: int, columns: int) -> int:
     ways = {1: 0, -1: 1, columns: 2, -columns: 3}  # of a single column the last two: its neighbours are above and below
     way = ways.get(stop - start)
     if way is None or (way < 2 and start // columns != stop // columns):
-        raise FabricError(f"lightpath: dead_waveguides={part}: tiles {start} and {stop} are no neighbours")
+        raise FabricError(f"lightpath: dead_waveguides={part}: tiles {start} and {stop} are not neighbours")
     return 4 * start + way
 
 

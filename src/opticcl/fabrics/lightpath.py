@@ -217,7 +217,7 @@ class Lightpath(Fabric):
             text = getattr(self, name)
             if not isinstance(text, (str, int, type(None))):
                 raise FabricError(
-                    f"lightpath: {name}={text!r} is no text; write {name}=... as in opticcl list lightpath"
+                    f"lightpath: {name}={text!r} is not text; write {name}=... as in opticcl list lightpath"
                 )
         check_synchronisation("lightpath", self.synchronisation)
         exposed_share("lightpath", self.control_hidden)

@@ -243,7 +243,7 @@ class Oddl(FailingFabric):
         radix = self.control_radix
         if radix < 2 or radix % 2:
             near = "2" if radix < 2 else f"{radix - 1} or {radix + 1}"
-            raise FabricError(f"oddl: control_radix={radix} is no even number of at least 2; nearest: {near}")
+            raise FabricError(f"oddl: control_radix={radix} is not an even number of at least 2; nearest: {near}")
         exposed_share("oddl", self.control_hidden)
         ports = np.repeat(self.shape, switches_per_dimension(self.shape))
         for stuck in (c for c in self.conditions if c.mode == "stuck"):  # also refuses parts that do not exist
@@ -264,7 +264,7 @@ class Oddl(FailingFabric):
             largest = SHEET["longest_side"] ** MAX_DIMENSIONS
             below = min(largest, 1 << num_nodes.bit_length() - 1)
             near = f"{below} or {2 * below}" if below < largest else f"{below}"
-            raise FabricError(f"oddl: {num_nodes} nodes are no power of two up to {largest}; nearest: {near}")
+            raise FabricError(f"oddl: {num_nodes} nodes are not a power of two up to {largest}; nearest: {near}")
         return {"shape": shape}
 
     @classmethod
@@ -478,7 +478,7 @@ class Oddl(FailingFabric):
         return control_plane(
             "oddl",
             "the arbiter sets the job's ports of the switches",
-            "two exchanges of messages between partners, units of their own",
+            "two exchanges of messages between the control units of partners",
         )
 
     def cell_grid(self) -> CellGrid:

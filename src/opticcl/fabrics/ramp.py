@@ -234,8 +234,8 @@ class Ramp(FailingFabric):
         if shape is None:
             near = nearest_sizes(num_nodes, lambda n: shape_at_scale(n) is not None)
             raise FabricError(
-                f"ramp: {num_nodes} nodes are no groups x racks x wavelengths with racks <= groups dividing wavelengths; "
-                f"{near}"
+                f"ramp: no machine has {num_nodes} nodes, groups x racks x wavelengths with racks <= groups and groups "
+                f"dividing wavelengths; {near}"
             )
         groups, racks, wavelengths = shape
         b = ceil(SHEET["groups"] / groups)

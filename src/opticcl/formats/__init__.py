@@ -106,7 +106,7 @@ def format_of(path: Path) -> Format:
     if not path.exists():
         raise PlanFileError(f"{path}: there is no such file")
     if not path.is_file():
-        raise PlanFileError(f"{path}: is no regular file; save it to disk first")
+        raise PlanFileError(f"{path}: is not a regular file; save it to disk first")
     found = [entry for entry in readable if path.suffix.lower() in entry.suffixes]
     if len(found) > 1:
         head = _head(path)

@@ -35,7 +35,7 @@ def cells_as_series(name: str, cells: object, kind: str) -> polars.Series:
     import polars as pl
 
     if not isinstance(cells, list):
-        raise ValueError(f"column {name!r} is no list of its values")
+        raise ValueError(f"column {name!r} is not a list of its values")
     flat: Sequence[Any] = cells
     fitting = set(map(type, cells)) <= (_LIST if kind == "list" else _NUMBER if kind == "number" else _WHOLE)
     if fitting and kind == "list":

@@ -32,7 +32,7 @@ def instructions_of_node(
     """
     fabric, chunk_bytes = plan.fabric, size_bytes / plan.schedule.collective.num_chunks
     if not 0 <= node < fabric.num_machine_nodes:
-        raise ParameterError(f"--node: {node} is no node of {fabric.name}; try 0 to {fabric.num_machine_nodes - 1}")
+        raise ParameterError(f"--node: {node} is not a node of {fabric.name}; try 0 to {fabric.num_machine_nodes - 1}")
     found: list[dict[str, Any]] = []
     for step in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(step)

@@ -139,15 +139,15 @@ class _Reader:
         )
 
     def _gpus(self) -> list[XmlElement]:
-        found: dict[int, XmlElement] = {}
+        gpu_of: dict[int, XmlElement] = {}
         for gpu in self.algo.of("gpu"):
             number = gpu.number("id")
-            if number in found or number >= self.num_ranks:
+            if number in gpu_of or number >= self.num_ranks:
                 raise gpu.fault("rank_unknown", f"id={number} is given twice or none of 0 to {self.num_ranks - 1}")
-            found[number] = gpu
-        if len(found) != self.num_ranks:
-            raise self.algo.fault("rank_unknown", f"ngpus={self.num_ranks}, but {len(found)} gpu elements")
-        return [found[rank] for rank in range(self.num_ranks)]
+            gpu_of[number] = gpu
+        if len(gpu_of) != self.num_ranks:
+            raise self.algo.fault("rank_unknown", f"ngpus={self.num_ranks}, but {len(gpu_of)} gpu elements")
+        return [gpu_of[rank] for rank in range(self.num_ranks)]
 
     # --- buffers ---
 
@@ -159,7 +159,7 @@ class _Reader:
         per = self.num_chunks // self.num_ranks
         if self.collective != "all_reduce" and self.num_chunks % self.num_ranks:
             raise self.algo.fault(
-                "chunk_unknown", f"nchunksperloop={self.num_chunks} is no multiple of ngpus={self.num_ranks}"
+                "chunk_unknown", f"nchunksperloop={self.num_chunks} is not a multiple of ngpus={self.num_ranks}"
             )
         most = FREE_CELLS + CELLS_PER_STEP * self.num_steps
         claimed = self.num_ranks * self.num_chunks
@@ -184,17 +184,17 @@ class _Reader:
         self, rank: int, gpu: XmlElement, sizes: dict[str, int], due: dict[str, int], at: int
     ) -> tuple[dict[str, Buffer], int]:
         """Buffers of a GPU, in place or apart, and the next free cell."""
-        found = {}
+        buffers = {}
         if self.in_place:
             whole = "o" if due["o"] > due["i"] else "i"  # the longer of the two
             part = "i" if whole == "o" else "o"
             count = max(due[whole], sizes[whole])
-            found[whole] = Buffer(rank, whole, at, count)
+            buffers[whole] = Buffer(rank, whole, at, count)
             same = due["i"] == due["o"] or sizes[part] >= self.num_chunks
             if same:
-                found[part] = Buffer(rank, part, at, count)
+                buffers[part] = Buffer(rank, part, at, count)
             else:
-                found[part] = Buffer(rank, part, at + rank * due[part], due[part])
+                buffers[part] = Buffer(rank, part, at + rank * due[part], due[part])
             at += count
         else:
             for name in "io":
@@ -202,10 +202,10 @@ class _Reader:
                     raise gpu.fault(
                         "chunk_unknown", f"{name}_chunks={sizes[name]}, but {self.collective} has {due[name]} there"
                     )
-                found[name] = Buffer(rank, name, at, sizes[name])
+                buffers[name] = Buffer(rank, name, at, sizes[name])
                 at += sizes[name]
-        found["s"] = Buffer(rank, "s", at, sizes["s"])
-        return found, at + sizes["s"]
+        buffers["s"] = Buffer(rank, "s", at, sizes["s"])
+        return buffers, at + sizes["s"]
 
     def cells(self, rank: int, element: XmlElement, prefix: str, count: int) -> int:
         """First cell of an operand."""
@@ -347,17 +347,17 @@ class _Steps:
 
     def _copies(self, rank: int) -> list[int]:
         """Copies from input to output that precede everything; in a block of their own, numbered -1."""
-        found: list[int] = []
+        rows_of_copies: list[int] = []
         for number, element in enumerate(self.reader.gpus[rank].of("copy")):
             count = element.number("cnt", 1, 1)
             source = self.reader.cell(rank, element, "i", element.number("i_off"), count)
             target = self.reader.cell(rank, element, "o", element.number("o_off"), count)
             self._visit(element, 2 * count)
-            if found:
-                self._edge(found[-1], len(self.rows))
-            found.append(len(self.rows))
+            if rows_of_copies:
+                self._edge(rows_of_copies[-1], len(self.rows))
+            rows_of_copies.append(len(self.rows))
             self.rows.append(_Row(rank, -1, number, "cpy", source, target, count, element))
-        return found
+        return rows_of_copies
 
     def _read_block(self, rank: int, number: int, tb: XmlElement, owners: dict[tuple[str, int, int], int]) -> None:
         peers = {way: self._peer(rank, tb, way) for way in ("send", "recv")}

@@ -83,8 +83,8 @@ class NicTable:
 
     def of_node(self, node: int) -> np.ndarray:
         """Rows of a node, in the order of slot, action and transceiver."""
-        found: np.ndarray = self.rows[self.first[node] : self.first[node + 1]]
-        return found
+        rows: np.ndarray = self.rows[self.first[node] : self.first[node + 1]]
+        return rows
 
 
 def nic_rows(shape: NicShape, netlist: Netlist, tables: Tables) -> NicTable:
@@ -125,7 +125,7 @@ def _open_gates(shape: NicShape, gates: DeviceTable, group: IntArray, time_s: np
         group: of gates, int64 (n,).
         time_s: float64 (n,) [s].
     """
-    found = np.zeros(len(group), np.uint64)
+    gate_bits = np.zeros(len(group), np.uint64)
     weights = np.uint64(1) << np.arange(shape.groups, dtype=np.uint64)
     is_open = np.zeros((shape.nodes * shape.groups, shape.groups), bool)
     order = np.argsort(time_s, kind="stable")
@@ -136,8 +136,8 @@ def _open_gates(shape: NicShape, gates: DeviceTable, group: IntArray, time_s: np
     ):
         is_open.reshape(-1)[gates.device[begun:stop]] = gates.setting[begun:stop] == 1
         begun = stop
-        found[rows] = (is_open[group[rows]] * weights).sum(axis=1, dtype=np.uint64)
-    return found
+        gate_bits[rows] = (is_open[group[rows]] * weights).sum(axis=1, dtype=np.uint64)
+    return gate_bits
 
 
 def write_nic_table(path: Path | str, table: NicTable) -> None:
@@ -171,9 +171,9 @@ def read_nic_table(path: Path | str) -> NicTable:
         raise PlanFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     if len(raw) < HEADER_BYTES or raw[:8] != MAGIC:
         raise PlanFileError(f"{path}: does not begin with {MAGIC.decode()}; nic.bin of compile --out DIR/ does")
-    _, found, nodes, transceivers, groups, wavelengths, slot_s, count, slots, crc = HEADER.unpack_from(raw)
-    if found != VERSION:
-        raise PlanFileError(f"{path}: version={found}; this program reads {VERSION}")
+    _, version, nodes, transceivers, groups, wavelengths, slot_s, count, slots, crc = HEADER.unpack_from(raw)
+    if version != VERSION:
+        raise PlanFileError(f"{path}: version={version}; this program reads {VERSION}")
     due = HEADER_BYTES + 8 * (nodes + 1) + ROW.itemsize * count
     if len(raw) != due:
         raise PlanFileError(f"{path}: has {len(raw):,} bytes; {nodes:,} nodes with {count:,} rows take {due:,}")
@@ -184,7 +184,7 @@ def read_nic_table(path: Path | str) -> NicTable:
         raise PlanFileError(f"{path}: first rows of nodes that do not ascend from 0 to {count:,}")
     rows = np.frombuffer(raw, ROW, count, HEADER_BYTES + 8 * (nodes + 1))
     if not slot_s > 0:
-        raise PlanFileError(f"{path}: slot_s={slot_s} is no length of a slot")
+        raise PlanFileError(f"{path}: slot_s={slot_s} is not the length of a slot")
     limits: dict[str, Any] = {"transceiver": transceivers, "wavelength": wavelengths, "action": 2, "op": len(Op)}
     for name, most in limits.items():
         bad = np.flatnonzero(rows[name] >= most)

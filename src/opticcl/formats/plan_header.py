@@ -234,7 +234,7 @@ def decode_header(text: str | bytes, path: str) -> Header:
     except RecursionError:
         raise PlanFileError(f"{path}: its header is nested too deeply for {FORMAT} version {VERSION}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise PlanFileError(f"{path}: its header is no {FORMAT} of version {VERSION}: {error}") from None
+        raise PlanFileError(f"{path}: its header is not {FORMAT} of version {VERSION}: {error}") from None
     if header.format not in (FORMAT, FORMER_FORMAT):
         raise PlanFileError(f"{path}: is a {header.format!r} file, not {FORMAT!r}")
     if header.version < 1:

@@ -101,14 +101,14 @@ class StepsHeader(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_
 
 def file_steps(plan: CircuitPlan) -> tuple[range, ...]:
     """Steps that each step of a file stands for: ranges with the same circuits by definition, each other step alone."""
-    steps, found = plan.schedule.steps, list[range]()
+    steps, ranges = plan.schedule.steps, list[range]()
     for number in range(len(steps.phases)):
         first, end = steps.starts[number : number + 2]
         if _same_circuits(plan, number):
-            found += [range(a, b) for a, b in pairwise(steps.changes_of(number))]
+            ranges += [range(a, b) for a, b in pairwise(steps.changes_of(number))]
         else:
-            found += [range(i, i + 1) for i in range(first, end)]
-    return tuple(found)
+            ranges += [range(i, i + 1) for i in range(first, end)]
+    return tuple(ranges)
 
 
 def _same_circuits(plan: CircuitPlan, number: int) -> bool:
@@ -248,7 +248,7 @@ def _part(fields_of: list[list[int]], radices: list[int], number: int) -> Messag
     name, units, values = f"parts[{number}]", 1, dict[int, list[tuple[int, int]]]()
     for field in fields_of:
         if len(field) != _PARTS_OF_FIELD or not -1 <= field[0] < len(radices) or min(field[1:]) < 1:
-            raise ValueError(f"{name}: {field[:4]} is no digit, stride and radix")
+            raise ValueError(f"{name}: {field[:4]} is not a digit, stride and radix")
         digit, stride, radix = field
         values.setdefault(digit, []).append((stride, radix))
         units *= radix if digit < 0 else 1
@@ -314,10 +314,10 @@ def _bundles(given: int | str, num_rows: int, name: str) -> tuple[int, ...]:
     """
     inflate = zlib.decompressobj()
     raw = inflate.decompress(base64.b64decode(str(given), validate=True), 4 * num_rows + 1)
-    found = np.cumsum(np.frombuffer(raw[: len(raw) // 4 * 4], "<i4").astype(np.int64))
-    if not len(found) or found[0] or (np.diff(found) < 1).any() or found[-1] >= num_rows or len(found) > num_rows:
+    starts = np.cumsum(np.frombuffer(raw[: len(raw) // 4 * 4], "<i4").astype(np.int64))
+    if not len(starts) or starts[0] or (np.diff(starts) < 1).any() or starts[-1] >= num_rows or len(starts) > num_rows:
         raise ValueError(f"{name}.bundles do not ascend from 0 below {num_rows:,} rows")
-    return tuple(found.tolist())
+    return tuple(starts.tolist())
 
 
 def _unpack(text: str, count: int) -> IntArray:
@@ -325,7 +325,7 @@ def _unpack(text: str, count: int) -> IntArray:
     raw = inflate.decompress(base64.b64decode(text, validate=True), 4 * count + 1)
     if len(raw) != 4 * count:
         raise ValueError(f"not {count:,} values")
-    found = np.cumsum(np.frombuffer(raw, "<i4").astype(np.int64))
-    if len(found) and (found.min() < -(2**31) or found.max() >= 2**31):
+    values = np.cumsum(np.frombuffer(raw, "<i4").astype(np.int64))
+    if len(values) and (values.min() < -(2**31) or values.max() >= 2**31):
         raise ValueError("values beyond 32 bits")
-    return found
+    return values

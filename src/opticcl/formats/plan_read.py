@@ -168,7 +168,7 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
     with path.open("rb") as file:
         first = file.readline(MOST_HEADER_BYTES).removeprefix(BYTE_ORDER_MARK)
     if not first.startswith(b"# "):
-        raise PlanFileError(f"{path}: its first line is no header of a plan file, which begins with '# '")
+        raise PlanFileError(f"{path}: its first line is not a header of a plan file, which begins with '# '")
     there = pl.read_csv(source_of(path), skip_lines=1, n_rows=0).columns
     more = tuple(name for name in OPTIONAL if name in there)
     schema = {**dict.fromkeys((*COLUMNS, *more), pl.Int64), "path": pl.String}

@@ -198,7 +198,7 @@ def _header(text: str | bytes, path: Path) -> ProgrammeHeader:
     try:
         header = msgspec.json.decode(text, type=ProgrammeHeader)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PlanFileError(f"{path}: its header is no {FORMAT} of version {VERSION}: {error}") from None
+        raise PlanFileError(f"{path}: its header is not {FORMAT} of version {VERSION}: {error}") from None
     if header.format != FORMAT:
         raise PlanFileError(f"{path}: is a {printable(header.format)!r} file, not {FORMAT!r}")
     if not 1 <= header.version <= VERSION:

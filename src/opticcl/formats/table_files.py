@@ -277,7 +277,7 @@ def read_tables(path: Path | str) -> Tables:
     """
     path = Path(path)
     if not path.is_dir():
-        raise PlanFileError(f"{path}: is no directory of tables; it has {HEADER}, {SETTINGS}, {DATA}")
+        raise PlanFileError(f"{path}: is not a directory of tables; it has {HEADER}, {SETTINGS}, {DATA}")
     header = _header(path / HEADER)
     frames = {name: _scanned(path / name, count) for name, count in ((SETTINGS, header.settings), (DATA, header.data))}
     if header.version == 1:
@@ -295,7 +295,7 @@ def read_tables(path: Path | str) -> Tables:
     _check_devices(header, netlist, where)
     settings, data = (_rows(frame, KINDS[name], _words(netlist), path / name) for name, frame in frames.items())
     if not (np.isfinite(header.total_s) and header.total_s >= 0):
-        raise PlanFileError(f"{where}: total_s={header.total_s} is no time")
+        raise PlanFileError(f"{where}: total_s={header.total_s} is not a time")
     whole = header.nodes is None and header.only is None
     return Tables(
         fabric, collective, header.plan.size_bytes, header.total_s, header.initial == "warm", settings, data, whole,
@@ -311,7 +311,7 @@ def _header(path: Path) -> TablesHeader:
     except OSError as error:
         raise PlanFileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PlanFileError(f"{path}: is no {FORMAT} of version {VERSION}: {error}") from None
+        raise PlanFileError(f"{path}: is not {FORMAT} of version {VERSION}: {error}") from None
     if header.format != FORMAT:
         raise PlanFileError(f"{path}: format={printable(header.format)!r} is not {FORMAT!r}")
     if not 1 <= header.version <= VERSION:

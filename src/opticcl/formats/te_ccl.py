@@ -122,7 +122,7 @@ def _demands(value: Any) -> Iterable[tuple[int, int, int]]:
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{DEMANDS}: {where[:60]}: is no object")
+        raise ValueError(f"{DEMANDS}: {where[:60]}: is not an object")
     return value
 
 

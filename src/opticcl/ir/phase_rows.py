@@ -56,7 +56,7 @@ class Space:
         if order is not None:
             every = np.arange(self.num_ranks)
             if not np.array_equal(np.sort(order), every):
-                raise ParameterError(f"schedule: an order that is no permutation of {self.num_ranks:,} ranks")
+                raise ParameterError(f"schedule: an order that is not a permutation of {self.num_ranks:,} ranks")
             order = None if np.array_equal(order, every) else order
         self.order = order
 
@@ -75,8 +75,10 @@ class Space:
 
     def digits(self, places: IntArray) -> IntArray:
         """Digits of places, int64 (n, digits)."""
-        found: IntArray = np.asarray(places, np.int64)[:, None] // np.array(self.strides) % np.array(self.radices)
-        return found
+        digits_of_place: IntArray = (
+            np.asarray(places, np.int64)[:, None] // np.array(self.strides) % np.array(self.radices)
+        )
+        return digits_of_place
 
     def ranks(self, places: IntArray) -> IntArray:
         """Rank at each place."""
@@ -121,14 +123,14 @@ class Space:
         """
         if not any(moves):
             return self.ranks(src)[:, None], self.ranks(dst)[:, None]
-        found = []
+        images = []
         for digits in map(self.digits, (src, dst)):
             image = np.zeros((len(digits), 1), np.int64)
             for d, (radix, stride) in enumerate(zip(self.radices, self.strides, strict=True)):
                 values = (digits[:, d, None] + np.arange(radix if moves[d] else 1)) % radix
                 image = (image[:, :, None] + values[:, None, :] * stride).reshape(len(digits), -1)
-            found.append(self.ranks(image))
-        return found[0], found[1]
+            images.append(self.ranks(image))
+        return images[0], images[1]
 
     def translation(self, images: IntArray) -> IntArray | None:
         """By how much a permutation translates each digit, int64 (digits,); None where it is no translation.
@@ -210,10 +212,10 @@ class MessagePart:
             label: digits, int (n, digits).
             unit: of each.
         """
-        found = np.zeros(len(label), np.int64)
+        chunk = np.zeros(len(label), np.int64)
         for (digit, stride, radix), weight in zip(self.fields, self.weights, strict=True):
-            found += (unit if digit == UNIT else label[:, digit]) // stride % radix * weight
-        return found
+            chunk += (unit if digit == UNIT else label[:, digit]) // stride % radix * weight
+        return chunk
 
 
 def part(radices: Sequence[int], order: Sequence[int], units: int = 1, *, units_first: bool = False) -> MessagePart:
@@ -370,15 +372,15 @@ class Phase:
         rows = self.rows
         if not isinstance(rows, PhaseRows):
             return None
-        found = blake2b(repr((len(rows), self.moves, self.count, len(self.bundles))).encode(), digest_size=16)
-        found.update(np.array(self.bundles, np.int64).tobytes())
+        hashed = blake2b(repr((len(rows), self.moves, self.count, len(self.bundles))).encode(), digest_size=16)
+        hashed.update(np.array(self.bundles, np.int64).tobytes())
         for column in self.paths or ():
-            found.update(b"path" + np.asarray(column, np.int64).tobytes())
+            hashed.update(b"path" + np.asarray(column, np.int64).tobytes())
         for column in (getattr(rows, field.name) for field in fields(rows)):
             equal = column.size > 0 and (not any(column.strides) or (column == column.flat[0]).all())
-            found.update(b"equal" if equal else b"each")
-            found.update((column.flat[:1] if equal else column).astype(np.int64, copy=False).tobytes())
-        return found.digest()
+            hashed.update(b"equal" if equal else b"each")
+            hashed.update((column.flat[:1] if equal else column).astype(np.int64, copy=False).tobytes())
+        return hashed.digest()
 
     @property
     def listed(self) -> bool:
@@ -541,7 +543,7 @@ def _rules(
     yield (rows.unit_count < 1) | (rows.unit_step < 1) | missing, "units that the part does not have"
     wide = inside & (count > 1) & (count * step != radices)
     no_range = (wide & ((step > 1) | ~whole)).any(axis=1) | (wide.sum(axis=1) > 1)
-    yield no_range, "a box whose chunks are no range; list its labels one by one"
+    yield no_range, "a box whose chunks are not a range; list its labels one by one"
     yield ~still & (rows.unit_count > 1), "a shift of several units; shift one a row"
     turned = (steps > 1) & ((rows.shift != 0) & inside & ~moves).any(axis=1)
     yield turned, "a shift of a digit that does not move"

@@ -144,7 +144,7 @@ class TableVerdict:
     def __str__(self) -> str:
         head = "right" if self.ok else "WRONG"
         power = "; power not judged" if self.budget is None else ""
-        counts = f"{self.settings:,} settings, {self.data:,} rows of data, light at {self.moments:,} times"
+        counts = f"{self.settings:,} settings, {self.data:,} rows of data, light followed at {self.moments:,} times"
         lines = [f"{head}: {counts}{power}"]
         return "\n".join(lines + [f"  {one}" for one in (*self.violations, *self.notes)])
 

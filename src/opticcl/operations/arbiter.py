@@ -254,19 +254,19 @@ def _machine_of(kept: _File, path: Path | None) -> Fabric:
 def _read(path: Path) -> _File:
     """Raises: StateFileError: it is damaged, or none of ours."""
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise StateFileError(f"arbiter: {path} is no regular file; give another")
+        raise StateFileError(f"arbiter: {path} is not a regular file; give another")
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
-            raise StateFileError(f"arbiter: {path} is no file of an arbiter: more than {MAX_FILE_BYTES:,} bytes")
+            raise StateFileError(f"arbiter: {path} is not a file of an arbiter: more than {MAX_FILE_BYTES:,} bytes")
         kept = msgspec.json.decode(content, type=_File)
     except OSError as error:
         raise StateFileError(f"arbiter: cannot read {path}: {error.strerror or error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StateFileError(f"arbiter: {path} is no file of an arbiter: {error}") from None
+        raise StateFileError(f"arbiter: {path} is not a file of an arbiter: {error}") from None
     if kept.form != FORM or kept.version != VERSION:
-        raise StateFileError(f"arbiter: {path} is no file of this arbiter: {kept.form!r} version {kept.version}")
+        raise StateFileError(f"arbiter: {path} is not a file of this arbiter: {kept.form!r} version {kept.version}")
     return kept
 
 

@@ -109,7 +109,7 @@ def load(netlist: Netlist, settings: DeviceTable) -> Loaded:
     if len(bad):
         group = netlist.groups[int(settings.kind[bad[0]])]
         raise ParameterError(
-            f"{netlist.name}: {group.name}:{settings.device[bad[0]]} is no device; {group.name} has 0 to "
+            f"{netlist.name}: {group.name}:{settings.device[bad[0]]} is not a device; {group.name} has 0 to "
             f"{group.num_devices - 1}"
         )
     before = np.cumsum([0, *(group.num_devices for group in netlist.groups)])[settings.kind]

@@ -167,7 +167,7 @@ def _checked(fabric_name: str, values: Mapping[str, Value], name: str, given: An
     except ValueError:  # it vanishes
         value = math.inf
     if match is None or not math.isfinite(value):
-        raise ParameterError(f"{fabric_name}: {name}={given!r} is no number; write {name}=1{unit}")
+        raise ParameterError(f"{fabric_name}: {name}={given!r} is not a number; write {name}=1{unit}")
     written = match[2]
     if unit == "dBm" and written in _WATTS and value > 0:
         value = float(dbm_of_watts(value * _WATTS[written]))

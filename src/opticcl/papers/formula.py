@@ -70,4 +70,4 @@ def _value(node: ast.expr, letters: Mapping[str, float]) -> Any:
         return _BINARY[type(node.op)](_value(node.left, letters), _value(node.right, letters))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         return _FUNCTIONS[node.func.id](*(_value(argument, letters) for argument in node.args))
-    raise ValueError(f"{ast.unparse(node)} is no arithmetic of the letters {', '.join(letters) or '(none)'}")
+    raise ValueError(f"{ast.unparse(node)} is not arithmetic of the letters {', '.join(letters) or '(none)'}")

@@ -99,9 +99,9 @@ def compare_plans(
             return _Found(declined=[Declined(fabrics[i].name, algorithm, reason, failed=True)])
 
     weights = list(map(search_weight, fabrics))
-    found = each(of_fabric, len(fabrics), jobs=jobs, progress=progress, weights=weights)
-    entries = [entry for one in found for entry in one.entries]
-    declined = [left for one in found for left in one.declined]
+    compared = each(of_fabric, len(fabrics), jobs=jobs, progress=progress, weights=weights)
+    entries = [entry for one in compared for entry in one.entries]
+    declined = [left for one in compared for left in one.declined]
     if not entries:
         failed = [one.reason for one in declined if one.failed or len(declined) == 1]
         raise UnsupportedError(failed[0] if failed else f"no fabric can do {name} that way")
@@ -129,7 +129,7 @@ def compare_plans(
         flips=flips,
         sensitivity=tuple(map(swapped, varied)) if vary else None,
         decided=tuple(filter(None, decided)),
-        not_tried={fabric.name: one.not_tried for fabric, one in zip(fabrics, found, strict=True) if one.not_tried},
+        not_tried={fabric.name: one.not_tried for fabric, one in zip(fabrics, compared, strict=True) if one.not_tried},
         equal=equal,
         as_built=as_built,
     )
@@ -209,13 +209,13 @@ class _Contest:
             again = False
             plans, left = self._named(fabric, progress) if search is None else self._fastest(search, failed)
             declined += [one for one in left if one not in declined]
-            for found in plans:
-                schedule = found.times.plan.schedule
+            for timed in plans:
+                schedule = timed.times.plan.schedule
                 name = write_call(schedule.name, schedule.parameters)
                 if name in finished:
                     continue
                 try:
-                    entries.append(self._entry(found, progress))
+                    entries.append(self._entry(timed, progress))
                     finished.add(name)
                     continue
                 except AlgorithmError as error:
@@ -243,15 +243,15 @@ class _Contest:
         same = self._search(where, self.assumed, algorithms=[entry.plan.algorithm])
         plan = same.fastest(self.sizes)
         keeps = plan is not None and same.suits(plan) and asked.rank(plan.lower_bound_s(self.sizes)) <= rank
-        found = None
+        fastest = None
         if not keeps or rank > 1:
             search = self._search(where, self.assumed)
-            found = search.fastest(self.sizes, below_s=asked.gains_below_s if keeps else inf)
-            found = None if found is not None and keeps and not search.suits(found) else found
+            fastest = search.fastest(self.sizes, below_s=asked.gains_below_s if keeps else inf)
+            fastest = None if fastest is not None and keeps and not search.suits(fastest) else fastest
         self._cache.clear_unshared()
-        if found is None:
+        if fastest is None:
             return None
-        charge = Charge(self._plan(found.profile).algorithm, found.lower_bound_s(self.sizes))
+        charge = Charge(self._plan(fastest.profile).algorithm, fastest.lower_bound_s(self.sizes))
         if (other_rank := asked.rank(charge.total_s)) == rank:
             return None
         default = _yes(entry.fabric.parameters[other.parameter])
@@ -279,9 +279,9 @@ class _Contest:
         """
         fabric, own = search.fabric, search.fabric.machine.algorithm
         wishes = (None, own) if self.algorithm == "main" and own else (None,)
-        found = {wish: search.fastest(self.sizes, algorithm=wish, without=without) for wish in wishes}
+        by_wish = {wish: search.fastest(self.sizes, algorithm=wish, without=without) for wish in wishes}
         failed = [Declined(fabric.name, name, why, failed=True) for name, why in search.failures.items()]
-        fastest = {one.schedule.name: (wish, one) for wish, one in found.items() if one is not None}
+        fastest = {one.schedule.name: (wish, one) for wish, one in by_wish.items() if one is not None}
         if not fastest:
             why = f"no algorithm does {self.wanted.name} on {fabric.name}{search.why_none()}"
             return [], [Declined(fabric.name, self.algorithm, why)]
@@ -499,11 +499,11 @@ def compare(
 
     nodes = None if nodes is None else whole_number(nodes, "compare: nodes")
     if nodes is not None and nodes < 1:
-        raise ParameterError(f"compare: nodes: {nodes} nodes; there is at least 1")
+        raise ParameterError(f"compare: nodes: {nodes} nodes; must be at least 1")
     built, excluded = build_fabrics(one_or_more(fabrics), nodes)
     ground, contenders, unequal = on_ground(built, equal, as_built)
     ranked = [one.fabric for one in contenders]
-    found = compare_plans(
+    compared = compare_plans(
         ranked,
         collective,
         [message_size(given) for given in one_or_more(size)],
@@ -514,4 +514,4 @@ def compare(
         equal=ground,
         built=None if ground is None else [one.built for one in contenders],
     )
-    return Compared.of(replace(found, excluded=(*excluded, *unequal)))
+    return Compared.of(replace(compared, excluded=(*excluded, *unequal)))

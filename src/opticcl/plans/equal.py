@@ -57,7 +57,7 @@ class Equal:
         least = self._a_node(fabric.with_node_rate(low))
         if least > self.value:
             raise ParameterError(
-                f"{fabric.name}: a node costs {least:,.3g} {self._unit} however slow it is, more than {self.value:,.4g}"
+                f"{fabric.name}: a node takes at least {float(f'{least:.3g}'):,g} {self._unit}, above the {self.value:,g} given"
             )
         while not isclose(low, high, rel_tol=1e-9):
             middle_rate = sqrt(low * high)

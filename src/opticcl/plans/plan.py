@@ -279,8 +279,8 @@ def read(path: str | Path) -> Plan:
     """
     from opticcl.formats.plan_file import read_plan_file
 
-    found = read_plan_file(Path(as_path(path, "load", "plan.parquet")))
-    return Plan(found.plan, found.size_bytes)
+    loaded = read_plan_file(Path(as_path(path, "load", "plan.parquet")))
+    return Plan(loaded.plan, loaded.size_bytes)
 
 
 def compile(
@@ -334,7 +334,7 @@ def compile(
     beside = as_list(beside, "compile: beside", "[plan]")
     for other in beside:
         if not isinstance(other, Plan):
-            raise ParameterError(f"compile: beside: {other!r} is no plan; give those that compile returns")
+            raise ParameterError(f"compile: beside: {other!r} is not a plan; give those that compile returns")
     if beside and not where.is_packet_switched:
         from opticcl.plans.jobs_beside import circuits_beside
 
@@ -343,8 +343,8 @@ def compile(
     if canonical(algorithm) != "auto":
         return Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     search = Search(where, wanted, assumed, rule=rule)
-    found = search.fastest([size_bytes])
-    if found is None:
+    fastest = search.fastest([size_bytes])
+    if fastest is None:
         raise search.refusal()
     search.release()
-    return Plan(found.plan(), size_bytes, search.not_tried)
+    return Plan(fastest.plan(), size_bytes, search.not_tried)

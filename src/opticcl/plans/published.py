@@ -92,7 +92,7 @@ def links_of(path: Path | str, machine: Ocs) -> tuple[StepLinks, ...]:
     content = _read(Path(path), "JSON", json.loads)
     steps = content.get("steps") if isinstance(content, dict) else None
     if not isinstance(steps, list) or not 0 < len(steps) <= MOST_STEPS:
-        raise PlanFileError(f"{path}: `steps` is no list of 1 to {MOST_STEPS:,} steps with their links")
+        raise PlanFileError(f"{path}: `steps` is not a list of 1 to {MOST_STEPS:,} steps with their links")
     return tuple(_links(f"{path}: step {number}", step, machine) for number, step in enumerate(steps, start=1))
 
 
@@ -118,7 +118,7 @@ def _links(where: str, step: Any, machine: Ocs) -> StepLinks:
     """
     listed = step.get("topology") if isinstance(step, dict) else None
     if not isinstance(listed, list) or len(listed) > machine.nodes * machine.planes:
-        raise PlanFileError(f"{where}: `topology` is no list of at most {machine.nodes * machine.planes:,} links")
+        raise PlanFileError(f"{where}: `topology` is not a list of at most {machine.nodes * machine.planes:,} links")
     whole = all(isinstance(row, list) and len(row) == 3 and all(type(v) is int for v in row) for row in listed)
     if not whole:
         raise PlanFileError(f"{where}: a link is not [from, to, capacity] in whole numbers")
@@ -153,7 +153,7 @@ def carried(machine: Ocs, collective: str, links: Sequence[StepLinks]) -> tuple[
     wanted, radices = Request(collective), factorisations(machine.nodes)[:MOST_TRIED]
     names = ["halving_doubling", "recursive_doubling", "ring"]
     names += [f"digit_shifts:radices={'x'.join(map(str, some))}" for some in radices if some]
-    found = []
+    plans = []
     for name in names:
         if reason_declined(name, wanted, machine) is not None:
             continue
@@ -162,13 +162,13 @@ def carried(machine: Ocs, collective: str, links: Sequence[StepLinks]) -> tuple[
             rounds = tuple(_over(machine, schedule.step(i), links[i]) for i in range(len(links)))
             if all(circuits is not None for circuits in rounds):
                 stored = StoredRounds(tuple((circuits,) for circuits in rounds if circuits is not None))
-                found.append(CircuitPlan(machine, _each_step(schedule), stored))
-    if not found:
+                plans.append(CircuitPlan(machine, _each_step(schedule), stored))
+    if not plans:
         raise UnsupportedError(
             f"plan: no algorithm does {collective} in {len(links)} steps between nodes that these links join; "
             "try another collective"
         )
-    return tuple(found)
+    return tuple(plans)
 
 
 def _each_step(schedule: Schedule) -> Schedule:
@@ -297,11 +297,11 @@ def _listed(path: Path, table: Any, key: str) -> list[Any]:
         key: its name.
     """
     value = table.get(key) if isinstance(table, dict) else None
-    found = value if isinstance(value, list) else [value]
+    values = value if isinstance(value, list) else [value]
     kind: tuple[type, ...] = (str,) if key == "algorithms" else (int, float)
-    if not found or any(not isinstance(one, kind) or isinstance(one, bool) for one in found):
+    if not values or any(not isinstance(one, kind) or isinstance(one, bool) for one in values):
         raise PlanFileError(f"{path}: {key} is missing, or no {'name' if key == 'algorithms' else 'number'}")
-    return found
+    return values
 
 
 def _case(path: Path, *values: Any) -> SwitchCase:

@@ -189,7 +189,7 @@ def assumption_lines(comparison: Comparison) -> Iterator[str]:
     """The set of assumptions, the ranks that differ under the set beside, and the keys that swap ranks."""
     name = comparison.assumed.name
     if comparison.beside is None or len(comparison.ranked) < 2:
-        yield f"assumptions: {name}; algorithms are chosen and times charged under it"
+        yield f"assumptions: {name}, for the choice of algorithms and for times"
         return
     names, other = entry_names(comparison), comparison.beside.name
     pairs = zip(names, comparison.ranks(), comparison.ranks_under(comparison.beside), strict=True)
@@ -251,7 +251,7 @@ def not_tried_line(left_out: Mapping[str, Iterable[str]]) -> str:
     """What searches left out, shortened; "" if nothing.
 
     >>> not_tried_line({"ocs": ["mesh: 9,999 transfers of its distinct steps; a search evaluates 999 at most"]})
-    'not tried, since it takes long, and perhaps faster: ocs (mesh); --json lists the limits, --algorithm NAME tries one'
+    'not tried because of their size, perhaps faster: ocs (mesh); --json lists the limits, --algorithm NAME tries one'
 
     Args: left_out: fabric -> lines.
     """
@@ -260,7 +260,7 @@ def not_tried_line(left_out: Mapping[str, Iterable[str]]) -> str:
     if not together:
         return ""
     ways = "--json lists the limits, --algorithm NAME tries one"
-    return f"not tried, since it takes long, and perhaps faster: {together}; {ways}"
+    return f"not tried because of their size, perhaps faster: {together}; {ways}"
 
 
 def _algorithm(line: str) -> str:

@@ -54,7 +54,7 @@ class PlanSummary:
         """What the plan is, in a sentence."""
         plan, rounds = self.plan, self._total("rounds")
         steps, circuits = counted(plan.schedule.num_steps, "step"), counted(self._total("circuits"), "circuit")
-        return f"{plan.fabric.name} does it by {plan.algorithm} in {steps}, {counted(rounds, 'round')} and {circuits}."
+        return f"{plan.algorithm} on {plan.fabric.name} takes {steps}, {counted(rounds, 'round')} and {circuits}."
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl compile --json` prints them."""

@@ -128,7 +128,7 @@ class TableMaker:
         most = self.fabric.num_machine_nodes
         for node in self.part.nodes or ():
             if not 0 <= node < most:
-                raise ParameterError(f"--node: {node} is no node of {self.fabric.name}; try 0 to {most - 1}")
+                raise ParameterError(f"--node: {node} is not a node of {self.fabric.name}; try 0 to {most - 1}")
 
     def _kept(self, rows: DeviceTable | DataRows) -> npt.NDArray[np.bool_]:
         """Which rows are of devices in the wanted part."""
@@ -221,7 +221,7 @@ class TableMaker:
                 if len(circuits)
             ]
             for step in steps:
-                transfers, found, later_s = plan.schedule.step(step), [], 0.0
+                transfers, made, later_s = plan.schedule.step(step), [], 0.0
                 for number, circuits, latency_s in rounds:
                     rows, later_s = self.programme.rows_of_round(step, number)
                     start_s = times.start_s[rows]
@@ -229,9 +229,9 @@ class TableMaker:
                     # an idle circuit, which has no end, leaves at once
                     left_s = np.where(np.isnan(left_s), start_s, left_s)
                     place = steps.start, number
-                    found.append(_Round(circuits, transfers, step, place, start_s, left_s, latency_s, start_s, start_s))
-                sent_s, summed_s = self._of_ranks(transfers, found)
-                for one in found:
+                    made.append(_Round(circuits, transfers, step, place, start_s, left_s, latency_s, start_s, start_s))
+                sent_s, summed_s = self._of_ranks(transfers, made)
+                for one in made:
                     yield one._replace(
                         start_s=one.start_s + later_s, left_s=one.left_s + later_s, sent_s=sent_s + later_s,
                         summed_s=summed_s + later_s,
@@ -298,13 +298,13 @@ class TableMaker:
             once: whether of devices that are set once a job; else of the others.
         Raises: ParameterError: a device in two states.
         """
-        found = load(self.netlist, needed_settings(self.fabric, self.netlist, circuits, once))
-        for clash in found.clashes[:1]:
+        loaded = load(self.netlist, needed_settings(self.fabric, self.netlist, circuits, once))
+        for clash in loaded.clashes[:1]:
             raise ParameterError(
                 f"tables: {self.netlist.groups[clash.group].name}:{clash.number} would be in the states {clash.values[0]} and "
                 f"{clash.values[1]} at once; opticcl verify --emulate names the circuits"
             )
-        return found.rows
+        return loaded.rows
 
     def _place(self, rows: DeviceTable) -> IntArray:
         """A number for each device and index, ascending with the group, int64 (n,)."""

@@ -156,7 +156,8 @@ def timeline_table(timeline: Timeline, *, most_rows: int = 40) -> FittedTable:
     ]
     bound = ""
     if timeline.lower_bound_s:
-        bound = f"lower bound {format_seconds(timeline.lower_bound_s)}, time/bound {gap(timeline)}"
+        over = gap(timeline, short=True)
+        bound = f"lower bound {format_seconds(timeline.lower_bound_s)} by {timeline.bound_by}; the time is {over} that"
     return FittedTable(columns, bound, has_total=True)
 
 

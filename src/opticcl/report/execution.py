@@ -110,7 +110,7 @@ def _light_lines(light: LightUse) -> list[str]:
     """What the light did, and the first of its violations."""
     carried = f"{counted(light.rounds, 'round')} of light, {counted(light.signals, 'signal')}"
     if light.clean:
-        return [f"{carried}: every photodiode received its signal alone"]
+        return [f"{carried}: every photodiode received its own signal and no other"]
     more = len(light.violations) - SHOWN
     shown = [f"  {violation}" for violation in light.violations[:SHOWN]]
     return [f"{carried}: light is wrong", *shown, *([f"  and {counted(more, 'other violation')}"] if more > 0 else [])]

@@ -100,14 +100,14 @@ class FaultsReport(Result):
         what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
         whole, where = format_seconds(healthy.time_s), healthy.fabric.name
         if self.to_try != 1:
-            return f"Whole, {where} takes {whole} for {what} by {healthy.plan.algorithm}."
+            return f"Without failures {where} takes {whole} for {what} by {healthy.plan.algorithm}."
         if row.cut:
             return f"Without {row.label}, no data of {what} leave {_nodes(row.cut)} of {where}."
         if row.time_s is None:
-            return f"Without {row.label}, {where} has no plan for {what}; whole, it takes {whole}."
+            return f"Without {row.label}, {where} has no plan for {what}; without failures it takes {whole}."
         return (
             f"Without {row.label}, {where} takes {format_seconds(row.time_s)} for {what}, {row.slow_down:.4g} times as long as "
-            f"whole ({whole})."
+            f"without failures ({whole})."
         )
 
     def blocks(self) -> list[str]:
@@ -121,19 +121,20 @@ class FaultsReport(Result):
         slowest = max(self.rows, key=lambda row: row.slow_down or 0.0, default=None)
         lines = [
             *(
-                [f"slowest: {slowest.slow_down:.4g} times as long as whole, without {slowest.label}"]
+                [f"slowest: {slowest.slow_down:.4g} times as long, without {slowest.label}"]
                 if slowest is not None and slowest.slow_down is not None and self.to_try != 1
                 else []
             ),
-            f"healthy: {healthy.plan.algorithm}, {format_seconds(healthy.time_s)}; parts by answer: {parts}",
+            f"without failures: {healthy.plan.algorithm}, {format_seconds(healthy.time_s)}; number of parts by answer: {parts}",
             *(f"cut: {row.label}: no data leave {_nodes(row.cut)}" for row in self.rows if row.cut),
         ]
         if self.single_points:
-            lines.append(f"nothing replaces one: {', '.join(self.single_points)}")
+            lines.append(f"single points of failure: {', '.join(self.single_points)}")
         if healthy.streamed:
-            lines.append("pieces go on as they arrive: all times are those of the device engine")
-        recovery = ", ".join(f"{name} {value:g}" for name, value in healthy.parameters.items())
-        return [*lines, f"recovery assumes: {recovery}"]
+            lines.append("pieces are forwarded as they arrive; all times are those of the device engine")
+        detect, restart, share = (healthy.parameters[name] for name in ("detect", "restart", "communication"))
+        times = f"{format_seconds(detect)} to detect a failure, {format_seconds(restart)} to restart"
+        return [*lines, f"assumed: {times}, {share:.0%} of a step is communication"]
 
     @property
     def label(self) -> str:

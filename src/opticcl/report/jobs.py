@@ -89,10 +89,13 @@ class JobsReport(Result):
         jobs, refused = counted(len(self.jobs), "job"), sum(not job.ok for job in self.jobs)
         if refused:
             return f"{refused} of {jobs} on {self.machine.name} have a wrong plan."
-        beside = "run beside each other" if self.ok else "disturb each other"
         if len(self.jobs) == 1:
             return f"The plan of the job is verified on {self.machine.name}."
-        return f"{jobs} {beside} on {self.machine.name}, each plan verified."
+        if not self.ok:
+            return f"{jobs} on {self.machine.name} disturb each other, though each plan is right."
+        return (
+            f"{jobs} run on {self.machine.name} at the same time without disturbing each other; each plan is verified."
+        )
 
     def lines(self) -> list[str]:
         """Lines below the table: the verdict on all jobs together, and the free nodes."""
@@ -115,7 +118,7 @@ class JobsReport(Result):
             return "not isolated:"
         if self.machine.is_packet_switched:
             return "no node in common; their packets may share links"
-        return "isolated: no round of one job conflicts with any round of another"
+        return "isolated: no combination of their rounds conflicts"
 
     def table(self) -> FittedTable:
         """One row a job."""

@@ -280,10 +280,7 @@ def _remarks(training: TrainingResult) -> list[str]:
     remarks = rates_line([row.machine for row in training.rows]), not_tried_line(left_out)
     job, lines = training.job, list(filter(None, remarks))
     if training.groups == "scaled" and _in_groups(job):
-        lines.append(
-            "a group of devices is timed on a fabric of its size, which can be faster than its nodes of the machine; "
-            "--groups machine takes these"
-        )
+        lines.append("each process group is timed on a fabric of its own size; --groups machine uses its real nodes")
     return lines
 
 
@@ -397,7 +394,7 @@ def _beside(what: str, iteration: Iteration, recorded: RecordedTimes) -> str:
         "overlapping kernels, which are simulated one after the other": recorded.compute_s - (recorded.busy_s or 0.0),
     }
     largest = max(differences, key=lambda name: differences[name])
-    most = f"differs most in {largest} ({format_seconds(differences[largest])})"
+    most = f"largest difference: {format_seconds(differences[largest])}, {largest}"
     if differences[largest] < 1e-6 * recorded.compute_s:
         most = "equal to the recorded iteration"
     return (

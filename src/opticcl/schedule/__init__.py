@@ -110,7 +110,7 @@ def _no_part(fabric: Fabric) -> str:
     lengths = (*range(len(nodes) - 1, max(1, len(nodes) - 64), -1), *(len(nodes) >> k for k in range(1, 32)))
     first = next((count for count in lengths if count > 1 and machine.sub_machine(nodes[:count]) is not None), 0)
     such = f"; the first {first:,} of them are one" if first else ""
-    return f"its {fabric.num_nodes:,} nodes are no part of the {fabric.name} on which it runs{such}; try ring, tree or lumorph"
+    return f"its {fabric.num_nodes:,} nodes are not part of the {fabric.name} on which it runs{such}; try ring, tree or lumorph"
 
 
 ALGORITHMS: Registry[AlgorithmMaker] = Registry("algorithm", __name__)

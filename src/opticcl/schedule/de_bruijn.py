@@ -101,7 +101,9 @@ def accepts(collective: Request, fabric: Fabric, steps: int | None = None, degre
     possible = degrees(n)
     if not possible:
         root = isqrt(n)
-        return f"{n} nodes are no square, nor a multiple of one; nearest squares: {root * root} and {(root + 1) ** 2}"
+        return (
+            f"{n} nodes are not a square, nor a multiple of one; nearest squares: {root * root} and {(root + 1) ** 2}"
+        )
     d = possible[0] if degree is None else degree
     if d not in possible:
         return f"degree={d}: nodes can have {', '.join(map(str, possible))} successors; try degree={possible[0]}"
@@ -109,7 +111,7 @@ def accepts(collective: Request, fabric: Fabric, steps: int | None = None, degre
         return SizeLimit(f"{n * d:,} transfers a step are more than {MOST_TRANSFERS:,}")
     if steps == 4 and n * n > MOST_TRANSFERS:
         return SizeLimit(
-            f"{n * n:,} chunks of all nodes that are no neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
+            f"{n * n:,} chunks of all nodes that are not neighbours are more than {MOST_TRANSFERS:,}; try steps=3"
         )
     graph = _Graph(n, d)
     pairs = np.broadcast_arrays(graph.node, graph.dst)
@@ -121,10 +123,10 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
     if collective.name not in COLLECTIVES or not isinstance(fabric.machine, Lightpath):
         return []
     possible = degrees(fabric.num_nodes)
-    found = [{} if d == possible[0] else {"degree": d} for d in possible if d <= fabric.lasers_per_port]
+    choices = [{} if d == possible[0] else {"degree": d} for d in possible if d <= fabric.lasers_per_port]
     if collective.name == "all_reduce":
-        return [{"steps": steps, **given} for given in found for steps in STEPS]
-    return found[:1] if collective.name in ("broadcast", "reduce") else found
+        return [{"steps": steps, **given} for given in choices for steps in STEPS]
+    return choices[:1] if collective.name in ("broadcast", "reduce") else choices
 
 
 @register_algorithm("de_bruijn", accepts, variants)
@@ -175,8 +177,8 @@ class _Graph:
 
     def ahead(self) -> IntArray:
         """First of the e nodes (z, p - q, *) whose blocks (x1, q, x2) sends to (x2, p, z)."""
-        found: IntArray = self.to % self.e * self.d + (self.to // self.e - self.middle) % self.m * self.e
-        return found
+        nodes: IntArray = self.to % self.e * self.d + (self.to // self.e - self.middle) % self.m * self.e
+        return nodes
 
 
 Made = tuple[tuple[Transfers, ...], int, IntArray | None]

@@ -61,7 +61,7 @@ def accepts(
     levels = _levels_of(sides, radices)
     if levels is None:
         written = "x".join(map(str, radices or ()))
-        return f"radices={written} are no factors above 1 of the sides {'x'.join(map(str, sides))}, side by side"
+        return f"radices={written} are not factors above 1 of the sides {'x'.join(map(str, sides))}, side by side"
     parts = _Parts(levels, rings)
     if (rows := n * parts.widest_step) > MOST_TRANSFERS:
         return SizeLimit(f"{rows:,} transfers a step are more than {MOST_TRANSFERS:,}; try rings=true")
@@ -93,11 +93,11 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
             if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
                 front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
                 front.append((key, parts.radices, rings))
-    found: list[dict[str, object] | NotTried] = [
+    tried: list[dict[str, object] | NotTried] = [
         {"radices": radices, "rings": rings} for _, radices, rings in sorted(front)
     ]
     more = f"{len(skipped):,} choices of radices"
-    return found + ([left_out(min(skipped), MOST_ROWS_TRIED, more)] if skipped else [])
+    return tried + ([left_out(min(skipped), MOST_ROWS_TRIED, more)] if skipped else [])
 
 
 def _factorisations(side: int, largest: int | None = None) -> Iterable[tuple[int, ...]]:
@@ -121,15 +121,15 @@ def _levels_of(sides: tuple[int, ...], radices: tuple[int, ...] | None) -> tuple
     """
     if radices is None:
         return tuple((side,) for side in sides)
-    left, found = list(radices), list[tuple[int, ...]]()
+    left, levels = list(radices), list[tuple[int, ...]]()
     for side in sides:
         mine: list[int] = []
         while prod(mine) < side and left and left[0] > 1:
             mine.append(left.pop(0))
         if prod(mine) != side:
             return None
-        found.append(tuple(mine))
-    return None if left else tuple(found)
+        levels.append(tuple(mine))
+    return None if left else tuple(levels)
 
 
 @register_algorithm("rotated_exchange", accepts, variants)
@@ -228,12 +228,12 @@ class _Parts:
 
     def stages(self, part: int) -> list[tuple[int, ...]]:
         """Digits of each side in the order in which a part visits them; those of every second side backwards."""
-        k, found = len(self.levels), list[tuple[int, ...]]()
+        k, orders = len(self.levels), list[tuple[int, ...]]()
         for stage in range(k):
             side = (part + stage) % k
             digits = range(self.first_digits[side], self.first_digits[side] + len(self.levels[side]))
-            found.append(tuple(digits if stage % 2 == 0 else digits[::-1]))
-        return found
+            orders.append(tuple(digits if stage % 2 == 0 else digits[::-1]))
+        return orders
 
     def ahead(self, digit: int, count: int) -> IntArray:
         """The node so far ahead of each along a digit, int64 (nodes,).
@@ -244,5 +244,5 @@ class _Parts:
         """
         node, stride, radix = np.arange(self.num_nodes), prod(self.radices[digit + 1 :]), self.radices[digit]
         at = node // stride % radix
-        found: IntArray = node + ((at + count) % radix - at) * stride
-        return found
+        nodes: IntArray = node + ((at + count) % radix - at) * stride
+        return nodes

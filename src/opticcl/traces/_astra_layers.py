@@ -185,7 +185,7 @@ class FirstLine(NamedTuple):
         tensor, expert, pipeline = (max(1, one) for one in (self.tensor, self.expert, self.pipeline))
         data = self.ranks // (tensor * pipeline)
         if label in ("DP", "EP", "DP_EP") and self.ranks % (tensor * pipeline):
-            raise DamageError(1, f"{self.ranks:,} ranks are no multiple of TP {tensor:,} * PP {pipeline:,}")
+            raise DamageError(1, f"{self.ranks:,} ranks are not a multiple of TP {tensor:,} * PP {pipeline:,}")
         if label in ("EP", "DP_EP") and data % expert:
             raise DamageError(
                 1, f"ep: {expert:,} does not divide the {data:,} data-parallel ranks, {self.ranks:,} / (TP * PP)"

@@ -317,5 +317,5 @@ def _metadata(message: bytes) -> dict[str, Value]:
         elif tag in (1 << 3 | LENGTH, 2 << 3 | LENGTH):
             found.update([_attribute(message, value, end)])
         elif tag < 3 << 3:
-            raise DamageError(0, "the first message is no GlobalMetadata; before schema 0.0.4 there was none")
+            raise DamageError(0, "the first message is not GlobalMetadata; before schema 0.0.4 there was none")
     return found

@@ -154,7 +154,7 @@ class FileEvents:
             except DamageError as damage:
                 if not stream.resume(_NEXT_EVENT):
                     raise
-                self.irregular[f"events that are no JSON, left out, such as that at character {damage.at:,}"] += 1
+                self.irregular[f"events that are not JSON, left out, such as that at character {damage.at:,}"] += 1
                 continue
             self.count += 1
             self._add_event(_event_of(value), at)

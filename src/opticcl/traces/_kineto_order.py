@@ -115,8 +115,8 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
         holds[:] = map(min, holds, by_times)
         bound = "upper"
         notes.append(
-            f"order: {matched:,} of {len(outside):,} stream waits matched to collectives in order of issue, their streams are "
-            "not recorded; a kernel also depends on a collective that ended while the device was idle: an upper bound"
+            f"order: {matched:,} of {len(outside):,} stream waits without a recorded stream were matched in issue order; a "
+            "kernel also depends on a collective that ended while the device was idle, so the iteration is an upper bound"
         )
     else:
         _hold_by_times(kernels, ended, calls, kernel_issue, call_issue, opens, holds)

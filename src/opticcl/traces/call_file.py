@@ -168,11 +168,11 @@ def _frame(path: Path) -> polars.DataFrame:
                 raise refusal(path, f"{rows:,} calls are more than {MAX_CALLS:,}; divide it by rank")
             frame = polars.read_parquet(content)
         except polars.exceptions.PolarsError as error:
-            raise refusal(path, f"is no readable Parquet file: {str(error).splitlines()[0]}") from None
+            raise refusal(path, f"is not a readable Parquet file: {str(error).splitlines()[0]}") from None
     if missing := [name for name in NEEDED if name not in frame.columns]:
         listed = ", ".join(NEEDED)
         plan = "a plan goes to opticcl verify, simulate or execute"
-        raise refusal(path, f"is no table of calls, which has the columns {listed}: {missing[0]} is missing; {plan}")
+        raise refusal(path, f"is not a table of calls, which has the columns {listed}: {missing[0]} is missing; {plan}")
     if not frame.height:
         raise refusal(path, "is a table of calls without a row")
     return frame

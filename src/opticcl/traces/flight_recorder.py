@@ -70,7 +70,7 @@ class FlightRecorderReader(TraceReader):
         if isinstance(dump, dict) and "entries" not in dump and "pg_config" in dump:
             raise refusal(path, f"is a {WHAT} without an entry: nothing was recorded; Gloo records no transfers")
         if not isinstance(entries, list):
-            raise refusal(path, f"is no {WHAT}: it has no list of entries; {_shape_of(dump)}")
+            raise refusal(path, f"is not a {WHAT}: it has no list of entries; {_shape_of(dump)}")
         groups = _groups(dump.get("pg_config"))
         calls: list[RankCall] = []
         omissions = Omissions()

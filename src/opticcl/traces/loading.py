@@ -213,7 +213,7 @@ def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
     if not known:
         if len(paths) > 1:
             raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
-        what = "has the form of no trace that opticcl reads, and is no list of sizes (.toml); docs/traces.md lists the forms"
+        what = "has the form of no trace that opticcl reads, and is not a list of sizes (.toml); docs/traces.md lists the forms"
         raise refusal(paths[0], what if paths[0].stat().st_size else "the file is empty")
     surest = max(one.sureness for _, one in known)
     traces = [(path, one) for path, one in known if one.sureness == surest]

@@ -72,7 +72,7 @@ def read_network(options: FileOptions, digest: str | None = None) -> tuple[FileG
     text = content.decode("utf-8-sig", "replace")
     try:
         if "\ufffd" in text or "\0" in text:
-            raise FileFaultError(0, "is no text in UTF-8")
+            raise FileFaultError(0, "is not text in UTF-8")
         form = _format_of(text, options.format)
         if options.copies > 1 and not form.servers:
             raise FileFaultError(0, f"copies={options.copies}; {form.title} have no network cards to join")

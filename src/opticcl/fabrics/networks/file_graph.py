@@ -191,7 +191,7 @@ class FileGraphBuilder:
         Raises: FileFaultError: none has that name.
         """
         if name not in self.number:
-            raise FileFaultError(line, f"an edge ends at {name[:60]!r}, which is no vertex of the file")
+            raise FileFaultError(line, f"an edge ends at {name[:60]!r}, which is not a vertex of the file")
         return self.number[name]
 
     def edge(
@@ -263,7 +263,7 @@ def exact_quantity(text: str, unit: str, default_unit: str) -> float:
     """
     written = _QUANTITY.fullmatch(text)
     if written is None:
-        raise FileFaultError(0, f"{text[:40]!r} is no number with a unit")
+        raise FileFaultError(0, f"{text[:40]!r} is not a number with a unit")
     number, said = written[1], written[2] or default_unit
     if not said:
         raise FileFaultError(0, f"{text[:40]!r} has no unit")
@@ -354,7 +354,7 @@ def whole(text: object, what: str, line: int = 0) -> int:
     Raises: FileFaultError: it is none.
     """
     if not isinstance(text, str) or not re.fullmatch("[0-9]{1,12}", text):
-        raise FileFaultError(line, f"{what}={str(text)[:40]!r} is no whole number of 0 or more")
+        raise FileFaultError(line, f"{what}={str(text)[:40]!r} is not a whole number of 0 or more")
     return int(text)
 
 
@@ -366,7 +366,9 @@ def content_of(file: str) -> bytes:
     path = Path(file)
     try:
         if not path.is_file():
-            what = "is a directory" if path.is_dir() else "there is no such file" if not path.exists() else "is no file"
+            what = (
+                "is a directory" if path.is_dir() else "there is no such file" if not path.exists() else "is not a file"
+            )
             raise FabricError(printable(f"network: {file}: {what}; file= names one file that describes a network"))
         if path.stat().st_size > MOST_BYTES:
             raise FabricError(printable(f"network: {file}: is larger than {MOST_BYTES >> 20} MiB"))

@@ -51,4 +51,4 @@ def refuse_foreign(text: str, options: FileOptions) -> FileGraph:
     Raises: FileFaultError: always, with the name of the format.
     """
     known = "CSV, GraphML, GML, node-link JSON, nvidia-smi, NCCL, htsim, ASTRA-sim, ns-3, SimGrid, MSCCL-tools"
-    raise FileFaultError(0, f"{_refusal(text) or 'is no file of others'}; read are {known}")
+    raise FileFaultError(0, f"{_refusal(text) or 'is not a network file'}; read are {known}")

@@ -102,7 +102,7 @@ def read_gml(text: str, options: FileOptions) -> FileGraph:
     for edge, line in ((_plain(v), line) for key, v, line in graph if key == "edge" and isinstance(v, list)):
         source, target = (number.get(edge.get(end, "")) for end in ("source", "target"))
         if source is None or target is None:
-            raise FileFaultError(line, "an edge whose source or target is no id of a vertex")
+            raise FileFaultError(line, "an edge whose source or target is not an id of a vertex")
         way = Way.ONE if edge.get("directed", directed) == "1" else Way.BOTH
         made.edge(source, target, attributes.rate(edge, line), attributes.latency(edge, line), way, line)
     made.rate_hint = attributes.hint()

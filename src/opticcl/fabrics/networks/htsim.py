@@ -101,7 +101,7 @@ def _parse(text: str) -> tuple[dict[str, int], list[_Tier]]:
             continue
         cells = row.split()
         if len(cells) != 2:
-            raise FileFaultError(line, f"{row.strip()[:60]!r} is no key with one value")
+            raise FileFaultError(line, f"{row.strip()[:60]!r} is not a key with one value")
         key = cells[0].lower()
         known = HEAD if not tiers else (*NUMBERS, *TIMES, *QUEUES, SPEED)
         if key == "tier":

@@ -39,7 +39,7 @@ def read_msccl_topology(text: str, options: FileOptions) -> FileGraph:
     links = topology.get("links")
     size = len(links) if isinstance(links, list) else 0
     if not isinstance(links, list) or not size or not all(isinstance(row, list) and len(row) == size for row in links):
-        raise FileFaultError(0, "links is no square matrix: links[receiver][sender] counts links")
+        raise FileFaultError(0, "links is not a square matrix: links[receiver][sender] counts links")
     made, rate = FileGraphBuilder(options), options.rate if options.rate is not None else nan
     made.expect(size * size, "pairs of nodes")
     for rank in range(size):
@@ -64,7 +64,7 @@ def _limits(entries: Any, size: int) -> Iterator[tuple[tuple[int, str], int]]:
     """
     for place, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         if not isinstance(entry, list) or len(entry) != 4 or not all(isinstance(side, list) for side in entry[:2]):
-            raise FileFaultError(0, f"switches[{place}] is no [senders, receivers, limit, name]")
+            raise FileFaultError(0, f"switches[{place}] is not [senders, receivers, limit, name]")
         sides = [{whole(rank, f"switches[{place}]") for rank in side} for side in entry[:2]]
         for here, there, way in ((0, 1, "out"), (1, 0, "in")):
             if len(sides[here]) == 1 and sides[there] == set(range(size)) - sides[here] and size > 2:
@@ -95,7 +95,7 @@ def _add_hub(
             due = min(most.get((sender, "out"), 0), most.get((receiver, "in"), 0))
             if not due or counts.get((sender, receiver), 0) < due:
                 raise FileFaultError(
-                    0, f"the limits of nodes {sender} and {receiver} and their link are no switch of one link a node"
+                    0, f"the limits of nodes {sender} and {receiver} and their link are not a switch of one link a node"
                 )
     for rank in range(size):
         made.edge(rank, hub, most[rank, "out"] * rate, way=Way.ONE)

@@ -48,7 +48,7 @@ def _objects(whole: dict[str, Any], name: str) -> list[dict[str, str]]:
     """A list of objects, with plain values as texts."""
     objects = whole[name]
     if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
-        raise FileFaultError(0, f"{name} is no list of objects")
+        raise FileFaultError(0, f"{name} is not a list of objects")
     return [{key: _text(value) for key, value in one.items()} for one in objects]
 
 

@@ -132,7 +132,7 @@ def _link_id(route: XmlElement, link: XmlElement, links: dict[str, XmlElement]) 
         (name for name in (said, said.removesuffix("_UP"), said.removesuffix("_DOWN")) if name in links), None
     )
     if known_id is None:
-        raise FileFaultError(route.line, f"a route over {said[:40]!r}, which is no link of the zone")
+        raise FileFaultError(route.line, f"a route over {said[:40]!r}, which is not a link of the zone")
     return known_id
 
 
@@ -194,7 +194,7 @@ def _add_cluster(made: FileGraphBuilder, cluster: XmlElement) -> None:
         )
     way = _way(cluster, "SPLITDUPLEX")
     if way is None:
-        raise FileFaultError(cluster.line, "a cluster whose links are FATPIPE limits nothing; it is no network")
+        raise FileFaultError(cluster.line, "a cluster whose links are FATPIPE limits nothing; it is not a network")
     names = [
         f"{cluster.attributes.get('prefix', '')}{k}{cluster.attributes.get('suffix', '')}"
         for k in _radical(made, cluster)
@@ -252,7 +252,7 @@ def _fat_tree(made: FileGraphBuilder, cluster: XmlElement, nodes: list[int]) -> 
     levels = whole(fields[0].strip(), "topo_parameters", cluster.line)
     if len(lists) != 3 or {len(one) for one in lists} != {levels} or min(min(one) for one in lists) < 1:
         raise FileFaultError(
-            cluster.line, "topo_parameters is no levels;children;parents;links with a number of 1 or more a level"
+            cluster.line, "topo_parameters is not levels;children;parents;links with a number of 1 or more a level"
         )
     children, parents, parallel = lists
     if prod(children) != len(nodes):

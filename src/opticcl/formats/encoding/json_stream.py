@@ -62,17 +62,17 @@ class JsonStream:
         Raises: DamageError: no value, or one that is too long or nested too deeply.
         """
         try:  # the usual case: an object, whole and followed by something
-            found, end = self._scan_once(self._text, self._place)
+            parsed, end = self._scan_once(self._text, self._place)
         except (StopIteration, ValueError, RecursionError):
             self.peek()
         else:
-            if self._is_whole(found, end):
+            if self._is_whole(parsed, end):
                 self._place = end
-                return found
+                return parsed
         wanted = CHUNK
         while True:
             try:
-                found, end = self._scan(self._text, self._place)
+                parsed, end = self._scan(self._text, self._place)
             except RecursionError:
                 raise DamageError(self.at, "a value nested too deeply") from None
             except ValueError as error:
@@ -82,9 +82,9 @@ class JsonStream:
                     what = "no JSON: " + getattr(error, "msg", "a number with too many digits")
                     raise DamageError(self._before + place, what) from None
             else:
-                if self._ended or self._is_whole(found, end):
+                if self._ended or self._is_whole(parsed, end):
                     self._place = end
-                    return found
+                    return parsed
             if len(self._text) - self._place > MAX_VALUE:
                 raise DamageError(self.at, f"a value of more than {MAX_VALUE:,} characters")
             self._more(wanted)
@@ -103,7 +103,7 @@ class JsonStream:
         while True:
             at, name = self.at, self.value()
             if not isinstance(name, str):
-                raise DamageError(at, "a name in an object that is no text")
+                raise DamageError(at, "a name in an object that is not text")
             self._expect(":")
             yield name
             if self.peek() == "}":
@@ -142,10 +142,10 @@ class JsonStream:
             if (comma := _COMMA.match(self._text, match.end()))
         ]
         self._singly = following[-1] if following else len(self._text)
-        found = decode(f"[{self._text[self._place : self._text.rindex(',', 0, following[-1])]}]") if following else ()
-        if found:
+        values = decode(f"[{self._text[self._place : self._text.rindex(',', 0, following[-1])]}]") if following else ()
+        if values:
             self._batch, self._place = self._place, following[-1]
-        return found
+        return values
 
     def position(self, index: int) -> int:
         """Position of an element of the last batch."""
@@ -191,9 +191,9 @@ class JsonStream:
             raise DamageError(self.at, "more text after the end of the trace")
 
     def _expect(self, character: str) -> None:
-        found = self.peek()
-        if found != character:
-            shown = f"found {found!r}" if found else "the file ends"
+        here = self.peek()
+        if here != character:
+            shown = f"found {here!r}" if here else "the file ends"
             raise DamageError(self.at, f"expected {character!r}, {shown}")
         self._place += 1
 

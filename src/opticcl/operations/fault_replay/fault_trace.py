@@ -124,7 +124,7 @@ def read_fault_trace(path: Path) -> FaultTrace:
         try:
             raw = msgspec.json.decode(content, type=list[msgspec.Raw])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise WorkloadError(printable(f"{path}: is no list of fault events: {error}")) from None
+            raise WorkloadError(printable(f"{path}: is not a list of fault events: {error}")) from None
         return _trace([_event(number, one) for number, one in enumerate(raw, 1)])
 
 

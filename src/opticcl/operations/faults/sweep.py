@@ -31,13 +31,13 @@ def classes_to_try(healthy: Healthy) -> list[PartClass]:
     fabric = healthy.fabric
     classes = part_classes(fabric, healthy.wanted.root if healthy.wanted.name in ROOTED else None)
     used = _parts_of_plan(healthy)
-    found = []
+    tried = []
     for kind in fabric.inventory():
         of_kind = classes[kind.kind] * (int(used[kind.kind].max()) + 1) + used[kind.kind]
         for value in np.unique(of_kind):
             members = np.flatnonzero(of_kind == value)
-            found.append(PartClass(Condition(kind.kind, int(members[0])), len(members)))
-    return found
+            tried.append(PartClass(Condition(kind.kind, int(members[0])), len(members)))
+    return tried
 
 
 def _parts_of_plan(healthy: Healthy) -> dict[str, IntArray]:
@@ -76,16 +76,16 @@ def sweep(healthy: Healthy, progress: ProgressCallback, *, search: bool = False)
 def limits_of(fabric: Fabric) -> list[str]:
     """What a sweep of a large fabric does not try, so that time and memory are bounded; empty where it tries all."""
     n = fabric.num_nodes
-    found = []
+    limits = []
     pairs = fabric.num_machine_nodes * (fabric.num_machine_nodes - 1)
     checked = pairs if fabric.is_packet_switched else len(pairs_to_check(fabric)[0])
     if checked < pairs:
-        found.append(f"equal parts: relabellings were checked on the ways of {checked:,} of {pairs:,} pairs of nodes")
+        limits.append(f"equal parts: relabellings were checked on the ways of {checked:,} of {pairs:,} pairs of nodes")
     if n > MOST_RANKS and not fabric.is_packet_switched:
-        found.append(f"over {MOST_RANKS} nodes: bounds are those of single nodes, not of other sets of ranks")
+        limits.append(f"over {MOST_RANKS} nodes: bounds are those of single nodes, not of other sets of ranks")
     if n * (n - 1) > MOST_PAIRS:
-        found.append(f"over {MOST_RANKS} nodes: no restart without the nodes that use a failed part")
-    return found
+        limits.append(f"over {MOST_RANKS} nodes: no restart without the nodes that use a failed part")
+    return limits
 
 
 def pairs_of_parts(fabric: Fabric, count: int, seed: int) -> list[tuple[Condition, Condition]]:
@@ -100,13 +100,13 @@ def pairs_of_parts(fabric: Fabric, count: int, seed: int) -> list[tuple[Conditio
     kinds = [kind for kind in fabric.inventory() if kind.kind != "node"]
     parts = sum(kind.count for kind in kinds)
     most = parts * (parts - 1) // 2
-    found: set[tuple[Condition, Condition]] = set()
+    pairs: set[tuple[Condition, Condition]] = set()
     for _ in range(64 * count):
-        if len(found) >= min(count, most):
+        if len(pairs) >= min(count, most):
             break
         both = []
         for kind in random.choice(len(kinds), 2):
             both.append(Condition(kinds[kind].kind, int(random.integers(kinds[kind].count))))
         if both[0] != both[1]:
-            found.add((min(both), max(both)))
-    return sorted(found)
+            pairs.add((min(both), max(both)))
+    return sorted(pairs)

@@ -149,7 +149,7 @@ def read_arrivals(path: Path, num_nodes: int) -> tuple[list[Arrival], list[str]]
     Returns: jobs, and a note on those that were left out.
     Raises: WorkloadError: no such file, or the line that is wrong.
     """
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     names: set[str] = set()
     empty, first_s = 0, None
     with reading(path, "list of jobs", "line") as file:
@@ -161,7 +161,7 @@ def read_arrivals(path: Path, num_nodes: int) -> tuple[list[Arrival], list[str]]
             if cells["nodes"].strip().lstrip("0") == "" and cells["nodes"].strip():
                 empty += 1
                 continue
-            job, dated = _arrival(number, cells, len(found) + 1, num_nodes)
+            job, dated = _arrival(number, cells, len(arrivals) + 1, num_nodes)
             if job.name in names:
                 raise DamageError(number, f"a job {job.name!r} exists already; names differ")
             if dated:
@@ -169,12 +169,12 @@ def read_arrivals(path: Path, num_nodes: int) -> tuple[list[Arrival], list[str]]
             elif job.time_s < 0:
                 raise DamageError(number, f"the time {job.time_s:g} is negative")
             names.add(job.name)
-            found.append(job)
-            if len(found) > MOST_JOBS:
+            arrivals.append(job)
+            if len(arrivals) > MOST_JOBS:
                 raise DamageError(number, f"more than {MOST_JOBS:,} jobs; give a part of the list")
-        if not found:
+        if not arrivals:
             raise DamageError(number, "no jobs; write time_s,name,nodes,duration_s and a line for each job")
-    jobs = [Arrival(j.time_s - (first_s or 0), j.name, j.num_nodes, j.duration_s, j.iterations) for j in found]
+    jobs = [Arrival(j.time_s - (first_s or 0), j.name, j.num_nodes, j.duration_s, j.iterations) for j in arrivals]
     notes = [f"{empty:,} jobs of 0 nodes are left out"] if empty else []
     return sorted(jobs, key=lambda job: job.time_s), notes
 
@@ -185,23 +185,23 @@ def _columns(number: int, header: str) -> dict[str, int]:
     Raises: DamageError: a required one is missing, or one is there twice.
     """
     given = [cell.strip().lower() for cell in next(csv.reader([header]), [])]
-    found: dict[str, int] = {}
+    place_of: dict[str, int] = {}
     known = job_values("columns")
     for what, names in known.items():
         places = [place for place, name in enumerate(given) if name in names]
         if len(places) > 1:
             raise DamageError(number, f"two columns for {what}: {', '.join(given[p] for p in places)!r}; leave one out")
         if places:
-            found[what] = places[0]
-    if "duration" not in found and "iterations" in found:
+            place_of[what] = places[0]
+    if "duration" not in place_of and "iterations" in place_of:
         known["duration"] = known["iterations"]
-        found["duration"] = -1
+        place_of["duration"] = -1
     for what in ("time", "nodes", "duration"):
-        if what not in found:
+        if what not in place_of:
             raise DamageError(
                 number, f"no column for {what}; write time_s,name,nodes,duration_s (or {', '.join(known[what])})"
             )
-    return found
+    return place_of
 
 
 def _cells(number: int, line: str, columns: dict[str, int]) -> dict[str, str]:
@@ -212,7 +212,7 @@ def _cells(number: int, line: str, columns: dict[str, int]) -> dict[str, str]:
     try:
         given = next(csv.reader([line], strict=True))
     except csv.Error as error:
-        raise DamageError(number, f"is no line of CSV: {error}") from None
+        raise DamageError(number, f"is not a line of CSV: {error}") from None
     if len(given) <= max(columns.values()):
         raise DamageError(number, f"{len(given)} cells; the header has more columns")
     return {what: given[place] for what, place in columns.items() if place >= 0}
@@ -233,7 +233,9 @@ def _arrival(number: int, cells: dict[str, str], nth: int, num_nodes: int) -> tu
         raise DamageError(number, f"a job of {int(nodes):,} nodes; the machine has {num_nodes:,}")
     name = cells.get("name", "").strip() or f"job-{nth}"
     if len(name) > LONGEST_NAME or not name.isprintable():
-        raise DamageError(number, f"{printable(name)[:80]!r} is no name of a job; use 1 to {LONGEST_NAME} characters")
+        raise DamageError(
+            number, f"{printable(name)[:80]!r} is not the name of a job; use 1 to {LONGEST_NAME} characters"
+        )
     duration_s = iterations = None
     if "duration" in cells:
         duration_s = _number(number, cells["duration"], "the duration")
@@ -252,7 +254,7 @@ def _time(number: int, text: str) -> tuple[float, bool]:
         try:
             return datetime.fromisoformat(text).timestamp(), True
         except (ValueError, OverflowError, OSError):
-            raise DamageError(number, f"{text[:40]!r} is no time; write seconds or 2020-04-01 00:00:06") from None
+            raise DamageError(number, f"{text[:40]!r} is not a time; write seconds or 2020-04-01 00:00:06") from None
     return _number(number, text, "the time"), False
 
 

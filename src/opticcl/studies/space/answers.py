@@ -419,7 +419,7 @@ def breakeven(
     for name in between:
         if name not in space.axes["fabric"]:
             raise ParameterError(
-                f"breakeven: {name!r} is no fabric of the study; it has {', '.join(space.axes['fabric'])}"
+                f"breakeven: {name!r} is not a fabric of the study; it has {', '.join(space.axes['fabric'])}"
             )
     column = column_of(over)
     kept, fixed = _at(space, rows, where, "breakeven", (over,))
@@ -472,7 +472,7 @@ def _total_s(row: Row) -> float:
 
 def _numeric(space: DesignSpace, axis: str) -> None:
     if axis not in space.axes or axis == "fabric":
-        raise ParameterError(f"{axis!r} is no axis of the study besides fabric; it has {', '.join(_others(space))}")
+        raise ParameterError(f"{axis!r} is not an axis of the study besides fabric; it has {', '.join(_others(space))}")
     if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in space.axes[axis]):
         raise ParameterError(f"{axis!r} is an axis of names, not of numbers; try size or nodes")
 

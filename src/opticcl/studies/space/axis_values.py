@@ -64,7 +64,7 @@ def axis_value(axis: str, value: Any, axes: Mapping[str, tuple[Any, ...]], what:
     if axis == "node_rate" and value != "built":
         return _positive(what, value, quantity(_scalar(value, what), "bit/s", what))
     if not isinstance(value, str):
-        raise ParameterError(f"{what}: {value!r} is no text")
+        raise ParameterError(f"{what}: {value!r} is not text")
     try:
         return _NAMES[axis](value) if axis in _NAMES else value
     except OpticclError as error:
@@ -128,13 +128,13 @@ def _presets() -> set[str]:
     from opticcl.errors import UnsupportedError
     from opticcl.fabrics import light_table
 
-    found = {BEST}
+    names = {BEST}
     for name in FABRICS.names():
         try:
-            found |= set(light_table(name).presets)
+            names |= set(light_table(name).presets)
         except UnsupportedError:
             continue  # packets: no light from end to end
-    return found
+    return names
 
 
 _NAMES: dict[str, Callable[[str], str]] = {
@@ -151,22 +151,22 @@ _NAMES: dict[str, Callable[[str], str]] = {
 def _assumed(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
     if key not in KEYS:
         raise ParameterError(f"{what}: unknown assumption {key!r}; {nearest(key, KEYS)}")
-    found = [
+    converted = [
         getattr(assumptions(name, **{key: _scalar(value, what)}), key)
         for name in axes.get("assumptions", (DEFAULTS["assumptions"],))
     ]
-    return found[0]
+    return converted[0]
 
 
 def _parameter(what: str, key: str, value: Any, axes: Mapping[str, tuple[Any, ...]]) -> Any:
-    found = []
+    converted = []
     for text in axes.get("fabric", ()):
         name, written = parse_call(text)
         types = parameter_types(FABRICS.get(name))
         if key in types:
             if key in written:
                 raise ParameterError(f"{what}: {text} has {key} itself; leave it out there")
-            found.append(convert_value(_scalar(value, what), types[key], what))
-    if not found:
+            converted.append(convert_value(_scalar(value, what), types[key], what))
+    if not converted:
         raise ParameterError(f"{what}: no fabric of the study has a parameter {key!r}; opticcl list NAME shows them")
-    return found[0]
+    return converted[0]

@@ -206,7 +206,7 @@ def connected(address: str, prepare: Callable[[], None] = _nothing) -> Iterator[
     distributed = _distributed()
     if address.partition("://")[0] not in ("tcp", "tls", "ws", "wss") or not address.partition("://")[2]:
         raise ParameterError(
-            f"--scheduler={address!r} is no address; write tcp://HOST:8786, as dask scheduler prints it"
+            f"--scheduler={address!r} is not an address; write tcp://HOST:8786, as dask scheduler prints it"
         )
     began = time.monotonic()
     try:

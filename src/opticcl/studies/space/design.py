@@ -184,12 +184,12 @@ class DesignSpace:
 
     def machines(self, points: Sequence[DesignPoint]) -> list[list[int]]:
         """Positions of the points of each machine, collective and algorithm, which share their plans; largest first."""
-        found: dict[tuple[Any, ...], list[int]] = {}
+        rows_of: dict[tuple[Any, ...], list[int]] = {}
         known = points[0].values
         machine = itemgetter(*(axis for axis in (*MACHINE, *_parameters_among(tuple(known))) if axis in known))
         for i, point in enumerate(points):
-            found.setdefault(machine(point.values), []).append(i)
-        return sorted(found.values(), key=lambda some: (-points[some[0]].values["nodes"], -len(some)))
+            rows_of.setdefault(machine(point.values), []).append(i)
+        return sorted(rows_of.values(), key=lambda some: (-points[some[0]].values["nodes"], -len(some)))
 
 
 def assumed_of(values: Mapping[str, Any]) -> Assumptions:
@@ -255,7 +255,7 @@ def read_design(path: Path) -> DesignSpace:
     try:
         tables = tomllib.loads(text.decode(), parse_float=toml_number)
     except (ValueError, RecursionError) as error:
-        raise ParameterError(f"{path}: is no TOML: {error}") from None
+        raise ParameterError(f"{path}: is not valid TOML: {error}") from None
     try:
         return _design(printable(path.stem), tables)
     except OpticclError as error:
@@ -266,7 +266,7 @@ def _design(name: str, tables: Mapping[str, Any]) -> DesignSpace:
     _known(tables, ("title", "measure", "axes", "vary", "constraints", "answers"), "")
     title = tables.get("title", name)
     if not isinstance(title, str):
-        raise ParameterError(f"title={title!r} is no text")
+        raise ParameterError(f"title={title!r} is not text")
     trains = "workload" in _table(tables, "axes")
     unknown = ("bound", "gap", *OF_PLANS) if trains else ("waiting",)
     measure = _measures(tables.get("measure", [one for one in MEASURES if one not in (*unknown, *OF_PLANS)]))
@@ -369,7 +369,7 @@ def _range(what: str, axis: str, given: Mapping[str, Any]) -> tuple[int, ...]:
             raise ParameterError(f"{what}: {key} is missing; write {{ from = ..., to = ..., factor = 10 }}")
     factor = given.get("factor", 2)
     if isinstance(factor, bool) or not isinstance(factor, (int, float)):
-        raise ParameterError(f"{what}.factor={factor!r} is no number; try 10")
+        raise ParameterError(f"{what}.factor={factor!r} is not a number; try 10")
     smallest, largest = (axis_value(axis, given[key], {}, f"{what}.{key}") for key in ("from", "to"))
     return tuple(sizes_by(smallest, largest, factor, what))
 
@@ -400,23 +400,23 @@ def _limit(limits: Mapping[str, Any], key: str) -> float | None:
         return None
     value = limits[key]
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise ParameterError(f"constraints.{key}={value!r} is no positive number; write {key} = 500")
+        raise ParameterError(f"constraints.{key}={value!r} is not a positive number; write {key} = 500")
     return float(value)
 
 
 def _answers(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> dict[str, dict[str, Any]]:
-    found = {}
+    answers = {}
     _known(given, tuple(ANSWERS), "answers.")
     for name in given:
         options = _table(given, name, "answers.")
         _known(options, ANSWERS[name], f"answers.{name}.")
-        found[name] = dict(options) | {"where": selection(_table(options, "where", f"answers.{name}."), axes)}
+        answers[name] = dict(options) | {"where": selection(_table(options, "where", f"answers.{name}."), axes)}
         for key in ("x", "mean", "over") if name == "lines" else ("x", "y", "over"):
             if key in options and options[key] not in axes:
                 raise ParameterError(f"answers.{name}.{key}: {options[key]!r}; {nearest(str(options[key]), axes)}")
         if name == "lines" and options.get("logarithmic", "") not in ("", "x", "y", "xy"):
             raise ParameterError(f'answers.lines.logarithmic={options["logarithmic"]!r}; write "x", "y" or "xy"')
-    return found
+    return answers
 
 
 def selection(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
@@ -430,7 +430,7 @@ def selection(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> 
     chosen = {}
     for axis, value in given.items():
         if axis not in axes:
-            raise ParameterError(f"where: {axis!r} is no axis of the study; {nearest(axis, axes)}")
+            raise ParameterError(f"where: {axis!r} is not an axis of the study; {nearest(axis, axes)}")
         chosen[axis] = axis_value(axis, value, axes, f"where: {axis}")
         if chosen[axis] not in axes[axis]:
             raise ParameterError(f"where: {axis}={value} is not on the axis; try {axes[axis][0]}")
@@ -438,10 +438,10 @@ def selection(given: Mapping[str, Any], axes: Mapping[str, tuple[Any, ...]]) -> 
 
 
 def _table(tables: Mapping[str, Any], name: str, inside: str = "") -> Mapping[str, Any]:
-    found = tables.get(name, {})
-    if not isinstance(found, dict):
-        raise ParameterError(f"{inside}{name}={found!r} is no table; write [{inside}{name}]")
-    return found
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise ParameterError(f"{inside}{name}={table!r} is not a table; write [{inside}{name}]")
+    return table
 
 
 def _known(given: Mapping[str, Any], known: Sequence[str], inside: str, remark: str = "") -> None:

@@ -101,7 +101,7 @@ class Ledger:
         except sqlite3.OperationalError as error:
             raise OutputError(f"cannot write {self._path}: {error}; what was finished before is kept") from None
         except sqlite3.DatabaseError as error:
-            raise StateFileError(f"{self._path}: is no ledger of a study: {error}; give another --folder") from None
+            raise StateFileError(f"{self._path}: is not a ledger of a study: {error}; give another --folder") from None
 
     def __enter__(self) -> Ledger:
         return self
@@ -185,8 +185,8 @@ class Ledger:
     def table(self) -> str:
         """What identifies the table of results that was written last; "" if none was."""
         with self._refusals():
-            found = self._connection.execute("SELECT value FROM study WHERE name = 'table'").fetchone()
-        return str(found[0]) if found else ""
+            row = self._connection.execute("SELECT value FROM study WHERE name = 'table'").fetchone()
+        return str(row[0]) if row else ""
 
     @table.setter
     def table(self, value: str) -> None:
@@ -227,14 +227,14 @@ class Ledger:
 def with_values(rows: Iterable[tuple[str, State, str, str]]) -> dict[str, tuple[State, str, dict[str, Any]]]:
     """State, reason and values by key, from rows of these whose values are JSON."""
     rows = list(rows)
-    found = json.loads(f"[{','.join(row[3] for row in rows)}]")  # at once: a tenth of the time
-    return {key: (state, reason, values) for (key, state, reason, _), values in zip(rows, found, strict=True)}
+    decoded = json.loads(f"[{','.join(row[3] for row in rows)}]")  # at once: a tenth of the time
+    return {key: (state, reason, values) for (key, state, reason, _), values in zip(rows, decoded, strict=True)}
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
     """Device and number of a file; None: there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -64,12 +64,12 @@ def lines(
         raise ParameterError(f"lines: the study does not measure {y!r}; {nearest(y, measured)}")
     for axis in (x, *([mean] if mean else [])):
         if axis not in space.axes:
-            raise ParameterError(f"lines: {axis!r} is no axis of the study; it has {', '.join(space.axes)}")
+            raise ParameterError(f"lines: {axis!r} is not an axis of the study; it has {', '.join(space.axes)}")
     if not all(isinstance(value, (int, float)) for value in space.axes[x]):
         raise ParameterError(f"lines: {x!r} is an axis of names, not of numbers; try size or nodes")
     for name in between:
         if name not in space.axes["fabric"]:
-            raise ParameterError(f"lines: {name!r} is no fabric of the study; {nearest(name, space.axes['fabric'])}")
+            raise ParameterError(f"lines: {name!r} is not a fabric of the study; {nearest(name, space.axes['fabric'])}")
     named = [a for a, values in space.axes.items() if a not in (x, mean) and len(values) > 1 and a not in where]
     keys, across = [_key(space, axis) for axis in named], _key(space, x)
     groups: dict[tuple[Any, ...], list[Any]] = {}

@@ -111,7 +111,7 @@ def _refuse(table: str, rows: IntArray, what: str, values: Sequence[Any] | npt.N
 
 def _refuse_times(table: str, name: str, times: npt.NDArray[np.float64]) -> None:
     bad = np.flatnonzero(~((times >= 0) & np.isfinite(times)))
-    _refuse(table, bad, f"{name}={{}} is no time from 0 on", times)
+    _refuse(table, bad, f"{name}={{}} is not a time from 0 on", times)
 
 
 def _refuse_numbers(table: str, group: ElementGroup, number: IntArray, rows: IntArray) -> None:
