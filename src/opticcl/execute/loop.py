@@ -139,9 +139,9 @@ def store_result(schedule: RankSchedule, state: np.ndarray, message_length: int)
         return by_block.ravel()
     if schedule.blocks > 1:
         return by_block[schedule.after.reshape(schedule.blocks, -1).any(axis=1)].ravel()
-    found = by_block.ravel()
+    stored = by_block.ravel()
     due = np.repeat(schedule.after, state.shape[1])[:length]
-    return np.where(due, found, np.zeros(1, found.dtype))
+    return np.where(due, stored, np.zeros(1, stored.dtype))
 
 
 class Scratch:
@@ -209,6 +209,6 @@ def run_rank(
         fill_state(schedule, given, message_length, state)
     transport(play(schedule, state, staging, reduce))
     if result is not None and not in_result:
-        found = store_result(schedule, state, message_length)
-        assert found is not None
-        result[:] = found
+        stored = store_result(schedule, state, message_length)
+        assert stored is not None
+        result[:] = stored

@@ -63,7 +63,7 @@ def paces(plan: CircuitPlan, chunk_bytes: float) -> list[StepPace]:
     if plan.fabric.is_packet_switched:
         raise UnsupportedError(f"run: --pace needs circuits, and {plan.fabric.name} switches packets; leave --pace out")
     standing: set[bytes] = set()
-    found = []
+    step_paces = []
     for i in range(plan.schedule.num_steps):
         transfers = plan.schedule.step(i)
         release: dict[tuple[int, int], float] = {}
@@ -82,17 +82,17 @@ def paces(plan: CircuitPlan, chunk_bytes: float) -> list[StepPace]:
                 latency_s += float(of_path_s[last])
                 begin_s = float(delivered_s[last])
             reconfiguration_s += changed
-        found.append(StepPace(begin_s, release, reconfiguration_s, latency_s))
-    return found
+        step_paces.append(StepPace(begin_s, release, reconfiguration_s, latency_s))
+    return step_paces
 
 
 def rank_paces(steps: list[StepPace], num_ranks: int) -> list[list[dict[int, float]]]:
     """Releases of the messages that each rank receives: by rank, by step, by sender [s]."""
-    found: list[list[dict[int, float]]] = [[{} for _ in steps] for _ in range(num_ranks)]
+    of_rank: list[list[dict[int, float]]] = [[{} for _ in steps] for _ in range(num_ranks)]
     for i, step in enumerate(steps):
         for (src, dst), at in step.release_s.items():
-            found[dst][i][src] = at
-    return found
+            of_rank[dst][i][src] = at
+    return of_rank
 
 
 def _keys(circuits: Circuits) -> set[bytes]:

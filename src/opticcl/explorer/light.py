@@ -107,11 +107,11 @@ def _round(plan: Plan, verdict: Verdict, run: int, number: int) -> dict[str, Any
     inside = (np.minimum(circuits.src, circuits.dst) >= 0) & (np.maximum(circuits.src, circuits.dst) < n)
     circuits = circuits.take(inside)
     wrong = [v for v in verdict.violations if v.step in runs[run] and v.round in (number, -1)]
-    found = clashes(plan.fabric, circuits) if any(v.round >= 0 for v in wrong) else []
-    rows = _thinned(len(circuits), np.unique([row for one in found for row in one["circuits"]]).astype(np.int64))
+    clashing = clashes(plan.fabric, circuits) if any(v.round >= 0 for v in wrong) else []
+    rows = _thinned(len(circuits), np.unique([row for one in clashing for row in one["circuits"]]).astype(np.int64))
     drawn = circuits.take(rows)
     place = {int(row): i for i, row in enumerate(rows)}
-    for one in found:
+    for one in clashing:
         one["circuits"] = [place[row] for row in one["circuits"] if row in place]
     used, settings = _occupied(plan.fabric, drawn)
     return {
@@ -128,7 +128,7 @@ def _round(plan: Plan, verdict: Verdict, run: int, number: int) -> dict[str, Any
         "hop_offsets": drawn.hop_offsets.tolist(),
         "used": used,
         "settings": settings,
-        "clashes": found,
+        "clashes": clashing,
         "violations": [
             {"rule": v.rule, "where": v.where, "expected": v.expected, "found": v.found} for v in wrong[:50]
         ],
@@ -187,14 +187,14 @@ def clashes(fabric: Fabric, circuits: Circuits) -> list[dict[str, Any]]:
         fabric: the machine.
         circuits: of one round.
     """
-    found: list[dict[str, Any]] = []
+    clashing: list[dict[str, Any]] = []
     try:
         for use in fabric.usage(circuits):
             if not use.resource.shared:
-                found += _over_capacity(fabric, use.resource, use, circuits)
+                clashing += _over_capacity(fabric, use.resource, use, circuits)
     except IndexError:  # parts that the machine does not have
-        return found
-    return found[:200]
+        return clashing
+    return clashing[:200]
 
 
 def _over_capacity(fabric: Fabric, resource: Resource, use: Usage, circuits: Circuits) -> Iterator[dict[str, Any]]:

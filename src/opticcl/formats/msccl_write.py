@@ -219,12 +219,12 @@ class _Program:
         cells: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         for src, dst, lo, n, op in rows:
             cells[src, dst, op] += self.cell_of[lo : lo + n].tolist()
-        found = []
+        messages = []
         for (src, dst, op), mine in cells.items():
             there = [(self.buffer, cell) for cell in sorted(mine)]
             for _, cells_of in _runs(there, there):
-                found.append((src, dst, "rrc" if op == Op.REDUCE else "r", cells_of, cells_of))
-        return found
+                messages.append((src, dst, "rrc" if op == Op.REDUCE else "r", cells_of, cells_of))
+        return messages
 
     def _apart(
         self, rows: Iterable[tuple[int, int, int, int, int]], path: str
@@ -237,15 +237,15 @@ class _Program:
                 if not pieces:
                     raise OutputError(f"cannot write {path}: rank {src} sends chunk {chunk}, of which it has nothing")
                 taken[src, dst] += pieces
-        found = []
+        messages = []
         for (src, dst), pieces in taken.items():
             pieces.sort()
             places = [self._place(dst, piece) for piece in pieces]
             for source, target in _runs([(piece.buffer, piece.offset) for piece in pieces], places):
-                found.append((src, dst, "r", source, target))
+                messages.append((src, dst, "r", source, target))
             for piece, (buffer, offset) in zip(pieces, places, strict=True):
                 self.held[dst].setdefault(piece.chunk, []).append(_Piece(buffer, offset, piece.origin, piece.chunk))
-        return found
+        return messages
 
     def _place(self, rank: int, piece: _Piece) -> tuple[str, int]:
         """Where a rank stores a contribution: in its output, or in the next scratch cell."""
@@ -298,9 +298,9 @@ def _positions(c: Collective) -> IntArray:
     """Cell of each chunk: the chunks of a rank are in its block of the buffer, in ascending order."""
     if c.owner is None:
         return np.arange(c.num_chunks)
-    found = np.empty(c.num_chunks, np.int64)
-    found[np.argsort(c.owner, kind="stable")] = np.arange(c.num_chunks)
-    return found
+    positions = np.empty(c.num_chunks, np.int64)
+    positions[np.argsort(c.owner, kind="stable")] = np.arange(c.num_chunks)
+    return positions
 
 
 def _runs(sources: list[tuple[str, int]], targets: list[tuple[str, int]]) -> Iterator[tuple[_Range, _Range]]:

@@ -134,12 +134,12 @@ def num_file_steps(num_steps: int, runs: Sequence[RunHeader], collective: tuple[
         firsts = [member.first_transfer for member in run.members]
         if firsts[0] != 0 or any(one >= other for one, other in pairwise(firsts)):
             raise ValueError(f"{name}.members: first_transfer={firsts}; they begin with 0 and ascend")
-    found = num_steps - sum(run.count - 1 for run in runs)
-    if runs and not 0 <= runs[0].step <= runs[-1].step < found:
+    steps = num_steps - sum(run.count - 1 for run in runs)
+    if runs and not 0 <= runs[0].step <= runs[-1].step < steps:
         raise ValueError(
-            f"runs[{len(runs) - 1}].step={runs[-1].step} and num_steps={num_steps} leave {found} steps of rows"
+            f"runs[{len(runs) - 1}].step={runs[-1].step} and num_steps={num_steps} leave {steps} steps of rows"
         )
-    return found
+    return steps
 
 
 def read_runs(
@@ -254,8 +254,8 @@ def _built(header: PermutationHeader, count: int) -> IntArray:
         return _unpack(header.values, count)
     label, element = _unpack(header.label, count), np.empty(count, np.int64)
     element[label] = elements
-    found: IntArray = element[_built(header.inner, count)[label]]
-    return found
+    images: IntArray = element[_built(header.inner, count)[label]]
+    return images
 
 
 def _unpack(text: str, count: int) -> IntArray:

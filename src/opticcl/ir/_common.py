@@ -34,9 +34,9 @@ def row_numbers(columns: Sequence[IntArray]) -> IntArray:
     order = np.lexsort(columns)
     new = np.zeros(len(order), np.int64)
     new[1:] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.cumsum(new)
-    return found
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(new)
+    return numbers
 
 
 def row_keys(columns: Sequence[IntArray]) -> IntArray:
@@ -45,12 +45,12 @@ def row_keys(columns: Sequence[IntArray]) -> IntArray:
     sides = [int(column.max(initial=0)) - least + 1 for column, least in zip(columns, low, strict=True)]
     if prod(sides) >= 1 << 63:
         return row_numbers(columns)
-    found = np.zeros(len(columns[0]), np.int64)
+    keys = np.zeros(len(columns[0]), np.int64)
     for column, least, side in zip(columns, low, sides, strict=True):
-        found *= side
-        found += column
-        found -= least
-    return found
+        keys *= side
+        keys += column
+        keys -= least
+    return keys
 
 
 def same_columns(one: Any, other: Any) -> bool:

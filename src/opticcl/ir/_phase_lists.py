@@ -86,14 +86,14 @@ def of_digits(base: IntArray, digits: Sequence[Counted], of_rows: IntArray) -> I
             apart.append(one)
     if not apart and (not len(of_rows) or (of_rows == of_rows[0]).all()):
         return (base + np.int32(of_rows[0] if len(of_rows) else 0))[:, None]
-    found = base[:, None] + of_rows.astype(np.int32)
+    numbers = base[:, None] + of_rows.astype(np.int32)
     for one in apart:
         rows = np.flatnonzero(one.of_value.any(axis=0))
         if 2 * len(rows) < len(of_rows):
-            found[:, rows] += one.rows(rows)
+            numbers[:, rows] += one.rows(rows)
         else:
-            found += one.rows(slice(None))
-    return found
+            numbers += one.rows(slice(None))
+    return numbers
 
 
 def in_order(
@@ -106,7 +106,7 @@ def in_order(
         starts: first row of each bundle.
         num_images: of each row [count].
     """
-    found: list[list[IntArray]] = []
+    blocks: list[list[IntArray]] = []
 
     def flat(column: IntArray, edges: Sequence[int], width: int) -> IntArray:
         if len(edges) == 2:
@@ -130,8 +130,8 @@ def in_order(
                 place = np.searchsorted(rows, mine)
                 for column, value in zip(whole, values, strict=True):
                     column[:, place] = value
-        found.append([flat(column, edges, width) for column in whole])
-    return found[0] if len(found) == 1 else [np.concatenate(column) for column in zip(*found, strict=True)]
+        blocks.append([flat(column, edges, width) for column in whole])
+    return blocks[0] if len(blocks) == 1 else [np.concatenate(column) for column in zip(*blocks, strict=True)]
 
 
 def ranges_of_boxes(

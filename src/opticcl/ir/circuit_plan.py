@@ -179,11 +179,11 @@ def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:
         return last[0][1]
 
     def step(i: int) -> Transfers:
-        found = defined(i)
-        return plan.schedule.step(i) if found is None else found[0].sent_by(found[1].senders)
+        known = defined(i)
+        return plan.schedule.step(i) if known is None else known[0].sent_by(known[1].senders)
 
     def rounds(i: int) -> tuple[Circuits, ...]:
-        found = defined(i)
-        return plan.rounds(i) if found is None else found[1].rounds
+        known = defined(i)
+        return plan.rounds(i) if known is None else known[1].rounds
 
     return replace(plan, schedule=replace(plan.schedule, step=step), rounds=rounds)

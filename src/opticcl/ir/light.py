@@ -100,15 +100,15 @@ class OpticsTable:
     @property
     def presets(self) -> tuple[str, ...]:
         """Presets that the table has, the paper's first, then by name."""
-        found = {key for entry in self.entries.values() for key, value in entry.items() if isinstance(value, dict)}
-        return (LITERAL, *sorted(found))
+        names = {key for entry in self.entries.values() for key, value in entry.items() if isinstance(value, dict)}
+        return (LITERAL, *sorted(names))
 
     def layers_of(self, preset: str) -> list[str]:
         """The preset and those that it is laid over, itself first, without the paper's own."""
-        found = [] if preset == LITERAL else [preset]
-        while found and found[-1] in self.layers:
-            found.append(self.layers[found[-1]])
-        return found
+        layers = [] if preset == LITERAL else [preset]
+        while layers and layers[-1] in self.layers:
+            layers.append(self.layers[layers[-1]])
+        return layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ class Optics:
 
     def get(self, name: str) -> float | None:
         """A value, None if it is missing or not in the table."""
-        found = self.values.get(name)
-        return None if found is None else found.value
+        value = self.values.get(name)
+        return None if value is None else value.value
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """Those of the names that have no value, each once."""

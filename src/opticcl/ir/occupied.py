@@ -203,7 +203,7 @@ def parse_conditions(text: str, kinds: Sequence[PartKind], name: str) -> tuple[C
     ['fibre:3', 'fibre:4', 'node:0']
     """
     known = {kind.kind: kind for kind in kinds}
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for item in (part.strip() for part in str(text).split("+")):
         match = re.fullmatch(FORM, item, re.ASCII)
         if match is None:
@@ -215,10 +215,10 @@ def parse_conditions(text: str, kinds: Sequence[PartKind], name: str) -> tuple[C
             near = get_close_matches(kind, known, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise FabricError(f"{name}: {item}: there is no part {kind}; {hint}parts are {', '.join(known)}")
-        found += _checked(known[kind], item, name, (int(first), int(last or first)), mode or DEAD, value)
-        if len(found) > MOST_CONDITIONS:
+        conditions += _checked(known[kind], item, name, (int(first), int(last or first)), mode or DEAD, value)
+        if len(conditions) > MOST_CONDITIONS:
             raise FabricError(f"{name}: more than {MOST_CONDITIONS:,} parts; try fewer")
-    return unique_parts(found, name)
+    return unique_parts(conditions, name)
 
 
 def _checked(
@@ -274,11 +274,11 @@ def unique_parts(conditions: Iterable[Condition], name: str) -> tuple[Condition,
 
     Raises: FabricError: a part twice.
     """
-    found = sorted(conditions)
-    for one, other in pairwise(found):
+    ordered = sorted(conditions)
+    for one, other in pairwise(ordered):
         if (one.kind, one.index) == (other.kind, other.index):
             raise FabricError(f"{name}: {one.kind}:{one.index} is named twice; write each part once")
-    return tuple(found)
+    return tuple(ordered)
 
 
 def conditions_as_text(conditions: Iterable[Condition]) -> str | None:
@@ -326,12 +326,12 @@ def shares_of_rate(
     for each in conditions:
         if each.mode == WEAK:
             weak.setdefault(each.kind, {})[each.index] = each.value
-    found = np.ones(num_circuits)
+    shares = np.ones(num_circuits)
     for use in uses if weak else ():
         if use.kind in weak:
             part = np.array(sorted(weak[use.kind]), np.int64)
             share = np.array([weak[use.kind][index] for index in part.tolist()])
             row = np.minimum(np.searchsorted(part, use.part), len(part) - 1)
             hit = part[row] == use.part
-            np.minimum.at(found, use.owners()[hit], share[row[hit]])
-    return found
+            np.minimum.at(shares, use.owners()[hit], share[row[hit]])
+    return shares

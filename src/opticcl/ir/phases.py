@@ -283,16 +283,16 @@ class Steps:
     @cached_property
     def classes(self) -> tuple[range, ...]:
         """The steps in order, cut into ranges whose steps differ in the numbers of chunks alone."""
-        found: list[range] = []
+        joined: list[range] = []
         before: Phase | None = None
         for number, (phase, first) in enumerate(zip(self.phases, self.starts, strict=False)):
             ranges = [range(first + a, first + b) for a, b in pairwise(self._changes(number))]
             if before is not None and len(ranges) == 1 and _same_but_chunks(self.space, before, phase):
-                found[-1] = range(found[-1].start, ranges[0].stop)
+                joined[-1] = range(joined[-1].start, ranges[0].stop)
             else:
-                found += ranges
+                joined += ranges
             before = phase if len(ranges) == 1 else None
-        return tuple(found)
+        return tuple(joined)
 
     def changes_of(self, number: int) -> list[int]:
         """Steps in which more than the numbers of chunks is new in a phase, and the step behind it."""
@@ -366,28 +366,28 @@ class Steps:
     @cached_property
     def owners(self) -> IntArray:
         """Rank with the digits of each chunk's label, int32 (num_chunks,); every label has every digit."""
-        found = []
+        ranks = []
         for one in self.parts:
             label, _ = one.labels(np.arange(one.size), len(self.space.radices))
-            found.append(self.space.ranks(label @ np.array(self.space.strides)))
-        return np.concatenate(found).astype(np.int32)
+            ranks.append(self.space.ranks(label @ np.array(self.space.strides)))
+        return np.concatenate(ranks).astype(np.int32)
 
     @cached_property
     def sends(self) -> npt.NDArray[np.bool_]:
         """Whether each step is known to have transfers, without a list of it, bool (num_steps,)."""
-        found = np.zeros(self.num_steps, bool)
+        sending = np.zeros(self.num_steps, bool)
         for number, (phase, first) in enumerate(zip(self.phases, self.starts, strict=False)):
             rows = phase.rows
             if not isinstance(rows, PhaseRows):
-                found[first : first + phase.count] = phase.sends
+                sending[first : first + phase.count] = phase.sends
                 continue
             apart, spans = (rows.src != rows.dst).any(axis=1), self._spans(number)
             if spans is None:
-                found[first : first + phase.count] = apart.any()
+                sending[first : first + phase.count] = apart.any()
                 continue
             comes, goes = (np.bincount(steps[apart], minlength=phase.count + 1) for steps in (spans.begin, spans.end))
-            found[first : first + phase.count] = np.cumsum(comes - goes)[:-1] > 0
-        return found
+            sending[first : first + phase.count] = np.cumsum(comes - goes)[:-1] > 0
+        return sending
 
     def phase_of(self, i: int) -> tuple[int, int]:
         """Number of the phase of step i, and the step within it.
@@ -665,8 +665,8 @@ class Steps:
                 return (after - before) * stride
 
             counted.append(Counted.of(elements[:, d], self.space.radices[d], digits[:, d], farther))
-        found = of_digits(places, counted, digits @ (np.array(self.space.strides) * ~moves))
-        return np.broadcast_to(found, (len(elements), len(digits)))
+        numbers = of_digits(places, counted, digits @ (np.array(self.space.strides) * ~moves))
+        return np.broadcast_to(numbers, (len(elements), len(digits)))
 
     def _columns(
         self, phase: Phase, elements: IntArray, src: IntArray, dst: IntArray, k: int
@@ -684,7 +684,7 @@ class Steps:
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
         parts, op = (rows.parts + k * rows.parts_step).astype(np.int32), rows.op.astype(np.uint8)
-        found: list[tuple[IntArray, int, tuple[IntArray, ...]]] = []
+        columns: list[tuple[IntArray, int, tuple[IntArray, ...]]] = []
         for one in dict.fromkeys(self.parts):  # parts of one kind together
             kind = np.array([part == one for part in self.parts])
             of_part = np.flatnonzero(kind[rows.part])
@@ -695,7 +695,7 @@ class Steps:
             for some, nth, lo, n, step in ranges_of_boxes(self.space, one, phase.moves, mine, elements, k):
                 all_rows = len(some) == len(rows)
                 at = of_part[some]
-                found.append(
+                columns.append(
                     (
                         at,
                         nth,
@@ -710,7 +710,7 @@ class Steps:
                         ),
                     )
                 )
-        return found
+        return columns
 
     def events(
         self, number: int, unit: int, label: IntArray, phases: range, folded: Sequence[bool] | None = None
@@ -724,14 +724,14 @@ class Steps:
             phases: numbers of the phases.
             folded: digits in which all ranks count as the one of digit 0; None: none.
         """
-        found = []
+        columns_of_phase = []
         for at in phases:
             columns = events_of_phase(self.space, self.parts[number], self.phases[at], number, unit, label, folded)
             if columns is not None:
-                found.append((columns[0] + self.starts[at], *columns[1:]))
-        if not found:
+                columns_of_phase.append((columns[0] + self.starts[at], *columns[1:]))
+        if not columns_of_phase:
             return ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))
-        return ChunkEvents(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        return ChunkEvents(*(np.concatenate(column) for column in zip(*columns_of_phase, strict=True)))
 
     def key(self, number: int) -> tuple[bytes, bytes] | None:
         """Equal for phases that define the same steps, of whatever schedule; None where a function lists them.
@@ -744,9 +744,9 @@ class Steps:
     @cached_property
     def _frame(self) -> bytes:
         """Digest of digits of the ranks and parts of the message."""
-        found = blake2b(repr((self.space.radices, self.parts)).encode(), digest_size=16)
-        found.update(b"" if self.space.order is None else self.space.order.astype(np.int64).tobytes())
-        return found.digest()
+        digest = blake2b(repr((self.space.radices, self.parts)).encode(), digest_size=16)
+        digest.update(b"" if self.space.order is None else self.space.order.astype(np.int64).tobytes())
+        return digest.digest()
 
     @cached_property
     def digest(self) -> bytes | None:

@@ -51,14 +51,14 @@ def check_policy(name: str, grid: CellGrid) -> str:
 
     Raises: UnknownNameError: no such policy. ParameterError: `exact` on a larger machine than it is for.
     """
-    found = canonical(name)
-    if found not in POLICIES:
-        raise UnknownNameError(f"unknown policy {name!r}; {nearest(found, POLICIES)}")
-    if found == "exact" and grid.cells.size > MOST_EXACT_NODES:
+    policy = canonical(name)
+    if policy not in POLICIES:
+        raise UnknownNameError(f"unknown policy {name!r}; {nearest(policy, POLICIES)}")
+    if policy == "exact" and grid.cells.size > MOST_EXACT_NODES:
         raise ParameterError(
             f"policy exact: {grid.cells.size:,} nodes are more than {MOST_EXACT_NODES}; try --policy best"
         )
-    return found
+    return policy
 
 
 def place_by(policy: str, grid: CellGrid, free: Mask, num_nodes: int) -> JobPlace | None:
@@ -99,19 +99,19 @@ def _largest_block(policy: str, grid: CellGrid, free: Mask) -> int:
     if policy == "buddy":
         sizes = [1 << k for k in range(int(free.sum()).bit_length())]
         return max((size for size in sizes if _buddy(grid, free, size) is not None), default=0)
-    found = _largest_contiguous(free)
+    largest = _largest_contiguous(free)
     if grid.contiguous:
-        return found
+        return largest
     scattered = _scattered_exactly if policy == "exact" else _scattered
-    sizes = sorted({prod(blocks_of(grid, count)[0]) for count in range(found + 1, int(free.sum()) + 1)})
+    sizes = sorted({prod(blocks_of(grid, count)[0]) for count in range(largest + 1, int(free.sum()) + 1)})
     low, high = 0, len(sizes)  # sizes below `low` are placed, as far as a smaller block is easier to place
     while low < high:
         middle = (low + high) // 2
         if scattered(grid, free, sizes[middle]) is None:
             high = middle
         else:
-            low, found = middle + 1, sizes[middle]
-    return found
+            low, largest = middle + 1, sizes[middle]
+    return largest
 
 
 def _largest_contiguous(free: Mask) -> int:
@@ -135,17 +135,17 @@ def _largest_contiguous(free: Mask) -> int:
 
 def _best(grid: CellGrid, free: Mask, num_cells: int) -> list[IntArray] | None:
     """The free contiguous block with the fewest free cells beside it; of equal ones the first, of the first shape."""
-    found: tuple[int, list[IntArray]] | None = None
+    best: tuple[int, list[IntArray]] | None = None
     for block in blocks_of(grid, num_cells)[:MOST_BLOCKS]:
         corners = np.argwhere(block_sums(free, block) == prod(block))
         if not len(corners):
             continue
         beside = _free_beside(free, block)[tuple(corners.T)]
         at = int(beside.argmin())
-        if found is None or beside[at] < found[0]:
-            found = int(beside[at]), lines_of(corners[at], block)
-    if found is not None:
-        return found[1]
+        if best is None or beside[at] < best[0]:
+            best = int(beside[at]), lines_of(corners[at], block)
+    if best is not None:
+        return best[1]
     return None if grid.contiguous else _scattered(grid, free, num_cells)
 
 
@@ -208,17 +208,17 @@ def _near_each_other(grid: CellGrid, free: Mask, num_nodes: int) -> JobPlace | N
 
 def _exact(grid: CellGrid, free: Mask, num_cells: int) -> list[IntArray] | None:
     """The free contiguous block that leaves the largest free contiguous block, else lines of the integer programme."""
-    found: tuple[int, list[IntArray]] | None = None
+    best: tuple[int, list[IntArray]] | None = None
     for block in blocks_of(grid, num_cells):
         for corner in np.argwhere(block_sums(free, block) == prod(block)):
             lines = lines_of(corner, block)
             rest = free.copy()
             rest[np.ix_(*lines)] = False
             left = _largest_contiguous(rest)
-            if found is None or left > found[0]:
-                found = left, lines
-    if found is not None:
-        return found[1]
+            if best is None or left > best[0]:
+                best = left, lines
+    if best is not None:
+        return best[1]
     return None if grid.contiguous else _scattered_exactly(grid, free, num_cells)
 
 

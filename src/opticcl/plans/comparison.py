@@ -286,15 +286,15 @@ class Comparison:
     @property
     def left_out(self) -> tuple[ExcludedFabric, ...]:
         """Fabrics without any entry and algorithms that raised an exception, with reasons."""
-        found = list(self.excluded)
+        reasons = list(self.excluded)
         present = {entry.fabric.name for entry in self.entries}
         for one in self.declined:
             if one.failed or canonical(self.algorithm) != "all":
-                found.append(ExcludedFabric(one.fabric, one.reason))
+                reasons.append(ExcludedFabric(one.fabric, one.reason))
             elif one.fabric not in present:  # most algorithms decline most fabrics, so one line a fabric
                 reason = f"no algorithm does {self.collective} on it; --algorithm NAME gives the reason"
-                found.append(ExcludedFabric(one.fabric, reason))
-        return tuple(dict.fromkeys(found))
+                reasons.append(ExcludedFabric(one.fabric, reason))
+        return tuple(dict.fromkeys(reasons))
 
     def rows(self) -> list[dict[str, Any]]:
         """One plain row an entry, in their order; `rank` is None where an entry has none."""
@@ -311,7 +311,7 @@ class Comparison:
     def record(self) -> dict[str, Any]:
         """Plain values, of which `opticcl compare --json` prints the answer in words too."""
         names = [entry.fabric.name for entry in self.entries]
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "equal": self.equal and self.equal.record(),
             "assumptions": self.assumed.record(),
             "rows": self.rows(),
@@ -322,8 +322,8 @@ class Comparison:
             "decided": [str(one) for one in self.decided],
         }
         if self.sensitivity is not None:
-            found["sensitivity"] = [one.record(names) for one in self.sensitivity]
-        return found | ({"workload": self.division.record()} if self.division else {})
+            values["sensitivity"] = [one.record(names) for one in self.sensitivity]
+        return values | ({"workload": self.division.record()} if self.division else {})
 
 
 def _cells(entry: Entry, other: Sequence[str]) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def _messages(graph: DependencyGraph) -> list[_Message]:
     received = np.flatnonzero(ops.message >= 0)
     receiver[ops.message[received]] = received
     sent: dict[int, list[_Content | None]] = {}
-    found = []
+    messages = []
     for i in topological_order(graph).tolist():
         count, source, target = int(ops.count[i]), int(ops.source[i]), int(ops.target[i])
         parts = [sent.pop(int(ops.message[i]))] if ops.message[i] >= 0 else []
@@ -135,8 +135,8 @@ def _messages(graph: DependencyGraph) -> list[_Message]:
             for content in value:
                 if content is None:
                     raise UnsupportedError(f"{graph.name}: {graph.operation_name(i)} sends a sum of several chunks")
-                found.append(_Message(int(ops.rank[i]), int(ops.rank[receiver[i]]), *content, i))
-    return found
+                messages.append(_Message(int(ops.rank[i]), int(ops.rank[receiver[i]]), *content, i))
+    return messages
 
 
 def _sum(parts: tuple[_Content | None, ...]) -> _Content | None:
@@ -158,10 +158,10 @@ def _by_step(graph: DependencyGraph, messages: list[_Message], delayed: bool) ->
         delayed: whether a chunk arrives only after its receiver has sent what it held of it without that.
     """
     level = _levels(graph, _delays(messages) if delayed else [])
-    found: dict[int, list[_Message]] = defaultdict(list)
+    of_step: dict[int, list[_Message]] = defaultdict(list)
     for message in messages:
-        found[int(level[message.operation])].append(message)
-    return [found[step] for step in range(max(found, default=-1) + 1)]
+        of_step[int(level[message.operation])].append(message)
+    return [of_step[step] for step in range(max(of_step, default=-1) + 1)]
 
 
 def _delays(messages: list[_Message]) -> list[tuple[int, int]]:

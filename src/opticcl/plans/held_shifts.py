@@ -118,8 +118,8 @@ def links_needed(distances: IntArray, shifts: IntArray, num_nodes: int) -> IntAr
     inverse = np.array(
         [pow(int(s // g), -1, int(r)) if r > 1 else 0 for s, g, r in zip(shifts, common, rest, strict=True)]
     )
-    found = distances // common[:, None] * inverse[:, None] % rest[:, None]
-    return np.asarray(np.where(distances % common[:, None] == 0, found, 0))
+    links = distances // common[:, None] * inverse[:, None] % rest[:, None]
+    return np.asarray(np.where(distances % common[:, None] == 0, links, 0))
 
 
 def fastest_held(
@@ -158,10 +158,10 @@ def fastest_held(
             break
         tried = order[at : at + block]
         stands = families.places_of(law.stands, tried)
-        found = _first_fastest(
+        fastest = _first_fastest(
             tried, least, *columns, *places, *laws, law.first_free, stands, best, best_s, held, begun
         )
-        best, best_s = int(found[0]), float(found[1])
+        best, best_s = int(fastest[0]), float(fastest[1])
         if best_s < inf and perf_counter() - begin > time_limit_s:
             proven = False
             break

@@ -119,8 +119,8 @@ def light_of_plan(plan: CircuitPlan, preset: str | None = None) -> Light:
         rounds = counts_of_rounds(plan)
         return least_margin_db(path, values, islice(rounds, 1) if path.uniform else rounds)
 
-    found = _found_or_none(plan.fabric, preset, margin_db)
-    return Light(None, "", "plan") if found is None or found[1] == inf else Light(found[1], found[0].preset, "plan")
+    margin = _found_or_none(plan.fabric, preset, margin_db)
+    return Light(None, "", "plan") if margin is None or margin[1] == inf else Light(margin[1], margin[0].preset, "plan")
 
 
 def light_of_machine(fabric: Fabric, preset: str | None = None) -> Light:
@@ -130,8 +130,8 @@ def light_of_machine(fabric: Fabric, preset: str | None = None) -> Light:
         fabric: the machine.
         preset: as of `light_of_plan`.
     """
-    found = _found_or_none(fabric, preset, lambda values: budget(fabric, values).margin_db)
-    return Light(None, "", "machine") if found is None else Light(found[1], found[0].preset, "machine")
+    margin = _found_or_none(fabric, preset, lambda values: budget(fabric, values).margin_db)
+    return Light(None, "", "machine") if margin is None else Light(margin[1], margin[0].preset, "machine")
 
 
 def light_differs(fabric: Fabric, preset: str | None = None) -> bool:
@@ -147,8 +147,8 @@ def light_differs(fabric: Fabric, preset: str | None = None) -> bool:
     if path is None or path.uniform or (preset is not None and preset not in path.table.presets):
         return False
     values = optics(path.table, preset or LITERAL)
-    found = light_of_machine(fabric, preset)
-    return not (found.closes and found.optics == values.preset)
+    light = light_of_machine(fabric, preset)
+    return not (light.closes and light.optics == values.preset)
 
 
 def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> bool:

@@ -147,12 +147,12 @@ def overlap(
             raise ParameterError(f"overlap: size {size:g} of step {step} is not 0 bytes or more")
     if not settings:
         return Overlapped(0.0, 0.0, (), True)
-    found = _list_schedule(settings, sizes_bytes, law)
+    listed = _list_schedule(settings, sizes_bytes, law)
     bound = _bound_s(settings, sizes_bytes, law)
-    proven = found.end_s <= bound * (1 + 1e-9)
+    proven = listed.end_s <= bound * (1 + 1e-9)
     if proven or not exact or len(settings) > EXACT_STEPS:
-        return Overlapped(found.end_s, min(bound, found.end_s), found.uses, proven)
-    return _exact(settings, sizes_bytes, law, found, bound, time_limit_s)
+        return Overlapped(listed.end_s, min(bound, listed.end_s), listed.uses, proven)
+    return _exact(settings, sizes_bytes, law, listed, bound, time_limit_s)
 
 
 def _bound_s(settings: Sequence[int], sizes_bytes: Sequence[float], law: SwitchLaw) -> float:
@@ -175,7 +175,7 @@ def _list_schedule(settings: Sequence[int], sizes_bytes: Sequence[float], law: S
     for step, setting in enumerate(settings):
         rest, work = len(settings) - step - 1, float(rest_sending[step + 1])
         different = sum(a != b for a, b in zip(settings[step + 1 :], settings[step:], strict=False))
-        found: dict[tuple[float, ...], _State] = {}
+        best_of: dict[tuple[float, ...], _State] = {}
         for one in states:
             ready = []
             for switch in range(k):
@@ -194,9 +194,9 @@ def _list_schedule(settings: Sequence[int], sizes_bytes: Sequence[float], law: S
                 now = tuple(setting if j in used else one.setting[j] for j in range(k))
                 guess = max(end + rest * late + work / k, (sum(free) + different * change + rest * late + work) / k)
                 key = (round(end, 15), *sorted(free), *sorted(now))
-                if key not in found or guess < found[key].guess_s:
-                    found[key] = _State(guess, end, free, now, (one, used), ())
-        states = sorted(found.values(), key=lambda one: one.guess_s)[:kept]
+                if key not in best_of or guess < best_of[key].guess_s:
+                    best_of[key] = _State(guess, end, free, now, (one, used), ())
+        states = sorted(best_of.values(), key=lambda one: one.guess_s)[:kept]
     best = min(states, key=lambda one: one.end_s)
     uses: list[SwitchUse] = []
     state = best

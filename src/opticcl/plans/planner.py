@@ -313,12 +313,12 @@ class _Times:
         held = held_shifts(where, asked.wanted, size_bytes, asked.assumed, time_limit_s=left_s)
         below_s = inf if held is None else held.seconds * (1 - TIE)
         without = () if held is None else ("digit_shifts", "balanced_digits")
-        found = search.fastest([size_bytes], below_s=below_s, deadline_s=asked.deadline_s, without=without)
+        fastest = search.fastest([size_bytes], below_s=below_s, deadline_s=asked.deadline_s, without=without)
         self.finished = self.finished and search.finished and (held is None or held.proven)
         if held is not None and held.untried:
             self.untried = f"balanced_digits with {held.untried}"
-        if found is not None:
-            return found.lower_bound_s([size_bytes]), Plan(found.profile.plan, size_bytes).algorithm
+        if fastest is not None:
+            return fastest.lower_bound_s([size_bytes]), Plan(fastest.profile.plan, size_bytes).algorithm
         if held is None:
             raise search.refusal()
         return held.seconds, held.algorithm
@@ -365,15 +365,15 @@ class _Times:
             name = name_at(middle)
             return between(low, below, middle, name) + between(middle, name, high, above)
 
-        found: list[BreakEven] = []
+        break_evens: list[BreakEven] = []
         last: tuple[float, str] | None = None
         for value in values:
             if self._asked.late:
                 break
             name = name_at(value)
-            found += between(*last, value, name) if last else []
+            break_evens += between(*last, value, name) if last else []
             last = value, name
-        return tuple(found)
+        return tuple(break_evens)
 
 
 def plan_collective(
@@ -428,10 +428,10 @@ def plan_collective(
     progress(f"plan {wanted.name} on {where.name}")
     _, algorithm = times.fastest(size_bytes)
     long = where.num_nodes > MANY
-    found = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
+    plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     if assumed.configuration is not None:
-        notes.append(_on_start(found, assumed.configuration))
-    timeline = profile(found.circuits, assumed).timeline(size_bytes)
+        notes.append(_on_start(plan, assumed.configuration))
+    timeline = profile(plan.circuits, assumed).timeline(size_bytes)
     has_delays = isinstance(where, Ocs) and wanted.name in COLLECTIVES
     regrets: list[Regret] = []
     changes = "reconfiguration" in where.parameters and where.reconfiguration_s > 0
@@ -459,7 +459,7 @@ def plan_collective(
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
     bound = timeline.lower_bound_s, timeline.bound_by
-    return asked.answer(found, timeline, bound, notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays)
+    return asked.answer(plan, timeline, bound, notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays)
 
 
 def _on_start(plan: Plan, initial: DeviceSettings) -> str:
@@ -478,16 +478,16 @@ def _on_start(plan: Plan, initial: DeviceSettings) -> str:
 def segments_of(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
     """Runs of steps, cut where circuits are charged a change."""
     change_s = plan.fabric.reconfiguration_s
-    found: list[Segment] = []
+    segments: list[Segment] = []
     step_s = timeline.step_s
     for at, steps in enumerate(timeline.steps):
         changes = round(float(timeline.reconfiguration_s[at]) / change_s) if change_s else 0
-        if found and not changes:
-            last = found[-1]
-            found[-1] = last._replace(steps=last.steps + len(steps), total_s=last.total_s + float(step_s[at]))
+        if segments and not changes:
+            last = segments[-1]
+            segments[-1] = last._replace(steps=last.steps + len(steps), total_s=last.total_s + float(step_s[at]))
         else:
-            found.append(Segment(steps.start, len(steps), _holds(plan, steps.start), changes, float(step_s[at])))
-    return tuple(found)
+            segments.append(Segment(steps.start, len(steps), _holds(plan, steps.start), changes, float(step_s[at])))
+    return tuple(segments)
 
 
 def _holds(plan: Plan, step: int) -> str:

@@ -161,27 +161,27 @@ def beside(assumed: Assumptions) -> Variation:
 
 def keys_between(assumed: Assumptions, other: Assumptions) -> list[Variation]:
     """The assumptions with one key after the other as in the other set; the parts of the latency go with `latency`."""
-    found = []
+    variations = []
     for key in KEYS:
         value = getattr(other, key)
         if key in LATENCY_KEYS or value == getattr(assumed, key):
             continue
         parts = {part: getattr(other, part) for part in LATENCY_KEYS} if key == "latency" else {}
-        found.append(Variation(f"{key}={value}", replace(assumed, **{key: value}, **parts), key))
-    return found
+        variations.append(Variation(f"{key}={value}", replace(assumed, **{key: value}, **parts), key))
+    return variations
 
 
 def sensitivity(assumed: Assumptions) -> list[Variation]:
     """Each value of the assumptions halved and doubled, and the fabrics' own control and reconfiguration times."""
     keys = (*(LATENCY_KEYS if assumed.latency == "parts" else ()), "memory_bytes_per_s")
-    found = []
+    variations = []
     for key in keys:
         for factor in FACTORS:
             varied = replace(assumed, **{key: getattr(assumed, key) * factor})
-            found.append(Variation(f"{key} x {factor:g}", varied, key))
+            variations.append(Variation(f"{key} x {factor:g}", varied, key))
     for key in OF_FABRICS:
-        found += [Variation(f"{key} x {factor:g}", assumed, key, factor) for factor in FACTORS]
-    return found
+        variations += [Variation(f"{key} x {factor:g}", assumed, key, factor) for factor in FACTORS]
+    return variations
 
 
 TIE = 1.05

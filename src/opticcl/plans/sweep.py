@@ -167,9 +167,9 @@ def sweep(
     other = beside(searches.assumed)
     also = search.under(other.assumed)
     for size in sizes:
-        timeline, found = search.timed(size)
-        total_s, plan = timeline.total_s, found.profile.plan
-        verdict, light = search.verdict(found), search.light(found)
+        timeline, candidate = search.timed(size)
+        total_s, plan = timeline.total_s, candidate.profile.plan
+        verdict, light = search.verdict(candidate), search.light(candidate)
         rate = size / total_s if total_s else 0.0
         points.append(
             Point(
@@ -217,17 +217,17 @@ def sweep_fabrics(
         except Exception as error:
             return reason_left_out(given[i][1], error)
 
-    found: list[tuple[str, Sweep]] = []
+    named: list[tuple[str, Sweep]] = []
     left_out = list(excluded)
     for (name, _), one in zip(given, each(of_fabric, len(given), jobs=jobs, progress=searches.progress), strict=True):
         if isinstance(one, str):
             left_out.append(ExcludedFabric(name, one))
         else:
-            found.append((name, one))
+            named.append((name, one))
             left_out += [ExcludedFabric(name, error) for error in one.failures]
-    if not found:
+    if not named:
         raise UnsupportedError(left_out[0].reason)
-    return Sweeps(tuple(name for name, _ in found), tuple(one for _, one in found), tuple(left_out))
+    return Sweeps(tuple(name for name, _ in named), tuple(one for _, one in named), tuple(left_out))
 
 
 def fastest_of(sweeps: Sequence[Sweep]) -> list[list[int]]:
@@ -237,9 +237,9 @@ def fastest_of(sweeps: Sequence[Sweep]) -> list[list[int]]:
 
     Args: sweeps: of the same sizes.
     """
-    found = []
+    fastest = []
     for points in zip(*(one.points for one in sweeps), strict=True):
         ranked = [i for i, point in enumerate(points) if point.ranked and not sweeps[i].fabric.is_reference]
         by_time = sorted(ranked or range(len(points)), key=lambda i: points[i].total_s)
-        found.append([i for i in by_time if is_tie(points[i].total_s, points[by_time[0]].total_s)])
-    return found
+        fastest.append([i for i in by_time if is_tie(points[i].total_s, points[by_time[0]].total_s)])
+    return fastest

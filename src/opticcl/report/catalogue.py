@@ -135,19 +135,19 @@ class Catalogue(Result):
 
     def record(self) -> dict[str, Any]:
         """Entries of each kind; of the whole also collectives, devices, formats, assumptions and the matrix."""
-        found: dict[str, Any] = {
+        sections: dict[str, Any] = {
             "fabrics": [one.record() for one in self.fabrics],
             "algorithms": [one.record() for one in self.algorithms],
             "models": [_model_record(one) for one in self.models],
             "engines": [one.record() for one in self.engines],
         }
         if self.whole:
-            found["collectives"] = list(COLLECTIVES)
-            found["devices"] = list(DEVICES)
-            found[FORMATS_SECTION] = _formats()
-            found["assumptions"] = {name: set_of(name) for name in SETS}
-            found["matrix"] = _accepting()
-        return found
+            sections["collectives"] = list(COLLECTIVES)
+            sections["devices"] = list(DEVICES)
+            sections[FORMATS_SECTION] = _formats()
+            sections["assumptions"] = {name: set_of(name) for name in SETS}
+            sections["matrix"] = _accepting()
+        return sections
 
     @property
     def headline(self) -> str:
@@ -189,17 +189,17 @@ def _accepting() -> dict[str, dict[str, list[str]]]:
     """Algorithms that accept each collective, of each fabric of 16 nodes."""
     calls = [AlgorithmCall.of(name) for name in ALGORITHMS.names()]
     requests = [as_request(name) for name in COLLECTIVES]
-    found: dict[str, dict[str, list[str]]] = {}
+    accepting: dict[str, dict[str, list[str]]] = {}
     for name in FABRICS.names():
         try:
             fabric = fabric_at_scale(name, MATRIX_NODES)
         except FabricError:  # a fabric of a plugin may have other sizes
-            found[name] = {one.name: [] for one in requests}
+            accepting[name] = {one.name: [] for one in requests}
             continue
-        found[name] = {
+        accepting[name] = {
             one.name: [call.name for call in calls if call.reason_declined(one, fabric) is None] for one in requests
         }
-    return found
+    return accepting
 
 
 def _model_record(entry: _Entry) -> dict[str, Any]:

@@ -176,17 +176,17 @@ class ControlReport(Result):
 
     def record(self) -> dict[str, Any]:
         """Plain values, as `opticcl machine control --json` prints them."""
-        found: dict[str, Any] = {**self.plane.record(), "control_s": self.control_s}
+        values: dict[str, Any] = {**self.plane.record(), "control_s": self.control_s}
         if self.simulated is not None:
-            found |= self.simulated.record()
+            values |= self.simulated.record()
         if self.shows_setting:
             setting = routing_table(self.plan)
-            found["routing_table"] = {name: column.tolist() for name, column in setting._asdict().items()}
+            values["routing_table"] = {name: column.tolist() for name, column in setting._asdict().items()}
         if self.explored is not None:
-            found["explored"] = self.explored.record()
+            values["explored"] = self.explored.record()
         if self.processes is not None:
-            found["processes"] = self.processes.record()
-        return found
+            values["processes"] = self.processes.record()
+        return values
 
     @property
     def headline(self) -> str:
@@ -200,22 +200,22 @@ class ControlReport(Result):
         """Lines and tables, in the order in which they are printed."""
         plane = self.plane
         source = f" ({plane.source.partition(':')[0]})" if plane.once_a_job_s else ""
-        found: list[FittedTable | str] = [
+        parts: list[FittedTable | str] = [
             str(self.plan),
             f"once per job  {plane.once_a_job}, {format_seconds(plane.once_a_job_s)}{source}",
             f"for rounds    {plane.every_round}, {format_seconds(self.control_s)} in all",
         ]
         if self.shows_setting:
-            found += ["", settings_table(routing_table(self.plan), self.plan.fabric.num_machine_nodes)]
+            parts += ["", settings_table(routing_table(self.plan), self.plan.fabric.num_machine_nodes)]
         if self.simulated is not None:
-            found += ["", self.simulated.table()]
+            parts += ["", self.simulated.table()]
         if self.explored is not None:
             states = f"{self.explored.states:,} states, {self.explored.transitions:,} transitions"
-            found.append(f"explored: {states}, {self.explored.problem or 'no violation'}")
-            found += [f"  {event}" for event in self.explored.trace]
+            parts.append(f"explored: {states}, {self.explored.problem or 'no violation'}")
+            parts += [f"  {event}" for event in self.explored.trace]
         if self.processes is not None:
-            found.append(str(self.processes))
-        return found
+            parts.append(str(self.processes))
+        return parts
 
     @property
     def label(self) -> str:

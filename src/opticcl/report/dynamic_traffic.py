@@ -71,24 +71,24 @@ class TrafficRow:
 
     def delays_s(self) -> dict[str, IntervalEstimate | None]:
         """Mean and quantiles of the delays of cells [s]; None where the load is not carried."""
-        found = self.result
+        ran = self.result
         names = ("mean", *QUANTILES)
-        if found is None or not found.stable or not found.counts.delays.any():
+        if ran is None or not ran.stable or not ran.counts.delays.any():
             return dict.fromkeys(names)
         slot = self.setup.machine.slot
-        delays = {"mean": found.counts.mean_delay().scaled(slot)}
-        return {**delays, **{name: found.counts.delay(share).scaled(slot) for name, share in QUANTILES.items()}}
+        delays = {"mean": ran.counts.mean_delay().scaled(slot)}
+        return {**delays, **{name: ran.counts.delay(share).scaled(slot) for name, share in QUANTILES.items()}}
 
     def ratios(self) -> dict[str, IntervalEstimate | None]:
         """Mean and 99 % quantile of the times of flows over the ideal ones; None where the load is not carried."""
-        found = self.result
-        if found is None or not found.stable or not found.counts.ratios.any():
+        ran = self.result
+        if ran is None or not ran.stable or not ran.counts.ratios.any():
             return {"mean": None, "p99": None}
-        return {"mean": found.counts.mean_ratio(), "p99": found.counts.ratio(0.99)}
+        return {"mean": ran.counts.mean_ratio(), "p99": ran.counts.ratio(0.99)}
 
     def record(self) -> dict[str, Any]:
         """Plain values."""
-        setup, found = self.setup, self.result
+        setup, ran = self.setup, self.result
         row: dict[str, Any] = {
             "scheduler": setup.scheduler,
             "flows": setup.mix.name,
@@ -105,29 +105,29 @@ class TrafficRow:
             "limited_by": self.limit.name,
             "limit_cells_per_slot": self.limit.cells_per_slot,
         }
-        if found is None:
+        if ran is None:
             return row
-        counts = found.counts
+        counts = ran.counts
         row |= {
-            "offered_cells": found.offered_cells,
-            "sent_cells": found.sent_cells,
-            "pending_cells": found.pending_cells,
-            "epochs": found.epochs,
-            "ended_early": found.ended_early,
-            **_pair("offered", found.offered),
-            **_pair("throughput", found.throughput),
-            **_pair("backlog_slope_cells_per_slot", found.slope),
+            "offered_cells": ran.offered_cells,
+            "sent_cells": ran.sent_cells,
+            "pending_cells": ran.pending_cells,
+            "epochs": ran.epochs,
+            "ended_early": ran.ended_early,
+            **_pair("offered", ran.offered),
+            **_pair("throughput", ran.throughput),
+            **_pair("backlog_slope_cells_per_slot", ran.slope),
         }
         for name, value in self.delays_s().items():
             row |= _pair(f"delay_{name}_s", value)
         for name, value in self.ratios().items():
             row |= _pair(f"flow_over_ideal_{name}", value)
         row |= {
-            "wavelength_use": found.wavelength_use,
+            "wavelength_use": ran.wavelength_use,
             "wavelengths_used": int(np.count_nonzero(counts.used)),
             "fairness": counts.fairness(),
             "rounds": float(counts.rounds.sum() / max(1, counts.epochs.sum())),
-            "of_bound": found.of_bound,
+            "of_bound": ran.of_bound,
             "slow_down": self.slow_down,
             "verdict": None if self.verdict is None else self.verdict.record(),
         }

@@ -100,22 +100,22 @@ def _events(plan: Plan, result: SimulationResult, spans: list[_Span]) -> Iterato
 def _spans(times: TransferTimes) -> tuple[list[_Span], str]:
     """The transfers that fit a trace, sender by sender, and which these are, in words."""
     senders = int(times.src.max(initial=-1)) + 1
-    found: list[_Span] = []
+    spans: list[_Span] = []
     lines = 0
     by_sender = np.argsort(times.src, kind="stable")
     ends = np.searchsorted(times.src[by_sender], np.arange(-1, senders + 1))
     for sender in range(-1, senders):
         mine = _of_sender(times, by_sender[ends[sender + 1] : ends[sender + 2]])
         lines += max((span.line + 1 for span in mine), default=0)
-        if sender > 0 and (len(found) + len(mine) > MOST_SLICES or lines > MOST_LINES):
+        if sender > 0 and (len(spans) + len(mine) > MOST_SLICES or lines > MOST_LINES):
             senders_shown = "node 0" if sender == 1 else f"nodes 0 to {sender - 1}"
             limits = f"{MOST_SLICES:,} transfers on {MOST_LINES:,} lines at most"
-            return found, f"transfers from {senders_shown} of {senders:,}; a trace has {limits}"
-        found += mine
-    if len(found) > MOST_SLICES:
-        return found[:MOST_SLICES], f"the first {MOST_SLICES:,} transfers"
+            return spans, f"transfers from {senders_shown} of {senders:,}; a trace has {limits}"
+        spans += mine
+    if len(spans) > MOST_SLICES:
+        return spans[:MOST_SLICES], f"the first {MOST_SLICES:,} transfers"
     scope = "all transfers" if senders else "one slice a run of equal steps, since there are too many"
-    return found, scope if found else "nothing is sent"
+    return spans, scope if spans else "nothing is sent"
 
 
 def _of_sender(times: TransferTimes, rows: IntArray) -> list[_Span]:
@@ -133,12 +133,12 @@ def _of_sender(times: TransferTimes, rows: IntArray) -> list[_Span]:
     row, turn, start_s = row[order], turn[order], start_s[order]
     end_s = times.end_s[row] + turn * times.period_s[row]
     free: list[tuple[float, int]] = []  # end of the last transfer on each line, and its number
-    found = []
+    spans = []
     for columns in zip(row.tolist(), turn.tolist(), start_s.tolist(), end_s.tolist(), strict=True):
         line = heapq.heappop(free)[1] if free and free[0][0] <= columns[2] else len(free)
         heapq.heappush(free, (columns[3], line))
-        found.append(_Span(line, *columns))
-    return found
+        spans.append(_Span(line, *columns))
+    return spans
 
 
 def _steps(result: SimulationResult) -> Iterator[dict[str, Any]]:

@@ -150,9 +150,9 @@ def rip_up_and_reroute(width, src, dst, columns, paths, length, draws, target, p
                 load[edge] += 1
                 prices[edge] = memory[edge] * _price(load[edge], width[edge], best)
         idle += 1
-        found = _max_load(width, load)
-        if found < best:
-            best, idle = found, 0
+        load_now = _max_load(width, load)
+        if load_now < best:
+            best, idle = load_now, 0
             paths[:], length[:] = now, now_length
         for edge in range(4 * tiles):
             full = width[edge] > 0 and load[edge] >= best * width[edge]
@@ -168,8 +168,8 @@ def _price(load, width, best):  # type: ignore[no-untyped-def]
 
 @njit
 def _max_load(width, load):  # type: ignore[no-untyped-def]
-    found = 0.0
+    largest = 0.0
     for edge in range(len(load)):
         if load[edge] > 0:
-            found = max(found, load[edge] / width[edge] if width[edge] > 0 else np.inf)
-    return found
+            largest = max(largest, load[edge] / width[edge] if width[edge] > 0 else np.inf)
+    return largest

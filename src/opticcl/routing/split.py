@@ -66,19 +66,19 @@ def loads(resources: IntArray, count: int) -> IntArray:
     >>> loads(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    found = np.zeros(count, np.int64)
-    count_hops(resources, found)
-    return found
+    counts = np.zeros(count, np.int64)
+    count_hops(resources, counts)
+    return counts
 
 
 @njit
 def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
     """Sum of the loads, in capacities, of the resources of each request, float64 (n,)."""
-    found = np.zeros(len(offsets) - 1)
-    for i in range(len(found)):
+    uses = np.zeros(len(offsets) - 1)
+    for i in range(len(uses)):
         for k in range(offsets[i], offsets[i + 1]):
-            found[i] += full[place[k]]
-    return found
+            uses[i] += full[place[k]]
+    return uses
 
 
 @njit

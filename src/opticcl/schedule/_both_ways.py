@@ -70,15 +70,15 @@ def _pieces(sides: tuple[int, ...], cut: int) -> tuple[list[tuple[int, ...]], in
     """
     k = len(sides)
     halves = found_in = 1 + any(side % 2 == 0 for side in sides)  # a node opposite gets a half from each side
-    found = []
+    stages = []
     for stage in range(k):
         lines = [sides[(part + stage) % k] for part in range(k)]
         blocks = [prod(sides[(part + j) % k] for j in range(stage)) for part in range(k)]
         # with a side of 2, the next node is the previous one: one link for both ways
         doubled = [(1 + (side == 2)) * block for side, block in zip(lines, blocks, strict=True)]
-        found.append(pieces(lines, doubled, found_in))
-        found_in = lcm(found_in, *found[-1])
-    return found, lcm(cut, halves, *(count for stage in found for count in stage))
+        stages.append(pieces(lines, doubled, found_in))
+        found_in = lcm(found_in, *stages[-1])
+    return stages, lcm(cut, halves, *(count for stage in stages for count in stage))
 
 
 def pieces(lines: Sequence[int], blocks: Sequence[int], slices: int) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ def variants_in_pieces(pieces: int, most: int) -> list[dict[str, int] | NotTried
     wanted = pieces
     while pieces > most:
         pieces //= 2
-    found: list[dict[str, int] | NotTried] = [{}, {"pieces": pieces}] if pieces > 1 else [{}]
+    tried: list[dict[str, int] | NotTried] = [{}, {"pieces": pieces}] if pieces > 1 else [{}]
     if pieces < wanted:
-        found.append(NotTried(f"pieces={wanted}", f"a search cuts blocks of these nodes into {max(most, 1)} at most"))
-    return found
+        tried.append(NotTried(f"pieces={wanted}", f"a search cuts blocks of these nodes into {max(most, 1)} at most"))
+    return tried

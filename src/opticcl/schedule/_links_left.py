@@ -71,10 +71,10 @@ def links_left(fabric: Fabric, *, one_partner: bool = False) -> LinksLeft:
         wavelength = circuits.wavelength_lo[row] + nth * circuits.wavelength_step
         used = np.unique(place * w + wavelength)
         cells.append(np.bincount(used // w, minlength=n * ports).reshape(n, ports))
-    found = LinksLeft(width.reshape(n, n), port.reshape(n, n), ports, (cells[0], cells[1]))
-    if one_partner and not joins_all(found):
+    left = LinksLeft(width.reshape(n, n), port.reshape(n, n), ports, (cells[0], cells[1]))
+    if one_partner and not joins_all(left):
         return links_left(fabric)
-    return found
+    return left
 
 
 def joins_all(links: LinksLeft) -> bool:
@@ -125,5 +125,5 @@ def _settings_suffice(fabric: Fabric, src: IntArray, dst: IntArray) -> npt.NDArr
     bits = at ^ to
     gap = (to - at) % side
     whole = (side & (side - 1)) == 0
-    found: npt.NDArray[np.bool_] = np.where(whole, bits & (bits - 1) == 0, (gap == 1) | (gap == side - 1))
-    return found
+    suffices: npt.NDArray[np.bool_] = np.where(whole, bits & (bits - 1) == 0, (gap == 1) | (gap == side - 1))
+    return suffices

@@ -97,8 +97,8 @@ def levels(digit: int, radices: Sequence[int], style: Style = "direct") -> Order
         radices: of its levels.
         style: of every visit.
     """
-    found = (Visit((digit,), radix, prod(radices[:at]), style) for at, radix in enumerate(radices))
-    return tuple((visit,) for visit in found if visit.radix > 1)
+    possible = (Visit((digit,), radix, prod(radices[:at]), style) for at, radix in enumerate(radices))
+    return tuple((visit,) for visit in possible if visit.radix > 1)
 
 
 Listed = Literal["part", "digit", "row"]
@@ -242,8 +242,8 @@ def _moments(visit: Visit, pieces: int, gathers: bool) -> list[tuple[_Moment, ..
     if visit.style == "balanced":
         return [_balanced(r, gathers)]
     if visit.style == "both":
-        found = _both_ways(r, pieces)
-        return found if gathers else [tuple(map(_backwards, ways)) for ways in reversed(found)]
+        moments = _both_ways(r, pieces)
+        return moments if gathers else [tuple(map(_backwards, ways)) for ways in reversed(moments)]
     return [(_Moment(1, others, np.zeros_like(others) if gathers else others),)]
 
 
@@ -281,13 +281,13 @@ def _both_ways(r: int, pieces: int) -> list[tuple[_Moment, ...]]:
             )
             for turn, piece in turns
         ]
-    found: list[tuple[_Moment, ...]]
-    found = [(_Moment(whole, one, 0 * one, -1), _Moment(whole, -one, 0 * one, 1))] if whole else []
+    moments: list[tuple[_Moment, ...]]
+    moments = [(_Moment(whole, one, 0 * one, -1), _Moment(whole, -one, 0 * one, 1))] if whole else []
     if r % 2 == 0:  # the opposite node: one half from each side
-        found.append(
+        moments.append(
             (_Moment(1, one, -whole * one, piece=0, pieces=2), _Moment(1, -one, whole * one, piece=1, pieces=2))
         )
-    return found
+    return moments
 
 
 def _backwards(moment: _Moment) -> _Moment:
@@ -361,14 +361,14 @@ class _Walk:
         """
         before = sum(len(visits) for visits in self.orders[number][:stage])
         numbers = range(before, before + len(self.orders[number][stage]))
-        found, at = [], 0
+        timed_visits, at = [], 0
         for visit in reversed(numbers) if gathers else numbers:
             if gathers and visit >= self.deep[number]:
                 continue
             for ways in _moments(self.flat[number][visit], self.pieces(number, stage), gathers):
-                found.append((at, visit, ways))
+                timed_visits.append((at, visit, ways))
                 at += ways[0].count
-        return found
+        return timed_visits
 
     def rows(self, number: int, at: int, moment: _Moment, op: Op) -> PhaseRows:
         """Transfers of the node of digits 0 for one part.

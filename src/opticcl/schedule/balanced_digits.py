@@ -81,7 +81,7 @@ def digit_steps(collective: str, sides: tuple[int, ...], radices: tuple[int, ...
     """
     levels = _levels(sides, radices)
     count = len(levels[0]) if levels else 0
-    found = []
+    steps = []
     for stage in range(len(sides)):
         for level in range(count):
             ends, shares, covered = [], [], 0.0
@@ -94,13 +94,13 @@ def digit_steps(collective: str, sides: tuple[int, ...], radices: tuple[int, ...
                 ends.append(moves * weight % (sides[side] * prod(sides[side + 1 :])))
                 shares.append(halves / (radix if collective == "all_to_all" else divided) / len(sides))
                 covered += 1 / divided / len(sides)
-            found.append(DigitStep(np.concatenate(ends), np.concatenate(shares), covered))
-    backwards = tuple(step._replace(covered=0.0) for step in reversed(found))
+            steps.append(DigitStep(np.concatenate(ends), np.concatenate(shares), covered))
+    backwards = tuple(step._replace(covered=0.0) for step in reversed(steps))
     if collective == "all_gather":
         return backwards
     if collective == "all_to_all":
         return backwards[::-1]
-    return (*found, *(backwards if collective == "all_reduce" else ()))
+    return (*steps, *(backwards if collective == "all_reduce" else ()))
 
 
 def _moves(radix: int) -> tuple[IntArray, FloatArray]:
@@ -136,10 +136,10 @@ def links_to(shift: int, sides: tuple[int, ...]) -> IntArray:
     strides, radices = np.array([prod(sides[at + 1 :]) for at in range(len(sides))]), np.array(sides)
     times = np.arange(1, prod(sides))
     node = times[:, None] * (shift // strides % radices) % radices @ strides
-    found = np.zeros(prod(sides), np.int32)
+    counts = np.zeros(prod(sides), np.int32)
     first = int(np.argmin(node)) if len(node) and not node.all() else len(node)
-    found[node[:first]] = times[:first]
-    return found
+    counts[node[:first]] = times[:first]
+    return counts
 
 
 def shortest_shares(distance: IntArray, shifts: tuple[int, ...], sides: tuple[int, ...]) -> tuple[IntArray, FloatArray]:

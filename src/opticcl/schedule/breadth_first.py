@@ -171,8 +171,8 @@ class Spread:
         """The position next to each in that direction, int64 (num_nodes,)."""
         node, stride, side = np.arange(self.num_nodes), prod(self.sides[dimension + 1 :]), self.sides[dimension]
         at = node // stride % side
-        found: IntArray = node + ((at + way) % side - at) * stride
-        return found
+        nodes: IntArray = node + ((at + way) % side - at) * stride
+        return nodes
 
     def phase(self, steps: range, adds: bool) -> Phase:
         """The transfers of consecutive distances; from one to the next, blocks are one node further in the longest dimension.
@@ -231,8 +231,8 @@ def _distances(sides: tuple[int, ...]) -> IntArray:
     >>> _distances((2, 4)).tolist()
     [0, 1, 2, 1, 1, 2, 3, 2]
     """
-    found = np.zeros(1, np.int64)
+    distances = np.zeros(1, np.int64)
     for side in sides:
         along = np.minimum(np.arange(side), side - np.arange(side))
-        found = (found[:, None] + along).ravel()
-    return found
+        distances = (distances[:, None] + along).ravel()
+    return distances

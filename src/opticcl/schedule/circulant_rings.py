@@ -119,18 +119,18 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
                 if not any(all(x <= y for x, y in zip(other, key, strict=True)) for other, *_ in front):
                     front = [one for one in front if not all(x <= y for x, y in zip(key, one[0], strict=True))]
                     front.append((key, radices, direct, stands))
-    found: list[dict[str, object] | NotTried] = [
+    tried: list[dict[str, object] | NotTried] = [
         {"radices": radices, "stands": stands, **({"direct": direct} if direct else {})}
         for _, radices, direct, stands in _spaced(sorted(front), MOST_VARIANTS)
     ]
     if n > 3 and not moves:
-        found.append({"folded": True})
+        tried.append({"folded": True})
     if len(front) > MOST_VARIANTS:
         why = f"a search evaluates {MOST_VARIANTS} of {len(front)} that may be the fastest, evenly spaced"
-        found.append(NotTried("other radices", why))
+        tried.append(NotTried("other radices", why))
     if skipped:
-        found.append(left_out(min(skipped.values()), most_tried, f"{len(skipped):,} choices of radices"))
-    return found
+        tried.append(left_out(min(skipped.values()), most_tried, f"{len(skipped):,} choices of radices"))
+    return tried
 
 
 def factorisations(n: int) -> list[tuple[int, ...]]:
@@ -353,17 +353,17 @@ class Levels:
 
         Args: moves: whether contributions are kept apart.
         """
-        found = []
+        shares = []
         for number, (b, s) in enumerate(zip(self.radices, self.strides, strict=True)):
             if number < self.direct:
-                found.append(1 / (b if moves else s * b))
+                shares.append(1 / (b if moves else s * b))
             elif not moves:
-                found.append((b - 1) / (2 * s * b))
+                shares.append((b - 1) / (2 * s * b))
             elif self.halves_move and number == len(self.radices) - 1:
-                found.append(b / 8)
+                shares.append(b / 8)
             else:
-                found.append(b // 2 * (b // 2 + 1) / (2 * b))
-        return tuple(found)
+                shares.append(b // 2 * (b // 2 + 1) / (2 * b))
+        return tuple(shares)
 
     @property
     def halves_move(self) -> bool:
@@ -458,26 +458,26 @@ class Levels:
             moves: whether contributions are kept apart.
             odd: whether nodes on odd lanes send to the opposite node ahead, and those on even lanes to the one back.
         """
-        b, stride, found = self.radices[number], self.strides[number], list[_Way]()
+        b, stride, ways = self.radices[number], self.strides[number], list[_Way]()
         for way in (1, -1):
             for away in range(1, b // 2 + 1):
                 move = way * away * stride
                 lane = (self.lanes(number), odd if way == 1 else 1 - odd) if 2 * away == b else None
                 met = stride if moves else 1
-                found.append(_Way(move, move, stride * b, 0, self.units, met, lane=lane))
-        return tuple(found)
+                ways.append(_Way(move, move, stride * b, 0, self.units, met, lane=lane))
+        return tuple(ways)
 
     def _halves(self) -> list[_Moment]:
         """Contributions on the last level for the nodes that number of places away, and for those a place nearer."""
         b, stride = self.radices[-1], self.strides[-1]
-        far, found = b // 2, list[_Moment]()
+        far, moments = b // 2, list[_Moment]()
         if far > 1:
             ahead = _Way(stride, (far - 1) * stride, self.num_nodes, 0, 2, stride, -stride, stride)
             behind = _Way(-stride, -far * stride, self.num_nodes, 0, 2, stride, stride, stride)
-            found = [_Moment(far - 1, Op.MOVE, (ahead, behind))]
+            moments = [_Moment(far - 1, Op.MOVE, (ahead, behind))]
         own = _Way(stride, 0, self.num_nodes, 1, 1, far * stride)  # those for the node a place nearer are there
         other = _Way(-stride, -stride, self.num_nodes, 0, 1, far * stride)
-        return [*found, _Moment(1, Op.MOVE, (own, other))]
+        return [*moments, _Moment(1, Op.MOVE, (own, other))]
 
     def phase(self, moment: _Moment) -> Phase:
         """The phase of a moment.

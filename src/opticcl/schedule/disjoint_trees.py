@@ -86,8 +86,8 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
     most = max(MOST_ROWS_TRIED // max(rows, 1), 1)
     tried = PIECES[:: -(-len(PIECES) // most)]
     skipped = [pieces for pieces in PIECES if pieces not in tried]
-    found: list[dict[str, object] | NotTried] = [{"pipeline": pieces} for pieces in tried]
-    return found + [left_out(rows * len(PIECES), MOST_ROWS_TRIED, f"pipeline={', '.join(map(str, skipped))}")] * bool(
+    choices: list[dict[str, object] | NotTried] = [{"pipeline": pieces} for pieces in tried]
+    return choices + [left_out(rows * len(PIECES), MOST_ROWS_TRIED, f"pipeline={', '.join(map(str, skipped))}")] * bool(
         skipped
     )
 
@@ -112,13 +112,13 @@ def _widest(num_nodes: int, lasers: int) -> list[tuple[int, ...]]:
                 extend((*chosen, side), left // side)
 
     extend((), num_nodes)
-    found: list[tuple[int, ...]] = []
+    widest: list[tuple[int, ...]] = []
     best = 0
     for count in sorted(used):
         if used[count][0] > best:
             best = used[count][0]
-            found.append(used[count][1])
-    return found
+            widest.append(used[count][1])
+    return widest
 
 
 @register_algorithm("disjoint_trees", accepts, variants)

@@ -83,11 +83,11 @@ def stages_of(num_nodes: int, w: int, stages: tuple[int, ...] | None = None) -> 
     >>> [stage.radix for stage in stages_of(1024, 64)]
     [4, 2, 2, 4, 4, 4]
     """
-    found, rest = list[OpTreeStage](), num_nodes
+    made, rest = list[OpTreeStage](), num_nodes
     for radix in _fewest_steps(num_nodes, w) if stages is None else (m for m in stages if m > 1):
         rest //= radix
-        found.append(OpTreeStage(radix, rest, not found))
-    return tuple(found)
+        made.append(OpTreeStage(radix, rest, not made))
+    return tuple(made)
 
 
 @cache
@@ -100,12 +100,12 @@ def _fewest_steps(num_nodes: int, w: int) -> tuple[int, ...]:
         if rest == 1:
             return 0.0, 0, ()
         blocks = num_nodes // rest
-        found = []
+        choices = []
         for radix in (m for m in range(2, rest + 1) if rest % m == 0):
             stage, (steps, rounds, radices) = OpTreeStage(radix, rest // radix, blocks == 1), best(rest // radix)
             own = stage.rounds(w)
-            found.append((steps + blocks * own / stage.width(w), rounds + own, (radix, *radices)))
-        return min(found, key=lambda one: (*one[:2], len(one[2])))
+            choices.append((steps + blocks * own / stage.width(w), rounds + own, (radix, *radices)))
+        return min(choices, key=lambda one: (*one[:2], len(one[2])))
 
     return best(num_nodes)[2]
 

@@ -95,10 +95,10 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int | bool]]
     """Numbers of pieces; turns where a port has one partner at a time."""
     if not fabric.conditions:
         return []
-    found: list[dict[str, int | bool]] = [{"pipeline": pieces} for pieces in (1, 4, 12, 24, 48, 128)]
+    tried: list[dict[str, int | bool]] = [{"pipeline": pieces} for pieces in (1, 4, 12, 24, 48, 128)]
     if _one_partner(fabric) and fabric.num_nodes <= MOST_NODES_OF_TURNS and collective.name != "all_to_all":
-        found += [{"pipeline": pieces, "stagger": True} for pieces in (16, 28, 64)]
-    return found
+        tried += [{"pipeline": pieces, "stagger": True} for pieces in (16, 28, 64)]
+    return tried
 
 
 def forwarding_variants(collective: Request, fabric: Fabric) -> list[dict[str, int | bool]]:
@@ -164,7 +164,7 @@ def _stages(up: Forest | None, down: Forest | None, side_by_side: bool) -> list[
         down: out-trees.
         side_by_side: whether contributions are kept apart.
     """
-    found = []
+    stages = []
     if up is not None:
         sizes = below(up)
         deepest = int(up.depth.max())
@@ -172,13 +172,13 @@ def _stages(up: Forest | None, down: Forest | None, side_by_side: bool) -> list[
             tree, node = np.nonzero(up.depth == depth)
             op = int(Op.MOVE if side_by_side else Op.REDUCE)
             rows = (node, up.parent[tree, node], tree, np.full(len(node), op), sizes[tree, node])
-            found.append(np.stack(rows))
+            stages.append(np.stack(rows))
     if down is not None:
         for depth in range(1, int(down.depth.max()) + 1):
             tree, node = np.nonzero(down.depth == depth)
             one = np.ones(len(node), np.int64)
-            found.append(np.stack((down.parent[tree, node], node, tree, one * int(Op.COPY), one)))
-    return found
+            stages.append(np.stack((down.parent[tree, node], node, tree, one * int(Op.COPY), one)))
+    return stages
 
 
 @lru_cache(maxsize=16)
@@ -229,12 +229,12 @@ def _roots(
         of_root = links.port_width[0 if name == "broadcast" else 1][root].sum()
         least = max((n - 1) / total, 1 / rate.min(), 1 / of_root)
     width = int(np.bincount(links.width[links.width > 0]).argmax())
-    found = []
+    choices = []
     for first, last in numbers:
         number = min(range(first, last), key=lambda trees: (round(_rounded(least * width * trees), 6), trees))
         enough = float(np.ceil(least * width * number - ROUNDING) / width)
-        found += [(np.resize(roots, number), enough) for roots in sets]
-    return found
+        choices += [(np.resize(roots, number), enough) for roots in sets]
+    return choices
 
 
 def _rounded(load: float) -> float:

@@ -145,8 +145,8 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
         return []
     if fabric.num_nodes > MOST_NODES:
         return [{}]  # declined, with the reason
-    found = _front(fabric.num_nodes, fabric.lasers_per_port)
-    return [{"radix": radix, "groups": groups} for radix, groups in found]
+    front = _front(fabric.num_nodes, fabric.lasers_per_port)
+    return [{"radix": radix, "groups": groups} for radix, groups in front]
 
 
 @lru_cache(maxsize=64)
@@ -249,22 +249,24 @@ class _Moves:
         """Sums to the middle nodes: short rings, the tree, the ring."""
         rail = np.arange(self.radix)
         for away in range(self.radix // 2, 0, -1):
-            found: list[_Transfers] = []
+            transfers: list[_Transfers] = []
             for way in WAYS:
                 place, to = np.divmod(rail + way, self.radix)
-                found.append(((0, rail), (place % self.places, to), (0, (rail + way * away) % self.radix), self.places))
-            yield self._phase(ALONG_RAILS, found, halves=2 * away == self.radix)
+                transfers.append(
+                    ((0, rail), (place % self.places, to), (0, (rail + way * away) % self.radix), self.places)
+                )
+            yield self._phase(ALONG_RAILS, transfers, halves=2 * away == self.radix)
         for level in range(self.tree.levels):
             child, parent = self.tree.collect(level)
             yield self._phase(ACROSS_RAILS, [((child, 0), (parent, 0), (0, 0), self.places)])
         place, top, middle = np.arange(self.tree.top), self.tree.top, self.tree.members[-1]
         first, size = self.tree.below(self.tree.levels, middle)
         for away in range(top // 2, 0, -1):
-            found = []
+            transfers = []
             for way in WAYS:
                 to, of = middle[(place + way) % top], (place + way * away) % top
-                found.append(((middle, 0), (to, 0), (first[of], 0), size[of]))
-            yield self._phase(ACROSS_RAILS, found, halves=2 * away == top)
+                transfers.append(((middle, 0), (to, 0), (first[of], 0), size[of]))
+            yield self._phase(ACROSS_RAILS, transfers, halves=2 * away == top)
 
     def handing_out(self) -> Iterator[Phase]:
         """From the middle nodes down the trees: to every node the chunks of those that collect at it."""

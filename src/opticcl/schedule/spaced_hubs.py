@@ -74,17 +74,17 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
     in up to 2,048."""
     if collective.name not in ("broadcast", "reduce"):
         return []
-    n, found = fabric.num_nodes, list[dict[str, object] | NotTried]()
+    n, tried = fabric.num_nodes, list[dict[str, object] | NotTried]()
     for halves, levels in [*((True, one) for one in HALVES), *((False, one) for one in BOTH_WAYS)]:
         depth = hub_depth(n, levels, halves)
         if accepts(collective, fabric, levels) or depth > DEEPEST:
             continue
         if (transfers := 2 * depth * 2 * n) > MOST_TRIED:
-            found.append(left_out(transfers, MOST_TRIED, f"levels={levels}, halves={halves}"))
+            tried.append(left_out(transfers, MOST_TRIED, f"levels={levels}, halves={halves}"))
             continue
         for pieces in (*PIECES, *(MANY_PIECES if levels == 2 else ())):
-            found.append({"levels": levels, "pipeline": pieces, "halves": halves})
-    return found
+            tried.append({"levels": levels, "pipeline": pieces, "halves": halves})
+    return tried
 
 
 @register_algorithm("spaced_hubs", accepts, variants, systems=("terarack",))
@@ -130,11 +130,11 @@ def _widths(num_nodes: int, levels: int, halves: bool) -> list[IntArray]:
         levels: L.
         halves: whether chains go one way.
     """
-    found: list[IntArray] = [np.ones(num_nodes, np.int64)]
+    widths: list[IntArray] = [np.ones(num_nodes, np.int64)]
     for _ in range(levels):
-        below, sums = found[-1], np.cumsum(found[-1])
-        found.append(np.minimum(sums if halves else 2 * sums - below, 4 * num_nodes))
-    return found
+        below, sums = widths[-1], np.cumsum(widths[-1])
+        widths.append(np.minimum(sums if halves else 2 * sums - below, 4 * num_nodes))
+    return widths
 
 
 def hub_links(num_nodes: int, levels: int, root: int, halves: bool) -> HubLinks:
@@ -173,7 +173,7 @@ def _links(num_nodes: int, levels: int, behind: int, halves: bool) -> tuple[IntA
     widths, deepest = _widths(num_nodes, levels, halves), hub_depth(num_nodes, levels, halves)
     # a row a hub: where it is, nodes of its territory behind and ahead of it, steps that it has left
     hub, back, ahead, left = (np.array([one]) for one in (0, behind, num_nodes - 1 - behind, deepest))
-    found: list[tuple[IntArray, ...]] = []
+    links: list[tuple[IntArray, ...]] = []
     for number in reversed(range(levels)):
         width, sums = widths[number], np.cumsum(widths[number])
         inner = width[left] - 1 if halves else (width[left] - 1) // 2
@@ -190,8 +190,8 @@ def _links(num_nodes: int, levels: int, behind: int, halves: bool) -> tuple[IntA
             far = size - 1 - near
             at = hub[row] + way * (begin + 1 + near)
             before = np.where(nth == 1, hub[row], np.concatenate([[0], at[:-1]]))
-            found.append((at, before, deepest - rest, np.full(len(at), number)))
+            links.append((at, before, deepest - rest, np.full(len(at), number)))
             hubs.append((at, near, far, rest) if way > 0 else (at, far, near, rest))
         hub, back, ahead, left = (np.concatenate(column) for column in zip(*hubs, strict=True))
-    child, parent, depth, level = (np.concatenate(column) for column in zip(*found, strict=True))
+    child, parent, depth, level = (np.concatenate(column) for column in zip(*links, strict=True))
     return child, parent, depth, level

@@ -131,13 +131,13 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
         widths = _widths(loads, top, w, cut)
         load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
         best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
-    found, least = list[tuple[tuple[int, ...], bool]](), inf
+    front, least = list[tuple[tuple[int, ...], bool]](), inf
     for steps in sorted(best):
         load, groups, cut = best[steps]
         if load < least:
-            found.append((groups, cut))
+            front.append((groups, cut))
             least = load
-    return tuple(found)
+    return tuple(front)
 
 
 def _fitting(n: int, w: int, rooted: bool) -> Iterator[tuple[tuple[int, ...], int, tuple[int, ...]]]:
@@ -222,22 +222,22 @@ def _of_blocks(tree: StandingTree, adds: bool) -> list[Transfers]:
         tree: the tree.
         adds: whether contributions are summed.
     """
-    n, op, found = len(tree.members[0]), Op.REDUCE if adds else Op.COPY, list[Transfers]()
+    n, op, transfers = len(tree.members[0]), Op.REDUCE if adds else Op.COPY, list[Transfers]()
     for level in range(tree.levels):
         child, parent = tree.collect(level)
         first, size = tree.below(level, child)
         lo, count = (0, n) if adds else (first, size)
-        found.append(Transfers.of(child, parent, lo, count, op))
+        transfers.append(Transfers.of(child, parent, lo, count, op))
     if tree.top > 1:
         place, peer = tree.exchange()
         src, dst = tree.members[-1][place], tree.members[-1][peer]
-        found.append(Transfers.of(src, dst, *tree.below(tree.levels, dst if adds else src), op))
+        transfers.append(Transfers.of(src, dst, *tree.below(tree.levels, dst if adds else src), op))
     for level in reversed(range(tree.levels)):
         child, parent = tree.collect(level)
         first, size = tree.below(level, child)
         lo, count = (first, size) if adds else (0, n)
-        found.append(Transfers.of(parent, child, lo, count, Op.COPY))
-    return found
+        transfers.append(Transfers.of(parent, child, lo, count, Op.COPY))
+    return transfers
 
 
 @dataclass(frozen=True, eq=False)

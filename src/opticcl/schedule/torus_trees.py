@@ -93,11 +93,11 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
     rows = 2 * fabric.num_nodes * len(sides) * (1 + both_ways)  # a tree each time it fills and drains
     depth = 1 + sum(side - 1 for side in sides)
     all_tried = rows * depth <= MOST_ROWS_TRIED
-    found: list[dict[str, object] | NotTried] = [
+    choices: list[dict[str, object] | NotTried] = [
         {"pipeline": pieces, "both_ways": both_ways} for pieces in (PIECES if all_tried else PIECES[::2])
     ]
     skipped = f"pipeline={', '.join(map(str, PIECES[1::2]))}"
-    return found if all_tried else [*found, left_out(rows * depth, MOST_ROWS_TRIED, skipped)]
+    return choices if all_tried else [*choices, left_out(rows * depth, MOST_ROWS_TRIED, skipped)]
 
 
 @register_algorithm("torus_trees", accepts, variants)
@@ -153,8 +153,8 @@ def torus_spanning_trees(
             level = relative.sum(axis=0) + np.where(relative[d] == 0, sides[d], 0)
             parent = _number(sides, (origin + way * above) % size)
             columns.append((child, parent, np.full(n - 1, len(columns)), level))
-    found = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
-    return found[0], found[1], found[2], found[3]
+    joined = tuple(np.concatenate(column) for column in zip(*columns, strict=True))
+    return joined[0], joined[1], joined[2], joined[3]
 
 
 def _number(sides: tuple[int, ...], coordinates: IntArray) -> IntArray:

@@ -144,15 +144,15 @@ def _task(name: str, ranks: tuple[int, ...], size: int, transfers: list[tuple[in
 def disjoint_sets(tasks: Sequence[ConcurrentTask]) -> list[list[int]]:
     """Sets of tasks that run concurrently: lists of indices, layers first and in order, no GPU twice in a list."""
     waiting = [i for i, task in enumerate(tasks) if not task.is_layer]
-    found: list[list[int]] = []
+    disjoint: list[list[int]] = []
     for layer in (i for i, task in enumerate(tasks) if task.is_layer):
         called_before = [i for i in waiting if i < layer]
-        found.append([layer, *_fitting(tasks, called_before, tasks[layer].ranks)])
-        waiting = [i for i in waiting if i not in found[-1]]
+        disjoint.append([layer, *_fitting(tasks, called_before, tasks[layer].ranks)])
+        waiting = [i for i in waiting if i not in disjoint[-1]]
     while waiting:
-        found.append(_fitting(tasks, waiting, np.zeros(0, np.int64)))
-        waiting = [i for i in waiting if i not in found[-1]]
-    return found
+        disjoint.append(_fitting(tasks, waiting, np.zeros(0, np.int64)))
+        waiting = [i for i in waiting if i not in disjoint[-1]]
+    return disjoint
 
 
 def _fitting(tasks: Sequence[ConcurrentTask], candidates: Iterable[int], taken: IntArray) -> list[int]:
@@ -222,14 +222,14 @@ def _shifted(circuits: Circuits, by: int) -> Circuits:
 
 def _merged(fabric: Fabric, of_part: list[list[Circuits]]) -> list[Circuits]:
     """The k-th rounds of all parts merged into one where the edges allow it, else split into as few as found."""
-    found: list[Circuits] = []
+    merged: list[Circuits] = []
     for k in range(max(map(len, of_part), default=0)):
         now = [rounds[k] for rounds in of_part if k < len(rounds)]
         both = concatenate_circuits(now)
         split = split_by_waveguides(fabric, both)
         one_each = len(np.unique(both.transfer)) == len(both)
-        found += split if len(split) == 1 or one_each else now  # circuits of one transfer must stay in one round
-    return found
+        merged += split if len(split) == 1 or one_each else now  # circuits of one transfer must stay in one round
+    return merged
 
 
 def _plan_of(fabric: Fabric, task: ConcurrentTask, algorithm: str) -> CircuitPlan:
@@ -272,11 +272,11 @@ def _combined(parts: Sequence[CircuitPlan], first: IntArray, num_ranks: int, ran
     def holds(when: str) -> Callable[[IntArray, IntArray], np.ndarray]:
         def held(rank: IntArray, chunk: IntArray) -> np.ndarray:
             rank, chunk = np.broadcast_arrays(rank, chunk)
-            found = np.zeros(rank.shape, bool)
+            holds = np.zeros(rank.shape, bool)
             for m, part in enumerate(parts):
                 mine = (chunk >= first[m]) & (chunk < first[m + 1]) & (inside[m][rank] >= 0)
-                found[mine] = getattr(part.schedule.collective, when)(inside[m][rank[mine]], chunk[mine] - first[m])
-            return found
+                holds[mine] = getattr(part.schedule.collective, when)(inside[m][rank[mine]], chunk[mine] - first[m])
+            return holds
 
         return held
 

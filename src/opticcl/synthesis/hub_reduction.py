@@ -49,9 +49,9 @@ class HubAssignment:
 
     def flags(self, num_ranks: int) -> Flags:
         """Which rank is a hub of which piece, bool (pieces, ranks)."""
-        found = np.zeros((len(self.ranks), num_ranks), bool)
-        np.put_along_axis(found, self.ranks, True, axis=1)
-        return found
+        is_hub = np.zeros((len(self.ranks), num_ranks), bool)
+        np.put_along_axis(is_hub, self.ranks, True, axis=1)
+        return is_hub
 
 
 def hub_candidates(wafer: Wafer, before: Flags, after: Flags) -> list[HubAssignment]:
@@ -62,7 +62,7 @@ def hub_candidates(wafer: Wafer, before: Flags, after: Flags) -> list[HubAssignm
         before, after: which rank holds a part of each piece, and which needs the sum, bool (pieces, ranks).
     """
     lasers = int(wafer.lasers.sum(axis=1).max())
-    found: dict[tuple[int, tuple[int, ...]], HubAssignment] = {}
+    candidates: dict[tuple[int, tuple[int, ...]], HubAssignment] = {}
     with_part = [np.flatnonzero(has) for has in before]
     with_both = [np.flatnonzero(has) for has in before & after]
     for count in range(1, min(map(len, with_part)) + 1):
@@ -74,13 +74,13 @@ def hub_candidates(wafer: Wafer, before: Flags, after: Flags) -> list[HubAssignm
         )
         for radix in sorted({2, 3, 4, 8, min(lasers + 1, count)}):
             radices = digits(count, radix) if radix > 1 else ()
-            if max(radices, default=1) > lasers + 1 or (count, radices) in found:
+            if max(radices, default=1) > lasers + 1 or (count, radices) in candidates:
                 continue
             name = f"{count} hub" + "s" * (count > 1) + (f" {'x'.join(map(str, radices))}" if len(radices) > 1 else "")
-            found[count, radices] = HubAssignment(
+            candidates[count, radices] = HubAssignment(
                 name, ranks, radices, _least(wafer, before, after, ranks, radices, lasers)
             )
-    return sorted(found.values(), key=lambda hubs: hubs.least)[:MAX_CANDIDATES]
+    return sorted(candidates.values(), key=lambda hubs: hubs.least)[:MAX_CANDIDATES]
 
 
 def _spaced(able: IntArray, count: int, piece: int, pieces: int) -> IntArray:

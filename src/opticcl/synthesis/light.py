@@ -32,15 +32,15 @@ def assign_wavelengths(wafer: Wafer, schedule: SendRounds, clock: Clock, seed: i
         seed: seed of the shuffles and of the solver.
         effort: deterministic time of the solver for each round.
     """
-    found = []
+    assigned = []
     for sends in schedule:
         light = _coloured(wafer, sends)
         light = _first_fit(wafer, sends, seed) if light is None else light
         light = assign_by_solver(wafer, sends, clock, seed, effort) if light is None else light
         if light is None:
             return None
-        found.append(light)
-    return found
+        assigned.append(light)
+    return assigned
 
 
 def _coloured(wafer: Wafer, sends: Sequence[PieceSend]) -> list[PieceSend] | None:
@@ -85,9 +85,9 @@ def assign_by_solver(
         effort: deterministic time, half of it for each of the two.
     """
     for choose in (False, True):
-        found = _colours(wafer, sends, clock, seed, effort / 2, choose)
-        if found is not None:
-            return found
+        coloured = _colours(wafer, sends, clock, seed, effort / 2, choose)
+        if coloured is not None:
+            return coloured
     return None
 
 

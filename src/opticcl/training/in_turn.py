@@ -127,11 +127,11 @@ def fastest_in_turn(
         ((_time_of(ready[-1], live, label.ends), label.plans) for labels in states.values() for label in labels),
         key=lambda one: one[0],
     )
-    found: list[int] = []
+    backwards: list[int] = []
     while plans is not None:
         plans, p = plans  # type: ignore[assignment]
-        found.append(p)
-    return Chosen(tuple(reversed(found)), total_s, proven)
+        backwards.append(p)
+    return Chosen(tuple(reversed(backwards)), total_s, proven)
 
 
 def _time_of(ready: Ready, live: list[int], ends: tuple[float, ...]) -> float:
@@ -140,11 +140,11 @@ def _time_of(ready: Ready, live: list[int], ends: tuple[float, ...]) -> float:
 
 def _undominated(labels: list[_Label]) -> list[_Label]:
     """Labels none of which has all its ends at or behind those of another, earliest first."""
-    found: list[_Label] = []
+    kept: list[_Label] = []
     for label in sorted(labels, key=lambda one: one.ends):
-        if not any(all(a <= b for a, b in zip(one.ends, label.ends, strict=True)) for one in found):
-            found.append(label)
-    return found
+        if not any(all(a <= b for a, b in zip(one.ends, label.ends, strict=True)) for one in kept):
+            kept.append(label)
+    return kept
 
 
 def ready_times(iteration: Iteration, *, overlap: bool) -> tuple[tuple[int, ...], tuple[Ready, ...]]:
@@ -156,7 +156,7 @@ def ready_times(iteration: Iteration, *, overlap: bool) -> tuple[tuple[int, ...]
     Returns: rows of the messages among the spans, and `Ready` of each and of the end.
     """
     rows: list[int] = []
-    found: list[Ready] = []
+    ready: list[Ready] = []
     row_of_task = {task: row for row, span in enumerate(iteration.spans) for task in span.tasks}
     forms: list[dict[int, float]] = []  # end of each span: message -> time behind its end; START: since the start
     computed: dict[int, float] = {START: 0.0}  # end of the computation so far
@@ -166,20 +166,20 @@ def ready_times(iteration: Iteration, *, overlap: bool) -> tuple[tuple[int, ...]
         parts = [forms[row] for row in before if row < len(forms)]
         if computes or not overlap:
             parts.append(computed)
-        form = _latest(parts, found)
+        form = _latest(parts, ready)
         if computes:
             form = {j: seconds + span.end_s - span.start_s for j, seconds in form.items()}
         else:
             form.setdefault(START, 0.0)
-            found.append(_ready(form))
+            ready.append(_ready(form))
             form = {len(rows): 0.0}
             rows.append(len(forms))
         if computes or not overlap:
             computed = form
         forms.append(form)
     last = [computed, *([{len(rows) - 1: 0.0}] if rows else [])]
-    found.append(_ready(_latest(last, found)))
-    return tuple(rows), tuple(found)
+    ready.append(_ready(_latest(last, ready)))
+    return tuple(rows), tuple(ready)
 
 
 def _ready(form: dict[int, float]) -> Ready:

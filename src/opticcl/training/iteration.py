@@ -112,26 +112,26 @@ class Iteration:
     @property
     def communication_s(self) -> float:
         """Time in which a message of the device is on the network [s]."""
-        found, until = 0.0, 0.0
+        covered_s, until = 0.0, 0.0
         for span in self.spans_of(self.device):
             if span.queue != COMPUTE:
-                found += max(0.0, span.end_s - max(span.start_s, until))
+                covered_s += max(0.0, span.end_s - max(span.start_s, until))
                 until = max(until, span.end_s)
-        return found
+        return covered_s
 
     @property
     def duplex_s(self) -> float:
         """Time in which the device sends one transfer while it receives another [s]."""
         device, ports = self.device, Ports(self.job)
-        found, counted, until = 0.0, 0.0, [0.0, 0.0]  # sent, received
+        covered_s, counted, until = 0.0, 0.0, [0.0, 0.0]  # sent, received
         for span in self.spans_of(device):
             if span.queue != COMPUTE:
                 ways = [port % 2 for port in ports.of(self.job.tasks[span.tasks[0]]) if port // 2 == device]
                 if len(ways) == 1:
                     both_s = min(span.end_s, until[1 - ways[0]])
-                    found += max(0.0, both_s - max(span.start_s, counted))
+                    covered_s += max(0.0, both_s - max(span.start_s, counted))
                     counted, until[ways[0]] = max(counted, both_s), max(until[ways[0]], span.end_s)
-        return found
+        return covered_s
 
     @property
     def messages_s(self) -> float:
@@ -233,10 +233,10 @@ def simulate_iteration(
             )
         slowdowns = [factors.get(rank, 1.0) for rank in job.device_ranks]
     slowdowns = [factor / compute_scale for factor in slowdowns]
-    found = Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown / compute_scale)
+    iteration = Iteration(job, EventLoop(job, time_of, runtime or Runtime(), slowdowns).run(), slowdown / compute_scale)
     if isinstance(time_of, MessageTimes):
-        refuse_below_rate(found, time_of)
-    return found
+        refuse_below_rate(iteration, time_of)
+    return iteration
 
 
 def replay(job: TaskGraph, streams: int | None = None) -> Iteration:

@@ -260,8 +260,8 @@ def _near(search: Search, size_bytes: int) -> tuple[Candidate, ...]:
     cold_s = first.lower_bound_s([size_bytes])
     warm = first.profile_under(assumptions_of(first.assumed, initial="warm"))
     change_s = cold_s - warm.timeline(size_bytes, bounded=False).total_s
-    found = search.near(size_bytes, cold_s + 2 * change_s, MOST_OPTIONS) if change_s > 0 else []
-    return (first, *(one for one in found[: MOST_OPTIONS - 1] if one is not first))
+    near = search.near(size_bytes, cold_s + 2 * change_s, MOST_OPTIONS) if change_s > 0 else []
+    return (first, *(one for one in near[: MOST_OPTIONS - 1] if one is not first))
 
 
 def _first_round(candidate: Candidate) -> Circuits | None:
@@ -347,9 +347,9 @@ def plan_together(
 
     def simulated(chosen: list[tuple[tuple[object, ...], _Option]]) -> tuple[Iteration, _Sequence]:
         sequence = _Sequence(turns, chosen)
-        found = simulate_iteration(job, sequence, runtime, stragglers, compute_scale=compute_scale)
-        refuse_below_rate(found, times)
-        return found, sequence
+        iteration = simulate_iteration(job, sequence, runtime, stragglers, compute_scale=compute_scale)
+        refuse_below_rate(iteration, times)
+        return iteration, sequence
 
     def messages_of(iteration: Iteration) -> list[_Message]:
         spans = [span for span in iteration.spans if span.queue != COMPUTE]
@@ -412,5 +412,5 @@ def _chosen(turns: _Turns, iteration: Iteration, messages: list[_Message], runti
             known[key] = turns.turn(change, messages[i])
         return Turn(max(0.0, known[key].setting_s - agreed[i]), known[key].rest_s + agreed[i])
 
-    found = fastest_in_turn([max(1, len(one)) for one in options], turn, ready)
-    return list(found.plans), found.proven and not runtime.cycle_s
+    fastest = fastest_in_turn([max(1, len(one)) for one in options], turn, ready)
+    return list(fastest.plans), fastest.proven and not runtime.cycle_s

@@ -92,8 +92,8 @@ class TrainingRow:
     @property
     def verdict(self) -> Judgement:
         """The worst verdict on a plan: wrong, not judged, right."""
-        found = {use.verdict.verdict for use in self._all_plans}
-        return "wrong" if "wrong" in found else "not_judged" if "not_judged" in found else "right"
+        verdicts = {use.verdict.verdict for use in self._all_plans}
+        return "wrong" if "wrong" in verdicts else "not_judged" if "not_judged" in verdicts else "right"
 
     @property
     def light(self) -> Light:
@@ -276,7 +276,7 @@ class TrainingResult:
             "streams": num_streams(self.job, self.runtime),
         }
         rows = [row.record() | {"epoch_s": self.epoch_s(row), "training_s": self.training_s(row)} for row in self.rows]
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "headline": self.headline,
             "equal": self.equal and self.equal.record(),
             "job": about,
@@ -284,12 +284,12 @@ class TrainingResult:
             "left_out": [one.record() for one in self.left_out],
         }
         if self.gain is not None:
-            found["rows"] = [one | self.gain.of_row(row.iteration) for one, row in zip(rows, self.rows, strict=True)]
-            found |= {"caveats": self.gain.caveats(), "as_recorded": self.gain.row()}
+            values["rows"] = [one | self.gain.of_row(row.iteration) for one, row in zip(rows, self.rows, strict=True)]
+            values |= {"caveats": self.gain.caveats(), "as_recorded": self.gain.row()}
         if self.target is not None:
             fastest = {"fastest": self.rows[0].machine.name, "training_s": self.training_s(self.rows[0])}
-            found = {"target": self.target.record() | fastest, **found}
-        return found | ({"recorded": self._recorded()} if self.job.recorded else {})
+            values = {"target": self.target.record() | fastest, **values}
+        return values | ({"recorded": self._recorded()} if self.job.recorded else {})
 
     def _recorded(self) -> dict[str, Any]:
         """The recording, its replay, and the job on the model of the recorded network."""
@@ -433,9 +433,9 @@ def train(
 
     beside_others = any(not machine.is_reference for machine in built)
     weights = list(map(search_weight, built))
-    found = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
-    rows = [one for one in found if isinstance(one, TrainingRow)]
-    left_out = [one for one in found if isinstance(one, ExcludedFabric)]
+    results = each(on_machine, len(built), jobs=jobs, progress=progress, weights=weights)
+    rows = [one for one in results if isinstance(one, TrainingRow)]
+    left_out = [one for one in results if isinstance(one, ExcludedFabric)]
     if not rows:
         raise UnsupportedError(left_out[0].reason if left_out else "train: no fabric is given")
     rows.sort(key=lambda row: (not row.ranked, not row.is_reference, row.iteration.total_s))

@@ -192,29 +192,29 @@ class NodeDemand:
         received = w3.sum(axis=1)  # of (g_dst, l_dst)
         own = np.arange(m.groups)
         if m.subnet == "route_switch":
-            found = a3.sum(axis=2)[:, :, None, None] * received[None, None]
+            cells_of_channel = a3.sum(axis=2)[:, :, None, None] * received[None, None]
             inside = (c3 - a3).sum(axis=2, keepdims=True) * w3 - c3 * w3
-            found[own, :, own, :] += inside
+            cells_of_channel[own, :, own, :] += inside
         elif m.subnet == "broadcast":
-            found = a3.sum(axis=(1, 2))[:, None, None] * received[None]
+            cells_of_channel = a3.sum(axis=(1, 2))[:, None, None] * received[None]
             inside = ((c3 - a3).sum(axis=2, keepdims=True) * w3 - c3 * w3).sum(axis=1)
-            found[own, own, :] += inside
+            cells_of_channel[own, own, :] += inside
         else:
-            found = a3.sum(axis=1)[:, None, None, :] * received[None, :, :, None]
-            found[own, own, :, :] += np.einsum("gjs,gjd->gds", c3 - a3, w3)
+            cells_of_channel = a3.sum(axis=1)[:, None, None, :] * received[None, :, :, None]
+            cells_of_channel[own, own, :, :] += np.einsum("gjs,gjd->gds", c3 - a3, w3)
             device = np.arange(m.wavelengths)
-            found[own[:, None], own[:, None], device, device] -= (c3 * w3).sum(axis=1)
-        return self._scale * found.ravel()
+            cells_of_channel[own[:, None], own[:, None], device, device] -= (c3 * w3).sum(axis=1)
+        return self._scale * cells_of_channel.ravel()
 
     @cached_property
     def worst(self) -> Worst:
         """The port or channel that limits the load."""
         ports = float(self.machine.ports_per_node)
         sent, received, carried = self._scale * self.weights, self._scale * self._receivers, self.channel_cells
-        found = [
+        loads = [
             (float(sent.max()), f"sender {self.machine.coordinates(int(sent.argmax()))}"),
             (float(received.max()), f"receiver {self.machine.coordinates(int(received.argmax()))}"),
             (float(carried.max()), Channels(self.machine).name(int(carried.argmax()))),
         ]
-        cells, name = max(found, key=lambda one: one[0] * (1 + 1e-12 * (found.index(one) == 0)))
+        cells, name = max(loads, key=lambda one: one[0] * (1 + 1e-12 * (loads.index(one) == 0)))
         return Worst(name, cells, ports, min(1.0, ports / cells))

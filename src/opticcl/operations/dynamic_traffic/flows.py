@@ -108,8 +108,8 @@ def _file() -> dict[str, Any]:
 def _entry(table: dict[str, Any], name: str, kind: str) -> dict[str, Any]:
     if canonical(name) not in table:
         raise UnknownNameError(f"unknown {kind} {name!r}; {nearest(canonical(name), table)}")
-    found: dict[str, Any] = table[canonical(name)]
-    return found
+    entry: dict[str, Any] = table[canonical(name)]
+    return entry
 
 
 def _frozen(entry: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
@@ -129,8 +129,8 @@ def _quantiles(parameters: tuple[tuple[str, Any], ...]) -> FloatArray:
     if kind == "uniform":
         return of["low"] + share * (of["high"] - of["low"])
     if kind == "weibull":
-        found = of["scale"] * (-np.log1p(-share)) ** (1 / of["shape"])
-        return np.minimum(found, of.get("most", np.inf))
+        gaps = of["scale"] * (-np.log1p(-share)) ** (1 / of["shape"])
+        return np.minimum(gaps, of.get("most", np.inf))
     if kind == "lognormal":
         normal = NormalDist()
         place = np.array([normal.inv_cdf(s) for s in share.tolist()])

@@ -209,11 +209,11 @@ class FlowArrivals:
         arrival, src, dst, cells = self._columns
         parts: list[list[IntArray]] = []
         while self._clock[0] < end or not parts:
-            found, _ = draw_epoch(
+            count, _ = draw_epoch(
                 self._state, self._clock, end, self._gaps, self._mean_gap, self._sizes, self._chance, self._other,
                 self._weights, self._rack_nodes, self._share, arrival, src, dst, cells,
             )  # fmt: skip
-            parts.append([column[:found].copy() for column in (src, dst, cells, arrival)])
+            parts.append([column[:count].copy() for column in (src, dst, cells, arrival)])
         return EpochRequest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
@@ -326,9 +326,9 @@ def _stability(counts: Counts, slots_per_batch: float) -> tuple[IntervalEstimate
     """
     backlog = counts.backlog[counts.epochs > 0]
     offered = float(counts.offered.sum() / (max(1, counts.epochs.sum()) * epoch_slots()))
-    found = growth(backlog, slots_per_batch)
-    half_width = found.by_scatter if len(backlog) >= run_values()["batches"] else None
-    return IntervalEstimate(found.value, half_width), stability(backlog, slots_per_batch, offered)
+    slope = growth(backlog, slots_per_batch)
+    half_width = slope.by_scatter if len(backlog) >= run_values()["batches"] else None
+    return IntervalEstimate(slope.value, half_width), stability(backlog, slots_per_batch, offered)
 
 
 def assumptions_of(setup: TrafficSetup) -> dict[str, Any]:

@@ -356,13 +356,13 @@ class Healthy:
         one = candidates.fastest([self.size_bytes], below_s=below_s)
         if one is None:
             raise candidates.refusal()
-        found = [self._timed(one)]
+        timed = [self._timed(one)]
         for given in forwarding_variants(self.wanted, where) if self.streamed and not self._named else ():
             name = write_call("packed_trees", given)
             with suppress(UnsupportedError):  # trees are not for this fabric
                 plan = compile(where, self.wanted, self.size_bytes, algorithm=name)
-                found.append(TimedPlan(plan, self.seconds(plan)))
-        return min(found, key=lambda each: each.seconds)
+                timed.append(TimedPlan(plan, self.seconds(plan)))
+        return min(timed, key=lambda each: each.seconds)
 
     def _timed(self, one: Candidate) -> TimedPlan:
         plan = Plan(one.profile.plan, self.size_bytes)
@@ -474,17 +474,17 @@ def answer(
         bound_s = healthy.bound_s(left, residual(left))
         report = replace(report, bound_s=bound_s)
         if whole or around is not None:
-            found = _replanned(healthy, left, whole, around, going_on, search)
+            outcome = _replanned(healthy, left, whole, around, going_on, search)
         else:
-            found = _on_fewer_ranks(healthy, left, all(each.kind == "node" for each in conditions), search)
+            outcome = _on_fewer_ranks(healthy, left, all(each.kind == "node" for each in conditions), search)
         took = process_time() - began
-        if found is not None:
-            how, seconds = found.how, found.timed.seconds
+        if outcome is not None:
+            how, seconds = outcome.how, outcome.timed.seconds
             recovery = Recovery() if how == "kept" else Recovery(detect, took, set_s, 0.0 if whole else restart_s)
             report = replace(
-                report, answer=how, algorithm=found.timed.plan.algorithm, plan_from=found.plan_from,
+                report, answer=how, algorithm=outcome.timed.plan.algorithm, plan_from=outcome.plan_from,
                 ranks=left.num_nodes, time_s=seconds, recovery=recovery, work=healthy.work(left.num_nodes, seconds),
-                verdict=_verdict_on(healthy, left, found), beside=healthy.times_beside(found.timed),
+                verdict=_verdict_on(healthy, left, outcome), beside=healthy.times_beside(outcome.timed),
             )  # fmt: skip
     if whole:
         recovery = Recovery(detect, process_time() - began, set_s, restart_s)
@@ -538,19 +538,19 @@ def _replanned(
     healthy: Healthy, left: Fabric, whole: bool, around: Fabric | None, going_on: list[_Found], search: bool
 ) -> _Found | None:
     """The fastest plan that is verified; None if no plan is found."""
-    found = list(going_on)
+    candidates = list(going_on)
     places = [left] if around is None or around.num_nodes < left.num_nodes else [left, around]
     for place in places if whole else []:
-        found += _judged(healthy, left, lambda place=place: healthy.again(place), "reassigned", AS_BUILT)  # type: ignore[misc]
+        candidates += _judged(healthy, left, lambda place=place: healthy.again(place), "reassigned", AS_BUILT)  # type: ignore[misc]
     how = "rescheduled" if whole else "shrunk"
     for place in () if search else places:
-        best_s = min((each.timed.seconds for each in found), default=inf)
+        best_s = min((each.timed.seconds for each in candidates), default=inf)
         for each in _judged(healthy, left, lambda place=place, s=best_s: healthy.survivor(place, s), how, AS_BUILT):  # type: ignore[misc]
             made = parse_call(each.timed.plan.algorithm)[0] in MADE_FOR_DAMAGE
-            found.append(each._replace(plan_from=FOR_DAMAGE) if made else each)
-    for place in places if search or not found else ():
-        found += _judged(healthy, left, lambda place=place: healthy.fastest(place), how, FULL_SEARCH)  # type: ignore[misc]
-    return min(found, key=lambda each: each.timed.seconds, default=None)
+            candidates.append(each._replace(plan_from=FOR_DAMAGE) if made else each)
+    for place in places if search or not candidates else ():
+        candidates += _judged(healthy, left, lambda place=place: healthy.fastest(place), how, FULL_SEARCH)  # type: ignore[misc]
+    return min(candidates, key=lambda each: each.timed.seconds, default=None)
 
 
 def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: bool) -> _Found | None:
@@ -559,10 +559,10 @@ def _on_fewer_ranks(healthy: Healthy, rest: Fabric, untouched: bool, search: boo
     known = healthy.plans_of_ranks.get(key) if untouched else None
     if known is not None:
         return known
-    found = _replanned(healthy, rest, False, None, [], search)
-    if found is not None and untouched and rest.num_nodes**2 <= MOST_PAIRS:  # of more ranks there are no restarts
-        healthy.plans_of_ranks[key] = found
-    return found
+    outcome = _replanned(healthy, rest, False, None, [], search)
+    if outcome is not None and untouched and rest.num_nodes**2 <= MOST_PAIRS:  # of more ranks there are no restarts
+        healthy.plans_of_ranks[key] = outcome
+    return outcome
 
 
 def _judged(healthy: Healthy, left: Fabric, planned: Callable[[], TimedPlan], how: str, plan_from: str) -> list[_Found]:
@@ -596,20 +596,20 @@ def _with_restart(
     if ranks is None or len(ranks) < 2:
         return report
     rest = job(left, left.machine_nodes(ranks))
-    found = _on_fewer_ranks(healthy, rest, around.num_nodes == left.num_nodes, search)
-    if found is None:
+    restarted = _on_fewer_ranks(healthy, rest, around.num_nodes == left.num_nodes, search)
+    if restarted is None:
         return report
-    seconds = found.timed.seconds
+    seconds = restarted.timed.seconds
     work = healthy.work(len(ranks), seconds)
     report = replace(report, restart_ranks=len(ranks), restart_s=seconds, restart_work=work)
     if not report.cut and report.work >= work:
         return report
     how = report.answer if report.cut else "shrunk"
-    verdict = _verdict_on(healthy, rest, found)
+    verdict = _verdict_on(healthy, rest, restarted)
     return replace(
-        report, answer=how, algorithm=found.timed.plan.algorithm, plan_from=found.plan_from, ranks=len(ranks),
+        report, answer=how, algorithm=restarted.timed.plan.algorithm, plan_from=restarted.plan_from, ranks=len(ranks),
         time_s=seconds, recovery=recovery, work=work, verdict=verdict, bound_s=healthy.bound_s(rest),
-        beside=healthy.times_beside(found.timed),
+        beside=healthy.times_beside(restarted.timed),
     )  # fmt: skip
 
 

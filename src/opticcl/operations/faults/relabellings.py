@@ -53,24 +53,24 @@ def part_classes(fabric: Fabric, root: int | None) -> dict[str, IntArray]:
         root: node that every relabelling must keep, or None.
     """
     counts = {kind.kind: kind.count for kind in fabric.inventory()}
-    found = {kind: np.arange(count) for kind, count in counts.items()}
+    class_of_part = {kind: np.arange(count) for kind, count in counts.items()}
     if fabric.is_packet_switched:  # no relabellings are proposed
-        return found
+        return class_of_part
     passed: dict[str, npt.NDArray[np.bool_]] = {kind: np.zeros(count, bool) for kind, count in counts.items()}
     for src, dst in _blocks(fabric, pairs_to_check(fabric)):
         for use in fabric.parts_used(fabric.options(src, dst).circuits):
             passed[use.kind][use.part] = True
     for images in relabelling_maps(fabric, root):
         for kind, (part, image) in images.items():
-            _join(found[kind], part, image)
+            _join(class_of_part[kind], part, image)
     if isinstance(fabric, Lightpath) and fabric.switch_unit == "wavelength":
         # waveguides of an edge are counted, not named: as equal as the switches of the edges
-        found["waveguide"] = np.repeat(found["mzi"], fabric.waveguides) * fabric.waveguides
+        class_of_part["waveguide"] = np.repeat(class_of_part["mzi"], fabric.waveguides) * fabric.waveguides
         passed["waveguide"] = np.repeat(passed["mzi"], fabric.waveguides)
     n = fabric.num_machine_nodes
     if len(pairs_to_check(fabric)[0]) < n * (n - 1):  # a way that is not checked may pass the others
-        return found
-    return {kind: np.where(passed[kind], classes, -1) for kind, classes in found.items()}
+        return class_of_part
+    return {kind: np.where(passed[kind], classes, -1) for kind, classes in class_of_part.items()}
 
 
 @lru_cache(maxsize=8)
@@ -115,8 +115,8 @@ def _offsets(fabric: Fabric, many: int) -> IntArray:
     along = [times * stride for times in range(2, max(sides)) for stride, side in lines if times < side]
     left = max(1, many - len(near))
     evenly = (1 + np.arange(left) * (n - 1) // left).tolist()
-    found = dict.fromkeys(apart for apart in (*near, *along, *evenly) if apart)
-    return np.array(list(found)[:many], np.int64)
+    offsets = dict.fromkeys(apart for apart in (*near, *along, *evenly) if apart)
+    return np.array(list(offsets)[:many], np.int64)
 
 
 def _join(classes: IntArray, part: IntArray, image: IntArray) -> None:
@@ -163,15 +163,15 @@ def check_relabelling(
             return None
         for kind, mapped in compared.items():
             maps.setdefault(kind, []).append(mapped)
-    found = {}
+    images = {}
     for kind, parts in maps.items():
         whole = _one_to_one(*(np.concatenate(side) for side in zip(*parts, strict=True)))
         if whole is None:
             return None
-        found[kind] = whole
-    of, to = found["node"]
+        images[kind] = whole
+    of, to = images["node"]
     kept = root is None or not (to[of == root] != root).any()
-    return {kind: mapped for kind, mapped in found.items() if not kind.startswith(CELLS)} if kept else None
+    return {kind: mapped for kind, mapped in images.items() if not kind.startswith(CELLS)} if kept else None
 
 
 def _compared(
@@ -205,14 +205,15 @@ def _compared(
         maps.append((f"{CELLS} of {one.resource.kind}", (cells[0], cells[1])))
     for part, mirror in zip(fabric.parts_used(ways), fabric.parts_used(image), strict=True):
         maps.append((part.kind, (part.part, mirror.part)))
-    found: dict[str, list[tuple[IntArray, IntArray]]] = {}
+    pairs_of_kind: dict[str, list[tuple[IntArray, IntArray]]] = {}
     for kind, (before, after) in maps:
         mapped = _one_to_one(before, after)
         if mapped is None:
             return None
-        found.setdefault(kind, []).append(mapped)
+        pairs_of_kind.setdefault(kind, []).append(mapped)
     return {
-        k: (np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts])) for k, parts in found.items()
+        k: (np.concatenate([a for a, _ in parts]), np.concatenate([b for _, b in parts]))
+        for k, parts in pairs_of_kind.items()
     }
 
 
@@ -348,7 +349,7 @@ def _of_ramp(machine: Ramp) -> list[Relabelling]:
 
 
 def _of_sipac(machine: Sipac) -> list[Relabelling]:
-    found: list[Relabelling] = []
+    relabellings: list[Relabelling] = []
     lines, apart = machine.num_wavelengths, machine.lines_apart
 
     def digit(level: int) -> Relabelling:
@@ -378,39 +379,39 @@ def _of_sipac(machine: Sipac) -> list[Relabelling]:
 
         return relabel
 
-    found += [digit(level) for level in range(len(machine.sides))]
+    relabellings += [digit(level) for level in range(len(machine.sides))]
     for level, side in enumerate(machine.sides):
-        found += [multiplied(level, factor) for factor in _generators(side)]
-    found.append(lambda c: _shifted(c, wavelength_lo=(c.wavelength_lo + apart) % lines))
+        relabellings += [multiplied(level, factor) for factor in _generators(side)]
+    relabellings.append(lambda c: _shifted(c, wavelength_lo=(c.wavelength_lo + apart) % lines))
     if len(machine.sides) == 2 and machine.sides[0] == machine.sides[1]:
         r = machine.sides[0]
-        found.append(
+        relabellings.append(
             lambda c: _shifted(
                 c, src=c.src % r * r + c.src // r, dst=c.dst % r * r + c.dst // r, port=1 - c.port, hops=1 - c.hops
             )
         )
-    return found
+    return relabellings
 
 
 def _generators(side: int) -> list[int]:
     """Factors of which all others that have an inverse modulo a number are products."""
-    group, found = {1}, []
+    group, factors = {1}, []
     for factor in range(2, side):
         if gcd(factor, side) == 1 and factor not in group:
-            found.append(factor)
+            factors.append(factor)
             while not (further := {one * factor % side for one in group}) <= group:
                 group |= further
-    return found
+    return factors
 
 
 def _of_oddl(machine: Oddl) -> list[Relabelling]:
-    found: list[Relabelling] = []
+    relabellings: list[Relabelling] = []
     stride = 1
     for side in machine.shape[::-1]:
         for bit in range((side - 1).bit_length() if side & (side - 1) == 0 else 0):
-            found.append(_flipped(stride << bit))
+            relabellings.append(_flipped(stride << bit))
         stride *= side
-    return found
+    return relabellings
 
 
 def _flipped(bit: int) -> Relabelling:
@@ -436,11 +437,11 @@ def _of_tiles(machine: Lightpath) -> list[Relabelling]:
 
         return relabel
 
-    found: list[Relabelling] = [
+    relabellings: list[Relabelling] = [
         moved(lambda r, c: r * columns + columns - 1 - c, [WEST, EAST, SOUTH, NORTH]),
         moved(lambda r, c: (rows - 1 - r) * columns + c, [EAST, WEST, NORTH, SOUTH]),
         lambda c: _shifted(c, wavelength_lo=(c.wavelength_lo + 1) % machine.lasers),
     ]
     if rows == columns:
-        found.append(moved(lambda r, c: c * columns + r, [SOUTH, NORTH, EAST, WEST]))
-    return found
+        relabellings.append(moved(lambda r, c: c * columns + r, [SOUTH, NORTH, EAST, WEST]))
+    return relabellings

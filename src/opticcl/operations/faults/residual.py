@@ -93,8 +93,8 @@ def residual(fabric: Fabric) -> Residual:
             reaches = np.zeros((len(of_cell), n), bool)
             reaches[cell - base, receiver] = True
             links.append(_links(reaches, of_cell, first, ports * depth))
-    found = LinksOfRanks(*map(np.concatenate, zip(*links, strict=True))) if links else None
-    return Residual(sent, received.reshape(n, -1).sum(axis=1), fabric.rate_bits_per_s, found)
+    of_ranks = LinksOfRanks(*map(np.concatenate, zip(*links, strict=True))) if links else None
+    return Residual(sent, received.reshape(n, -1).sum(axis=1), fabric.rate_bits_per_s, of_ranks)
 
 
 def _links(reaches: npt.NDArray[np.bool_], of_cell: Floats, first: int, of_rank: int) -> LinksOfRanks:
@@ -194,14 +194,14 @@ def residual_bound_s(
     byte_rate = known.rate_bits_per_s / 8
     root = np.arange(p) == wanted.root
     needs = _needs(wanted.name, p, np.ones(p, np.int64), root)
-    found = [0.0]
+    bounds = [0.0]
     splits = any(resource.splits for resource in fabric.resources)  # one signal to many receivers
     for rate in (known.received,) if splits else (known.sent, known.received):
-        found.append(needs.total / float(rate.sum()) if rate.any() else float("inf"))
-    found += [*_over(needs.out, known.sent), *_over(needs.into, known.received)]
+        bounds.append(needs.total / float(rate.sum()) if rate.any() else float("inf"))
+    bounds += [*_over(needs.out, known.sent), *_over(needs.into, known.received)]
     if known.links is not None:
-        found.append(_of_worst_set(wanted, known.links))
-    return max(whole, max(found) * size_bytes / byte_rate)
+        bounds.append(_of_worst_set(wanted, known.links))
+    return max(whole, max(bounds) * size_bytes / byte_rate)
 
 
 def _over(needed: npt.NDArray[Any], rate: npt.NDArray[Any]) -> npt.NDArray[Any]:

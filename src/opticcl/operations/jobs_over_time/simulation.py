@@ -229,9 +229,9 @@ class _Plans:
             return setup.compiled(fabric, setup.algorithm, beside)
         lie = (nodes - nodes[0]).tobytes()
         algorithm = self._algorithm.get(lie, setup.algorithm)
-        found = setup.compiled(fabric, algorithm)
-        self._algorithm[lie] = found.algorithm
-        return found
+        made = setup.compiled(fabric, algorithm)
+        self._algorithm[lie] = made.algorithm
+        return made
 
     def time_s(self, plan: Plan) -> float:
         """Time of a plan [s]."""
@@ -266,7 +266,7 @@ def simulate_jobs(setup: JobsSetup, *, progress: ProgressCallback) -> JobsRun:
     judge = JobsJudge(_usable(setup.machine))
     plans, running = _Plans(setup), _Running(_usable(setup.machine))
     queue: deque[Arrival] = deque()
-    found: dict[str, JobRun] = {}
+    run_of: dict[str, JobRun] = {}
     ends: list[tuple[float, int, str]] = []
     states: list[MachineState] = []
     waiting_in_vain: set[str] = set()
@@ -283,15 +283,15 @@ def simulate_jobs(setup: JobsSetup, *, progress: ProgressCallback) -> JobsRun:
             if ran is None:
                 break
             queue.popleft()
-            found[job.name] = ran
+            run_of[job.name] = ran
             if ran.end_s is not None:
-                heappush(ends, (ran.end_s, len(found), job.name))
-            progress(f"jobs by {setup.policy}", len(found), len(setup.arrivals))
+                heappush(ends, (ran.end_s, len(run_of), job.name))
+            progress(f"jobs by {setup.policy}", len(run_of), len(setup.arrivals))
         in_vain = bool(queue) and queue[0].num_nodes <= int(running.free.sum())
         if in_vain:
             waiting_in_vain.add(queue[0].name)
         states.append(_state(setup, running, now_s, len(queue), in_vain))
-    jobs = [found[job.name] for job in setup.arrivals]
+    jobs = [run_of[job.name] for job in setup.arrivals]
     return JobsRun(setup, jobs, states, judge.verdict, judge.changes, judge.disturbed)
 
 

@@ -109,14 +109,14 @@ class _Machine:
         self._fabric = fabric
         variation = variation_of(point, assumed)
         bill = self._bill(fabric, point)
-        found: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
+        results: dict[str, Any] = {"node_rate_bits_per_s": fabric.node_rate_bits_per_s}
         if self._space.needs_plans:
             where = fabric if variation is None else variation.on(fabric)
             times = self._iteration if "workload" in point else self._times
-            found |= times(where, variation.assumed if variation else assumed, point)
+            results |= times(where, variation.assumed if variation else assumed, point)
         elif "margin" in self._space.measure:
-            found |= light_of_machine(fabric, _preset(point)).record()
-        return {key: value for key, value in (found | bill).items() if key in (*self._wanted, "node_rate_bits_per_s")}
+            results |= light_of_machine(fabric, _preset(point)).record()
+        return {key: value for key, value in (results | bill).items() if key in (*self._wanted, "node_rate_bits_per_s")}
 
     def _bill(self, fabric: Fabric, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of the price and the power of a node.
@@ -127,8 +127,8 @@ class _Machine:
         limits = {"watts": space.watts_per_node, "dollars": space.dollars_per_node}
         if not (any(limits.values()) or {"dollars", "watts"} & {*space.measure}):
             return {}
-        found = bill_record(fabric, point["prices"])
-        for name, value in (("watts", found["w_per_node"]), ("dollars", found["usd_per_node"])):
+        bill = bill_record(fabric, point["prices"])
+        for name, value in (("watts", bill["w_per_node"]), ("dollars", bill["usd_per_node"])):
             most = limits[name]
             if most is None:
                 continue
@@ -136,7 +136,7 @@ class _Machine:
                 raise UnsupportedError(f"constraint {name}_per_node: the {name} of {fabric.name} are unknown")
             if value > most:
                 raise UnsupportedError(f"constraint {name}_per_node: {fabric.name} takes {value:.4g}, at most {most:g}")
-        return found
+        return bill
 
     def _light(self, light: Light, by: str, fabric: Fabric) -> dict[str, Any]:
         """Columns of the light of a plan.
@@ -161,7 +161,7 @@ class _Machine:
         timeline, one = choice.timed(size)
         plan, verdict = Plan(one.profile.plan, size), choice.verdict(one).verdict
         total_s, bound_s = timeline.total_s, timeline.lower_bound_s
-        found = {
+        results = {
             "algorithm": plan.algorithm,
             "total_s": total_s,
             "verdict": verdict,
@@ -173,10 +173,10 @@ class _Machine:
             "gap": total_s / bound_s if bound_s else None,
         }
         if "rounds" in self._space.measure:
-            found |= {"rounds": timeline.num_rounds} | _rounds(plan)
+            results |= {"rounds": timeline.num_rounds} | _rounds(plan)
         if "overlap" in self._space.measure:
-            found |= _overlap(plan)
-        return found
+            results |= _overlap(plan)
+        return results
 
     def _iteration(self, fabric: Fabric, assumed: Assumptions, point: Mapping[str, Any]) -> dict[str, Any]:
         """Columns of the time of an iteration of training.
@@ -228,16 +228,16 @@ def _rounds(plan: Plan) -> dict[str, Any]:
     Raises: VerificationError: the plan with these rounds is wrong.
     """
     machine, counted = plan.fabric.machine, plan
-    found: dict[str, Any] = {"circuit_rounds": None, "least_rounds": None}
+    counts: dict[str, Any] = {"circuit_rounds": None, "least_rounds": None}
     if isinstance(machine, Lightpath):
         wide = _without_splits(plan)
         counted = counted_by_circuits(wide, machine.waveguides)
         counted.verify().raise_if_bad()
         rounds = counted.simulate(assumptions="lumorph").num_rounds
-        found = {"circuit_rounds": rounds, "least_rounds": rounds_needed(wide, machine.waveguides)}
+        counts = {"circuit_rounds": rounds, "least_rounds": rounds_needed(wide, machine.waveguides)}
     setting_s = plan.fabric.reconfiguration_s
     spent_s = counted.simulate(assumptions="published").totals()["reconfiguration_s"]
-    return {**found, "reconfigurations": round(spent_s / setting_s) if setting_s else None}
+    return {**counts, "reconfigurations": round(spent_s / setting_s) if setting_s else None}
 
 
 def _overlap(plan: Plan) -> dict[str, Any]:

@@ -149,17 +149,17 @@ def _compute(
         waiting = deque(batches(machines, points))
     unfinished = {id(numbers): deque(numbers) for numbers in waiting}
     finished = len(points) - sum(map(len, machines))
-    found: dict[str, tuple[str, str]] = {}
+    outcomes: dict[str, tuple[str, str]] = {}
     recorded: dict[str, tuple[State, str, dict[str, Any]]] = {}
     due = time.monotonic() + COMMIT_S
 
     def flush() -> None:
-        if found:
-            ledger.record(found)
+        if outcomes:
+            ledger.record(outcomes)
             recorded.update(
-                with_values((key, "refused" if why else "done", why, text) for key, (why, text) in found.items())
+                with_values((key, "refused" if why else "done", why, text) for key, (why, text) in outcomes.items())
             )
-            found.clear()
+            outcomes.clear()
 
     def work(numbers: list[int]) -> Iterator[tuple[int, str, str]]:
         return (one.written() for one in measure.measured(space, points, numbers))
@@ -178,7 +178,7 @@ def _compute(
                 remaining = unfinished[id(event.item)]
                 for number, refusal, values in event.values:
                     assert number == remaining.popleft()
-                    found[points[number].key] = refusal, values
+                    outcomes[points[number].key] = refusal, values
                 finished += len(event.values)
                 if event.crash and remaining:
                     flush()
@@ -248,16 +248,16 @@ def _columns(
     space: DesignSpace, points: Sequence[DesignPoint], results: Mapping[str, tuple[State, str, dict[str, Any]]]
 ) -> dict[str, list[Any]]:
     """Columns of the table, a row a point in the order of the file."""
-    found = [results[point.key] for point in points]
+    outcomes = [results[point.key] for point in points]
     table: dict[str, list[Any]] = {}
     for axis in dict.fromkeys(axis for point in (*points[:1], *points[-1:]) for axis in point.values):
         table[column_of(axis)] = [point.values[axis] for point in points]
-    table["state"] = [state for state, _, _ in found]
-    table["reason"] = [reason for _, reason, _ in found]
+    table["state"] = [state for state, _, _ in outcomes]
+    table["reason"] = [reason for _, reason, _ in outcomes]
     measured = dict.fromkeys(column for name in space.measure for column in MEASURES[name])
-    shapes = dict.fromkeys(tuple(values) for _, _, values in found)  # a few, however many points
+    shapes = dict.fromkeys(tuple(values) for _, _, values in outcomes)  # a few, however many points
     for column in measured | dict.fromkeys(column for shape in shapes for column in shape):
-        table[column] = [values.get(column) for _, _, values in found]
+        table[column] = [values.get(column) for _, _, values in outcomes]
     return table
 
 
@@ -275,11 +275,11 @@ def _write(path: Path, table: dict[str, list[Any]]) -> None:
 def _identity(path: Path, points: Sequence[DesignPoint]) -> str:
     """Size and time of the table of results, and a hash of the points that it is of; "" if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ""
     keys = hashlib.sha256("\n".join(point.key for point in points).encode()).hexdigest()
-    return f"{found.st_size} {found.st_mtime_ns} {keys}"
+    return f"{status.st_size} {status.st_mtime_ns} {keys}"
 
 
 def _progressed(
@@ -290,12 +290,12 @@ def _progressed(
     Args:
         open_before: points that were not finished before this run [count].
     """
-    found = [outcomes[point.key] for point in points]
-    states = Counter(state for state, _, _ in found)
+    known = [outcomes[point.key] for point in points]
+    states = Counter(state for state, _, _ in known)
     still_open = states["pending"] + states["crashed"]
-    aside = {point.key: reason for point, (state, reason, _) in zip(points, found, strict=True) if state == "set aside"}
-    refusals = Counter(reason for state, reason, _ in found if state == "refused")
-    wrong = sum(one for _, _, one in found)
+    aside = {point.key: reason for point, (state, reason, _) in zip(points, known, strict=True) if state == "set aside"}
+    refusals = Counter(reason for state, reason, _ in known if state == "refused")
+    wrong = sum(one for _, _, one in known)
     return Progressed(
         dict(states),
         open_before - still_open,
