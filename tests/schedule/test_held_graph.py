@@ -1,5 +1,9 @@
 """Graphs that stand: data of every collective, times by hand, what is declined, and not slower than a static machine."""
 
+from itertools import combinations
+from math import gcd
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +15,10 @@ from opticcl.assumptions import assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.plans.planner import plan_collective
+from opticcl.routing.concurrent_flow import concurrent_flow
+from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.schedule.held_graph import graph_of, nearest_strides
 
 STANDS = assumptions("published", initial="warm", compute="none")
 PORTS = "rate=800Gb/s,reconfiguration=1ms,hop_delay=1us,endpoint_latency=1us"
@@ -62,6 +69,56 @@ def test_marks(nodes, planes, collective, size, most_us):
         f"ocs:nodes={nodes},planes={planes},forwarding=any,{PORTS}", collective, size, algorithm="held_graph"
     )
     assert plan.simulate(assumptions=STANDS).total_s <= most_us * 1e-6
+
+
+@pytest.mark.parametrize(
+    ("graph", "strides", "nodes", "planes", "above"),
+    [
+        ("kautz", None, 16, 2, 2),
+        ("kautz", None, 27, 2, 1),
+        ("circulant", (1, 11, 15), 32, 3, 1),
+        ("circulant", None, 64, 2, 2),
+        ("circulant", None, 64, 4, 1.01),
+    ],
+)
+def test_paths_load_links_as_the_linear_programme_does(graph, strides, nodes, planes, above):
+    """One path a pair, of limited length, beside a flow that divides every pair among paths of any length [pairs]."""
+    held = graph_of(graph, strides, nodes, planes)
+    node, link = np.nonzero(held.links >= 0)
+    arcs = CapacityGraph(nodes, nodes, node, held.links[node, link], np.ones(len(node), np.int64))
+    flow = concurrent_flow(arcs, relays=True)
+    assert flow.bound <= held.paths.load <= flow.time + above
+
+
+@pytest.mark.parametrize(("nodes", "planes"), [*((nodes, 2) for nodes in range(5, 17)), (8, 3), (11, 3), (13, 4)])
+def test_no_circulant_is_missed(nodes, planes):
+    """Of all strides that lead to all nodes: none has fewer pairs over its busiest link, and none is less far across."""
+
+    def law(strides):
+        held = graph_of("circulant", strides, nodes, planes)
+        return held.paths.load, held.longest
+
+    every = [law(one) for one in combinations(range(1, nodes), planes) if gcd(nodes, *one) == 1]
+    tried = [law(one) for one in nearest_strides(nodes, planes)]
+    for at in (0, 1):
+        assert min(one[at] for one in tried) == min(one[at] for one in every)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "planes", "note"),
+    [
+        (64, 2, "joins 2 nodes with themselves (21, 42); they are joined in a ring"),
+        (8, 2, "joins 2 nodes with themselves"),
+        (9, 2, ""),
+    ],
+)
+def test_links_of_nodes_that_would_lead_to_themselves_are_named(nodes, planes, note):
+    """As a note of a plan on a Kautz graph."""
+    where = f"ocs:nodes={nodes},planes={planes},forwarding=any,{PORTS}"
+    found = plan_collective(where, "all_to_all", "1 KB", assumptions=STANDS, break_evens=False)
+    patched = [line for line in found.notes if "kautz" in line]
+    assert found.plan.algorithm == "held_graph"
+    assert (note in patched[0]) if note else not patched
 
 
 @examples(8)

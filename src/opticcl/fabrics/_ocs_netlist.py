@@ -26,7 +26,7 @@ from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
 
 __all__ = ["MOST_CHANNELS", "ocs_netlist"]
 
-MOST_CHANNELS = limit("_ocs_netlist.MOST_CHANNELS")
+MOST_CHANNELS = limit("ocs_netlist.MOST_CHANNELS")
 
 SOURCE = "arXiv 2602.09188, 2602.10468"
 

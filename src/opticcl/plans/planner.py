@@ -35,6 +35,7 @@ from opticcl.plans.shift_laws import held_shifts
 from opticcl.registry import whole_number
 from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
+from opticcl.schedule.held_graph import patched_links
 from opticcl.simulate.closed_form.engine import profile
 from opticcl.simulate.standing import Standing
 from opticcl.units import Seconds, counted, message_size
@@ -456,6 +457,8 @@ def plan_collective(
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
+    if found.schedule.name == "held_graph" and (patch := patched_links(found.schedule, where.ports_per_node)):
+        notes.append(patch)
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
     bound = timeline.lower_bound_s, timeline.bound_by

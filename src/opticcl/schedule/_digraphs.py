@@ -16,15 +16,15 @@ from opticcl.ir import IntArray
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 
-__all__ = ["Digraph", "PairPaths"]
+__all__ = ["Digraph", "PairPaths", "distances_of_strides"]
 
 MOST_RELAXED = limit("digraphs.MOST_RELAXED")
 
 PASSES = 12
 """Times that the paths of all pairs are moved to less loaded links [count]."""
 
-STEEP = 8
-"""Power of a link's load that paths keep away from."""
+SOFT, STEEP = 4, 128
+"""Power of a link's load that paths keep away from: at first, doubled after every second pass, and at most."""
 
 
 class PairPaths(NamedTuple):
@@ -93,6 +93,38 @@ class Digraph:
         return np.asarray(_trees(self.links, self.distance, towards))
 
 
+def distances_of_strides(strides: IntArray, num_nodes: int) -> tuple[IntArray, IntArray]:
+    """Links from a node of circulants to all others in sum, and to the farthest, int64 (graphs,) each.
+
+    Args:
+        strides: of each graph, 1 among them, int64 (graphs, degree).
+        num_nodes: N [count].
+    """
+    total, longest = _distances_of_strides(strides, num_nodes)
+    return np.asarray(total), np.asarray(longest)
+
+
+@njit(writes=())
+def _distances_of_strides(strides, nodes):  # type: ignore[no-untyped-def]
+    graphs, degree = strides.shape
+    total, longest = np.zeros(graphs, np.int64), np.zeros(graphs, np.int64)
+    far, queue = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
+    for graph in range(graphs):
+        far[:] = -1
+        far[0], queue[0] = 0, 0
+        last = 1
+        for first in range(nodes):
+            node = queue[first]
+            total[graph] += far[node]
+            for plane in range(degree):
+                onward = (node + strides[graph, plane]) % nodes
+                if far[onward] < 0:
+                    far[onward], queue[last] = far[node] + 1, onward
+                    last += 1
+        longest[graph] = far[queue[nodes - 1]]
+    return total, longest
+
+
 @njit(writes=())
 def _distances(links):  # type: ignore[no-untyped-def]
     nodes, degree = links.shape
@@ -124,7 +156,7 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
         distance: links on shortest paths, int32 (nodes, nodes).
         longest: links of a path at most.
         passes: times that all paths are moved.
-        steep: power of the load that they keep away from.
+        steep: largest power of the load that they keep away from.
     """
     nodes, degree = links.shape
     load = np.zeros((nodes, degree), np.int64)
@@ -147,8 +179,8 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
     best, least = paths.copy(), load.max()
     cost = np.empty((longest + 1, nodes))
     came = np.full((longest + 1, nodes), -1, np.int64)
-    for _ in range(passes):
-        mean = load.sum() / load.size
+    for done in range(passes):
+        mean, power = load.sum() / load.size, min(steep, SOFT * 2 ** (done // 2))
         for source in range(nodes):
             for turn in range(1, nodes):
                 target = (source + turn) % nodes
@@ -169,7 +201,7 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
                             to = links[node, link]
                             if to < 0 or step + 1 + distance[to, target] > longest:
                                 continue
-                            price = cost[step, node] + ((load[node, link] + 1) / mean) ** steep
+                            price = cost[step, node] + ((load[node, link] + 1) / mean) ** power
                             if price < cost[step + 1, to]:
                                 cost[step + 1, to] = price
                                 came[step + 1, to] = node * degree + link

@@ -26,7 +26,8 @@ TopoOpt. Which paths and trees load links evenly, and links for nodes that would
 from __future__ import annotations
 
 from functools import lru_cache
-from math import gcd
+from itertools import combinations
+from math import comb, gcd
 from typing import Literal
 
 import numpy as np
@@ -38,15 +39,17 @@ from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space, Steps
 from opticcl.schedule import NotTried, left_out, register_algorithm
-from opticcl.schedule._digraphs import Digraph
+from opticcl.schedule._digraphs import Digraph, distances_of_strides
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
 from opticcl.schedule._walk import levels, walk
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.units import Shape
 
-__all__ = ["graph_of", "held_graph", "kautz_links"]
+__all__ = ["graph_of", "held_graph", "kautz_links", "nearest_strides", "patched_links"]
 
 MOST_TRIED = limit("held_graph.MOST_TRIED")
+MOST_VISITED = limit("held_graph.MOST_VISITED")
+MOST_COMPARED = limit("held_graph.MOST_COMPARED")
 
 GraphName = Literal["kautz", "circulant"]
 
@@ -70,6 +73,28 @@ def kautz_links(num_nodes: int, degree: int) -> IntArray:
     return np.where(end == node, -1, end)
 
 
+def patched_links(schedule: Schedule, degree: int) -> str:
+    """Which nodes of the Kautz graph of a schedule would lead to themselves, and where they lead, in words; "" if none.
+
+    Args:
+        schedule: of `held_graph`.
+        degree: planes k [count].
+    """
+    n = schedule.collective.num_ranks
+    if schedule.parameters["graph"] != "kautz" or n == 1:
+        return ""
+    node = np.arange(n)[:, None]
+    alone = np.flatnonzero(((-degree * node - np.arange(1, degree + 1)) % n == node).any(axis=1))
+    if not len(alone):
+        return ""
+    shown = ", ".join(map(str, alone[:4].tolist())) + (", ..." if len(alone) > 4 else "")
+    if len(alone) == 1:
+        return f"the formula of the kautz graph joins node {shown} with itself; its port stays dark"
+    return (
+        f"the formula of the kautz graph joins {len(alone)} nodes with themselves ({shown}); they are joined in a ring"
+    )
+
+
 @lru_cache(maxsize=16)
 def graph_of(graph: GraphName, strides: tuple[int, ...] | None, num_nodes: int, degree: int) -> Digraph:
     """The graph that is held.
@@ -84,6 +109,54 @@ def graph_of(graph: GraphName, strides: tuple[int, ...] | None, num_nodes: int, 
         return Digraph(kautz_links(num_nodes, degree))
     chosen = np.array(strides or strides_of(num_nodes, degree), np.int64)
     return Digraph((np.arange(num_nodes)[:, None] + chosen) % num_nodes)
+
+
+def _num_sets(num_nodes: int, degree: int) -> int:
+    """Sets of strides, 1 among them, that `nearest_strides` evaluates [count].
+
+    Args:
+        num_nodes: N [count].
+        degree: strides of a set [count].
+    """
+    most = max(1, MOST_VISITED // (num_nodes * degree))
+    pool = degree - 1
+    while pool < num_nodes - 2 and comb(pool + 1, degree - 1) <= most:
+        pool += 1
+    return comb(pool, degree - 1)
+
+
+@lru_cache(maxsize=64)
+def nearest_strides(num_nodes: int, degree: int) -> tuple[tuple[int, ...], ...]:
+    """Strides, 1 among them, with the fewest pairs over the busiest link, and those with the fewest links to the farthest node.
+
+    Those over whose links all nodes are nearest are compared by their paths. All sets are candidates where that visits at most
+    `MOST_VISITED` links, else those of strides near to N^(q/k), either way round.
+
+    >>> nearest_strides(14, 2), nearest_strides(13, 3)
+    (((1, 4),), ((1, 3, 9),))
+
+    Args:
+        num_nodes: N, 3 or more [count].
+        degree: strides of a set k, 2 or more [count].
+    """
+    if degree > num_nodes - 1:
+        return ()
+    others = np.arange(2, num_nodes)
+    series = np.arange(degree) / degree * np.log(num_nodes)
+    far = np.abs(np.log(np.minimum(others, num_nodes - others))[:, None] - series).min(axis=1)
+    wanted, pool = _num_sets(num_nodes, degree), degree - 1
+    while comb(pool, degree - 1) < wanted:
+        pool += 1
+    near = np.sort(others[np.argsort(far, kind="stable")[:pool]]).tolist()
+    sets = np.array([(1, *rest) for rest in combinations(near, degree - 1)], np.int64)
+    total, longest = distances_of_strides(sets, num_nodes)
+    compared = max(1, MOST_COMPARED // num_nodes**2)
+    orders = [np.lexsort(keys)[:compared] for keys in ((longest, total), (total, longest))]
+    nearest = [tuple(sets[at].tolist()) for at in dict.fromkeys(np.concatenate(orders).tolist())]
+    graphs = [graph_of("circulant", strides, num_nodes, degree) for strides in nearest]
+    loads = [(graph.paths.load if len(graphs) > 1 else 0, graph.longest) for graph in graphs]
+    best = min(range(len(graphs)), key=loads.__getitem__), min(range(len(graphs)), key=lambda at: loads[at][::-1])
+    return tuple(nearest[at] for at in dict.fromkeys(best))
 
 
 def accepts(
@@ -134,21 +207,22 @@ def _reason_no_kautz(num_nodes: int, degree: int, strides: tuple[int, ...] | Non
 
 
 def _variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | NotTried]:
-    """A Kautz graph, and circulants of TopoOpt's strides and of steps both ways, on two planes or more."""
+    """A Kautz graph, and circulants of TopoOpt's strides and of those that lead to all nodes best, on two planes or more."""
     n, planes = fabric.num_nodes, fabric.machine_as(Ocs).planes
     if planes < 2 or n < 3:
         return []
     if n * n > MOST_TRIED:
         return [left_out(n * (n - 1), MOST_TRIED)]
     graphs: list[dict[str, object]] = [{}, {"graph": "circulant"}]
-    near = [max(1, round(n ** (power / (planes // 2)))) for power in range(planes // 2)]
-    both = [stride for one in near for stride in (one % n, -one % n)] + [1] * (planes % 2)
-    if gcd(n, *both) == 1 and min(both) > 0:
-        graphs.append({"graph": "circulant", "strides": tuple(both)})
+    graphs += [{"graph": "circulant", "strides": strides} for strides in nearest_strides(n, planes)]
+    every, tried = comb(n - 2, planes - 1), _num_sets(n, planes)
+    fewer = NotTried(
+        "graph=circulant", f"{every:,} sets of strides; a search evaluates {tried:,}, near a geometric series"
+    )
     further: list[Along] = []
     if fabric.machine_as(Ocs).forwarding == "any" and collective.name != "all_to_all":
         further = ["paths", "whole"] if collective.name == "all_reduce" else ["paths"]
-    return [*graphs, *({**one, "along": along} for one in graphs for along in further)]
+    return [*graphs, *({**one, "along": along} for one in graphs for along in further), *[fewer] * (tried < every)]
 
 
 def _usual(collective: Request) -> Along:
