@@ -9,6 +9,7 @@ import numpy as np
 from measure import Run, case, register
 
 import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
 from opticcl.errors import FabricError
 from opticcl.estimate.budget import budget
@@ -18,6 +19,7 @@ from opticcl.optics.values import chain_of, optics
 from opticcl.plans.held_shifts import fastest_held
 from opticcl.plans.limits import limits
 from opticcl.plans.overlap import SwitchLaw, overlap
+from opticcl.plans.planner import plan_collective
 from opticcl.schedule import generate
 from opticcl.simulate.held_links import ShiftLaw
 
@@ -50,6 +52,29 @@ for _collective in RAMP_COLLECTIVES:
         f"plans.ramp_65536_{_collective}",
         f"RAMP {_collective}, 65,536 nodes, compiled, all chunks and circuits verified",
         lambda collective=_collective: ramp(collective),
+    )
+
+
+def on_ports(nodes: int) -> Run:
+    """A plan for an all_to_all on two ports a node, with relays between them; without break-evens.
+
+    Args: nodes: of the machine [count].
+    """
+    assumed = assumptions("published", initial="warm", compute="none")
+
+    def plan(number: int = nodes) -> None:
+        where = f"ocs:nodes={number},planes=2,forwarding=any,rate=800Gb/s,reconfiguration=1ms"
+        plan_collective(where, "all_to_all", "1 MB", assumptions=assumed, break_evens=False)
+
+    plan(16)
+    return plan
+
+
+for _nodes in (64, 1024):
+    register(
+        f"plans.ocs_any_{_nodes}",
+        f"plan on an ocs of two ports with relays between them, {_nodes:,} nodes",
+        lambda nodes=_nodes: on_ports(nodes),
     )
 
 
