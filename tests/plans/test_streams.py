@@ -70,6 +70,22 @@ def test_too_many_devices_are_not_followed_one_by_one(monkeypatch):
     assert found.plan.algorithm == every.plan.algorithm
 
 
+def test_work_is_limited_and_named(monkeypatch):
+    """The algorithm of the fastest with barriers comes first; what is not timed has its name and the gap."""
+
+    def found_of(most):
+        monkeypatch.setattr("opticcl.plans.streams.MOST_TIMED", most)
+        return plan_streamed("ramp:groups=3,racks=2,wavelengths=6", "broadcast", 300_000, root=1, assumptions=ASSUMED)
+
+    every, some, none = map(found_of, (1 << 20, 800, 1))
+    assert not any("are timed" in note for note in every.notes)
+    assert any("800 transfers together are timed; not " in note for note in some.notes)
+    assert some.finished
+    barriers = opticcl.compile("ramp:groups=3,racks=2,wavelengths=6", "broadcast", 300_000, root=1, assumptions=ASSUMED)
+    assert every.total_s <= some.total_s <= none.total_s <= barriers.simulate(assumptions=ASSUMED).total_s
+    assert every.total_s < none.total_s
+
+
 def test_what_cannot_be_streamed():
     """In one line; a limit of time returns the plan with barriers at least."""
     with pytest.raises(UnsupportedError, match="fat_tree has packets"):

@@ -45,6 +45,8 @@ LEAST_BYTES = 64
 
 MOST_ROWS = limit("streams.MOST_ROWS")
 
+MOST_TIMED = limit("streams.MOST_TIMED")
+
 LARGE_NODES = limit("streams.LARGE_NODES")
 
 MOST_DEVICES = limit("streams.MOST_DEVICES")
@@ -87,21 +89,29 @@ def plan_streamed(
     def started(plan: Plan) -> Timeline | None:
         return _started(plan, assumed) if each else timeline_of_long_run(plan.circuits, plan.size_bytes, assumed)
 
-    best = started(whole) or with_barriers, whole
+    first = started(whole)
+    best = first or with_barriers, whole
     large = where.num_nodes > LARGE_NODES
-    finished = True
-    for name, given, key in families:
+    finished, timed, not_timed = True, _num_transfers(whole), list[str]()
+    for name, given, key in sorted(families, key=lambda family: family[0] != whole.schedule.name):
         progress(f"pieces of {name} on {where.name}")
 
         def time_s(pieces: int, name: str = name, given: dict[str, str] = given, key: str = key) -> float:
-            nonlocal best, finished
+            nonlocal best, finished, timed
             if asked.late:
                 finished = False
                 return inf
+            algorithm = write_call(name, {**given, key: pieces})
             try:
-                plan = Plan(lower(where, generate(write_call(name, {**given, key: pieces}), wanted, where)), size_bytes)
+                plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
             except UnsupportedError:
                 return inf
+            if (plan.schedule.name, plan.schedule.parameters) == (whole.schedule.name, whole.schedule.parameters):
+                return first.total_s if first else inf
+            if not large and timed + _num_transfers(plan) > MOST_TIMED:
+                not_timed.append(algorithm)
+                return inf
+            timed += _num_transfers(plan)
             timeline = None
             if pieces * where.num_nodes <= MOST_ROWS or has_long_run(plan.circuits):
                 timeline = started(plan)
@@ -123,6 +133,12 @@ def plan_streamed(
         f"pieces are forwarded while further ones arrive, timed by the device engine; the fastest with barriers takes "
         f"{format_seconds(barriers_s)}"
     ]
+    if not_timed:
+        notes.append(
+            f"plans of {MOST_TIMED:,} transfers together are timed; not {not_timed[0]}"
+            + (f" and {len(not_timed) - 1} more" if len(not_timed) > 1 else "")
+            + ", which may be faster, by no more than the gap"
+        )
     if followed := timeline.assumptions.get(FOLLOWED):
         notes.append(f"followed are {followed}; all others have equal times, later by one period a step")
     return asked.answer(plan, timeline, (bound.seconds, bound.name), notes, finished)
@@ -150,6 +166,12 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
             return 0
 
     return [one for one in found.values() if chunks(*one, 4) > chunks(*one, 2)]
+
+
+def _num_transfers(plan: Plan) -> int:
+    """Transfers of all steps [count]."""
+    steps = plan.schedule.steps
+    return sum(len(run) * steps.num_transfers(run.start) for run in plan.schedule.step_classes())
 
 
 def _slots(fabric: Fabric, size_bytes: int) -> int:
