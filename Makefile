@@ -76,7 +76,7 @@ golden: $(EXTENDED)
 
 # Small changes of the source that no test notices; hours in all, and a run goes on where the last one ended.
 mutants: $(EXTENDED)
-	$(BIN)/python -m tests.source_mutants verify circuits fabrics simulate traces
+	$(BIN)/python -m tests.source_mutants verify circuits fabrics simulate formats traces
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
