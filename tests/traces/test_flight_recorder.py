@@ -214,6 +214,13 @@ def test_what_a_dump_leaves_out(tmp_path):
         load_workload(path)
 
 
+def test_transfers_without_ends(tmp_path):
+    """Of which the rank in the name of the file is one."""
+    calls = [entry(name, ((size,),)) for name, size in (("nccl:send", 5), ("nccl:recv", 6))]
+    found = read(tmp_path / "fr.rank2.json", *calls).calls
+    assert [(call.size_bytes, call.ranks) for call in found] == [(20, (2, -1)), (24, (-1, 2))]
+
+
 @pytest.mark.parametrize("form", [json, pickle])
 def test_limits_of_a_dump(tmp_path, monkeypatch, form):
     """Entries of JSON, values of a pickle, digits of a number."""

@@ -242,6 +242,12 @@ calls = st.lists(
 )
 
 
+def test_a_rank_that_begins_in_a_later_batch_is_free_in_the_first():
+    """The third transfer goes beside the first; the second, of the same sender as the first, is alone."""
+    pairs = [CollectiveCall("t", "send_recv", 8, ranks=ranks) for ranks in ((0, 1), (0, 2), (3, 2))]
+    assert [[c.ranks for c in batch] for batch in disjoint_batches(pairs)] == [[(0, 1), (3, 2)], [(0, 2)]]
+
+
 @examples(60)
 @given(calls)
 def test_what_goes_at_once_shares_no_rank(made):

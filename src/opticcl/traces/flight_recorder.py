@@ -176,9 +176,9 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
 
     Raises: ValueError: there are more, or a number is larger than any size.
     """
-    left[0] -= 1
-    if left[0] < 0 or depth < 0:
+    if not left[0] or depth < 0:
         raise ValueError("it expands to more than a recorder writes")
+    left[0] -= 1
     if isinstance(value, dict):
         return {str(k): _plain(v, depth - 1, left) for k, v in value.items() if isinstance(k, (str, int))}
     if isinstance(value, (list, tuple, set, frozenset)):

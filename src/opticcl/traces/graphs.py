@@ -179,7 +179,7 @@ def _batches(calls: Iterable[Call], transfers: Callable[[Call], bool]) -> Iterat
         for call in run:
             ends = list(enumerate(call.ranks)) if transfers(call) else [(0, rank) for rank in call.ranks or (0,)]
             if transfers(call) and -1 in call.ranks:
-                ends = [(0, -1), (1, -1)]  # an unknown pair shares a batch with no other
+                ends = [(0, -1)]  # an unknown pair shares a batch with no other
             taken = 0
             for role, rank in ends:
                 taken |= busy.get((rank, role), 0)
