@@ -94,10 +94,13 @@ def test_kernels_on_another_device_than_the_calls_are_left_out(tmp_path):
     one.device = 5
     one.launch("gemm", COMPUTE, 700, {})
     one.launch("void deep_ep::intranode::combine(x)", COMPUTE, 20, {})
+    one.device = 6
+    one.launch("void deep_ep::intranode::combine(x)", COMPUTE, 30, {})
     (tmp_path / "a.json").write_text(kineto(one.events, information(made, 0)))
     read = load_workload(tmp_path / "a.json")
     assert read.compute_s == pytest.approx(40e-6)
     assert "left out: kernels of device 5, 720 us; the calls are on another: 2" in read.notes
+    assert "left out: kernels of device 6, 30 us; the calls are on another: 1" in read.notes
 
 
 def test_a_trace_without_a_rank_beside_other_files(tmp_path):
