@@ -94,6 +94,8 @@ def test_times_and_streams_of_calls_and_kernels(path, seed):
         assert getattr(read.kernels, column).tolist() == pytest.approx(expected)
     assert read.kernels.stream.tolist() == [kernel.stream for kernel in rules.kernels]
     assert read.compute_s == pytest.approx(sum(kernel.took for kernel in rules.kernels) * 1e-6)
+    said = [note for note in read.after if note.startswith("computation: ")]
+    assert [int(note.split()[-3]) for note in said] == [len(rules.kernels)] * bool(read.compute_s)
     lost = [kernel for kernel in rules.kernels if kernel.launch is None] if rules.launches else []
     left = [note for note in read.after if "they belong to no step" in note]
     assert [int(note.split()[2]) for note in left] == [len(lost)] * bool(lost)
