@@ -38,7 +38,8 @@ class Listed:
         self.links = [
             SimpleNamespace(
                 number=i, waiting=[], flying=[], inputs=[], input_busy=False, turns=[], own=False, sends_own=False,
-                blocked=[], is_blocked=False, granted=False, frees=None, held=0, bytes=0, most=0, carried=0.0, dropped=0.0, busy=0,
+                blocked=[], is_blocked=False, granted=False, frees=None, held=0, bytes=0, most=0, carried=0.0, dropped=0.0,
+                busy=0,
             )
             for i in range(m)
         ]  # fmt: skip

@@ -457,7 +457,7 @@ def plan_collective(
         notes.append(
             f"break-evens are searched within a decade alone, since a search takes long on {where.num_nodes:,} nodes"
         )
-    if found.schedule.name == "held_graph" and (patch := patched_links(found.schedule, where.ports_per_node)):
+    if plan.schedule.name == "held_graph" and (patch := patched_links(plan.schedule, where.ports_per_node)):
         notes.append(patch)
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late

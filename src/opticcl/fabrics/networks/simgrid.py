@@ -2,8 +2,8 @@
 
 A route over one link is an edge; routes over several links must be walks along such edges and add nothing. Both ways of a link
 share its rate unless its policy is SPLITDUPLEX; a FATPIPE link limits nothing and is left out, as loopback links are. A
-cluster is a star, a torus or a fat tree without limiters; in a torus each node has one link a dimension to the next, so that two nodes in a ring
-have two. Traces, Wi-Fi, several zones that routes join and files that others include are refused.
+cluster is a star, a torus or a fat tree without limiters; in a torus each node has one link a dimension to the next, so that
+two nodes in a ring have two. Traces, Wi-Fi, several zones that routes join and files that others include are refused.
 """
 
 from __future__ import annotations

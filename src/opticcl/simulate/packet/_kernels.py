@@ -55,8 +55,8 @@ LINK = np.dtype(
     ]
 )  # fmt: skip
 
-"""Links that share a rate are a ring, `next_on_wire`. The first of them, their `wire`, has when it is free (`free_at`), whether its
-END is in the heap (`ends`), who has sent last (`sender`) and who is listed to send after this event, or -1 (`listed`)."""
+"""Links that share a rate are a ring, `next_on_wire`. The first of them, their `wire`, has when it is free (`free_at`), whether
+its END is in the heap (`ends`), who has sent last (`sender`) and who is listed to send after this event, or -1 (`listed`)."""
 
 FLOW = np.dtype(  # the fields that every cell needs come first
     [
