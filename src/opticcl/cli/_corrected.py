@@ -17,7 +17,7 @@ SUGGESTIONS = (
     r"'(?P<wrong>[^' ]+)'[^']*; did you mean '?(?P<right>[^'? ]+)'?\?",
     r"'(?P<wrong>[^' ]+)' has no unit; try (?P<right>[^\s;,]+)",
     r"'(?P<wrong>[^']+)' is not a (?:whole )?number; give one such as (?P<right>[0-9.]+)",
-    r"(?P<wrong>[0-9]+) nodes .*; nearest: (?P<right>[0-9]+)",
+    r"(?P<wrong>[0-9]+) nodes\b.*; nearest: (?P<right>[0-9]+)",
 )
 """Texts of refusals with a wrong word and a right one."""
 
