@@ -70,7 +70,7 @@ pages: $(EXTENDED)
 	$(BIN)/python -m tests.pages $(ONLY)
 
 # Golden records that do not exist yet; or those of ONLY, a list of names, with REASON where they are slower or have another verdict
-# or refusal. See CONTRIBUTING.md.
+# or refusal. See docs/extending/tests.md.
 golden: $(EXTENDED)
 	@$(BIN)/python -m tests.records --only "$$ONLY" --reason "$$REASON"
 

@@ -12,9 +12,9 @@ ROOT = TESTS.parent
 
 
 def test_deep_tests_are_documented():
-    """CONTRIBUTING.md names every file that holds one, and no other."""
+    """docs/extending/tests.md names every file that holds one, and no other."""
     marked = {path for path in TESTS.rglob("test_*.py") if "pytest.mark." + "deep" in path.read_text("utf-8")}
-    named = re.findall(r"^\| `(tests/[\w/]+\.py)`", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    named = re.findall(r"^\| `(tests/[\w/]+\.py)`", (ROOT / "docs/extending/tests.md").read_text("utf-8"), re.MULTILINE)
     assert {str(path.relative_to(ROOT)) for path in marked} == set(named)
 
 

@@ -88,11 +88,11 @@ def test_what_is_explained_exists():
 
 
 def test_survivors_of_recorded_runs_are_explained_or_open():
-    """The record adds up, its open survivors are listed by name, and CONTRIBUTING.md has its table."""
+    """The record adds up, its open survivors are listed by name, and docs/extending/tests.md has its table."""
     reasons = explained()
     for file, one in recorded().items():
         assert (ROOT / file).exists(), file
         assert one["killed"] + one["explained"] + one["not_run"] + len(one["open"]) == one["mutants"], file
         assert all(name.startswith(f"{file} ") and name not in reasons for name in one["open"]), file
         assert one["explained"] <= sum(name.startswith(f"{file} ") for name in reasons), file
-    assert table() in (REPOSITORY / "CONTRIBUTING.md").read_text("utf-8")
+    assert table() in (REPOSITORY / "docs/extending/tests.md").read_text("utf-8")

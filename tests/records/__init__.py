@@ -1,1 +1,1 @@
-"""Golden records: what commands answer and what plans list, recorded before a redesign; see CONTRIBUTING.md."""
+"""Golden records: what commands answer and what plans list, recorded before a redesign; see docs/extending/tests.md."""

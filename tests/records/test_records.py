@@ -26,7 +26,7 @@ def in_tenth(id):
 def test_answers_are_those_of_the_record(id):
     """The same exit code, answer or refusal, times to 1e-9, the same plans and programmes; further fields do not matter."""
     found = list(map(str, differences(RECORDS[id], made(id))))
-    assert not found, f"{id}; where this is intended: make golden ONLY='{id}' REASON='...' (CONTRIBUTING.md)"
+    assert not found, f"{id}; where this is intended: make golden ONLY='{id}' REASON='...' (docs/extending/tests.md)"
 
 
 def test_there_is_a_record_for_every_name():

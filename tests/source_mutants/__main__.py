@@ -4,7 +4,7 @@
     python -m tests.source_mutants verify/light/circuits.py                  one file
     python -m tests.source_mutants traces --share 20                a fifth of the mutants, always the same ones
     python -m tests.source_mutants                                  what has been found so far
-    python -m tests.source_mutants --record                         write it to results.toml and CONTRIBUTING.md
+    python -m tests.source_mutants --record                         write it to results.toml and docs/extending/tests.md
 
 Results are kept in `.mutants/`, so that a run goes on where the last one ended; delete a file there to begin anew. A survivor
 is explained in `explained.toml`, or a test is missing.
@@ -124,7 +124,7 @@ def recorded() -> dict[str, dict[str, object]]:
 
 
 def record() -> None:
-    """Write the results to `results.toml` and CONTRIBUTING.md; those of files that were not run here stay."""
+    """Write the results to `results.toml` and docs/extending/tests.md; those of files that were not run here stay."""
     lines = ["# What `make mutants` found, file by file; `python -m tests.source_mutants --record` writes it."]
     for file, one in sorted({**recorded(), **results()}.items()):
         lines += ["", f'["{file}"]', *(f"{key} = {json.dumps(value)}" for key, value in one.items() if key != "open")]
@@ -132,7 +132,7 @@ def record() -> None:
             ["open = [", *(f"    {json.dumps(name)}," for name in one["open"]), "]"] if one["open"] else ["open = []"]
         )
     (HERE / "results.toml").write_text("\n".join(lines) + "\n", "utf-8")
-    page = REPOSITORY / "CONTRIBUTING.md"
+    page = REPOSITORY / "docs/extending/tests.md"
     before, _, after = page.read_text("utf-8").partition(HEAD)
     rows = after.split("\n")
     behind = next(i for i, row in enumerate(rows) if i and not row.startswith("|"))
@@ -140,7 +140,7 @@ def record() -> None:
 
 
 def table() -> str:
-    """The record as the table of CONTRIBUTING.md, a row for each package."""
+    """The record as the table of docs/extending/tests.md, a row for each package."""
     rows = [HEAD, "|---|---|---|---|---|---|---|"]
     for package in PACKAGES:
         mine = [one for file, one in recorded().items() if file.startswith(f"{package}/")]
