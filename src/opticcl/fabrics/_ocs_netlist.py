@@ -6,7 +6,7 @@ r"""Elements of nodes on optical circuit switches.
              interface ----> forwarded -/                                                            |--> receiver
                                                                                                      `--> forwarded
 
-A wavelength of this netlist is a channel: the circuits of a round are numbered, and data that share a link are told apart by
+A wavelength of this netlist is a channel: the circuits of a round are numbered, and data that share a link are distinguished by
 the number of their circuit. The interface of a node hands a channel to its receiver, or sends it on by the port of the plane
 that it is set to. It receives the light and sends it again, which is followed as if light passed.
 

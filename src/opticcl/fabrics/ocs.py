@@ -254,11 +254,11 @@ class Ocs(Fabric):
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """The port by which a circuit leaves its sender, and the one by which it reaches its receiver.
 
-        Raises: TooLargeError: more circuits than links tell apart.
+        Raises: TooLargeError: more circuits than links distinguish.
         """
         if len(circuits) > MOST_CHANNELS:
             raise TooLargeError(
-                f"ocs: a round of {len(circuits):,} circuits; data of up to {MOST_CHANNELS:,} are told apart, try fewer nodes"
+                f"ocs: a round of {len(circuits):,} circuits; at most {MOST_CHANNELS:,} are distinguished, try fewer nodes"
             )
         last = self._planes_of(circuits)[circuits.hop_offsets[1:] - 1]
         return circuits.src.astype(np.int64) * self.planes + circuits.port, circuits.dst.astype(

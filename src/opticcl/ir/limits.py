@@ -61,7 +61,7 @@ LIMITS: dict[str, Guard] = {
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),
     "graph_schedule.MOST_BITS": Guard(1 << 26, "bits", REFUSAL, "of the tables of a custom collective"),
     "digraphs.MOST_RELAXED": Guard(1 << 29, "links", EFFORT, "that are relaxed in a pass which moves the paths of all pairs"),
-    "ocs_netlist.MOST_CHANNELS": Guard(1 << 20, "circuits", REFUSAL, "of a round whose data an ocs tells apart"),
+    "ocs_netlist.MOST_CHANNELS": Guard(1 << 20, "circuits", REFUSAL, "of a round whose data an ocs distinguishes"),
     "held_graph.MOST_TRIED": Guard(1 << 20, "pairs", EFFORT, "of nodes of a held graph that a search evaluates"),
     "held_graph.MOST_VISITED": Guard(1 << 26, "links", EFFORT, "of circulants whose distances a search compares"),
     "held_graph.MOST_COMPARED": Guard(1 << 13, "pairs", EFFORT, "of nodes of circulants whose loads a search compares"),

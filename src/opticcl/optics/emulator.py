@@ -197,7 +197,7 @@ class Arrivals(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class Listeners:
     """What photodiodes have to receive, as columns of equal length; every photodiode occurs at most once,
-    or once for each channel where it tells channels apart.
+    or once for each channel where it distinguishes channels.
 
     Args:
         photodiode: element, int64 (n,).
@@ -485,7 +485,7 @@ class Emulator:
 
 
 def detectors(netlist: Netlist, *ends: tuple[IntArray, IntArray]) -> tuple[int, list[IntArray]]:
-    """Photodiodes, each apart for every channel where they tell channels apart.
+    """Photodiodes, each apart for every channel where they distinguish channels.
 
     Args:
         netlist: with the photodiodes.

@@ -95,7 +95,7 @@ class FaultsReport(Result):
         return [{**row.record(), "cut": len(row.cut)} for row in self.rows]
 
     def opening(self) -> str:
-        """The answer, where one failure is asked for; of several, what the collective takes where nothing has failed."""
+        """The answer, where one failure is requested; of several, what the collective takes where nothing has failed."""
         healthy, row = self.healthy, self.rows[0]
         what = f"{healthy.wanted.name} of {format_bytes(healthy.size_bytes)}"
         whole, where = format_seconds(healthy.time_s), healthy.fabric.name

@@ -8,7 +8,7 @@ once. With s_l = (1 + t)^0 + ... + (1 + t)^(l-1), the first kind keeps w and the
     place on the shorter side    coefficients of w + s_l   without some that w has
 
 so that links of the first kind stay in the lines of the shorter side, and the others in those of the longer. Both have the
-coefficients t^0, t^1, t^3, t^7, ...: that of t^(2^j - 1) in s_l is bit j of l (Lucas), and they tell the level.
+coefficients t^0, t^1, t^3, t^7, ...: that of t^(2^j - 1) in s_l is bit j of l (Lucas), and they give the level.
 
 32 x 32 nodes are 8 levels of 128 and 9.5 hops apart on average, 14 at most; 16 x 16 are 7.6, 8 x 8 are 4.6.
 
@@ -121,8 +121,8 @@ def _powers(levels: int, degree: int) -> IntArray:
 
 def _nodes(sides: tuple[int, ...], levels: int, degree: int) -> IntArray:
     """Node of the grid of each level and polynomial, int64 (levels << degree,)."""
-    telling = [2**j - 1 for j in range(levels.bit_length() - 1)]
-    free = [i for i in reversed(range(degree)) if i not in telling]
+    of_level = [2**j - 1 for j in range(levels.bit_length() - 1)]
+    free = [i for i in reversed(range(degree)) if i not in of_level]
     shorter = int(np.argmin(sides))
     lacking = degree + 1 - sides[shorter].bit_length()  # the last sum is 0, or the highest power, which is among these
     level, word = np.divmod(np.arange(levels << degree), 1 << degree)

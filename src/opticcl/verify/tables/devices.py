@@ -519,11 +519,11 @@ class _Judge:
         """
         d, receive, send, diodes = self.tables.data, active.receive, active.send, self.netlist.photodiodes
         ends = (light.photodiode, light.wavelength), (d.device[receive], d.wavelength[receive])
-        places, (lit, awaited) = detectors(self.netlist, *ends)
+        places, (reached, awaited) = detectors(self.netlist, *ends)
         arrived = np.full(places, -1)
-        arrived[lit] = np.arange(len(lit))
+        arrived[reached] = np.arange(len(reached))
         at = arrived[awaited]
-        count = np.bincount(lit, minlength=places)[awaited]
+        count = np.bincount(reached, minlength=places)[awaited]
         wrong = []
         if light.circulating:
             words = self.netlist.name, "light that ends", "light that comes back to where it was"
@@ -562,7 +562,7 @@ class _Judge:
         wrong += broken("window_differs", off, lambda i: (time_s, self._end(got[i]), window(got[i]), window(sent[i])))
         listened = np.zeros(places, bool)
         listened[awaited] = True
-        stray = np.flatnonzero(~listened[lit] & (light.signal < NO_DATA))
+        stray = np.flatnonzero(~listened[reached] & (light.signal < NO_DATA))
         return wrong + broken("light_stray", stray, lambda i: (
             time_s, f"photodiode of {diodes.place(int(light.photodiode[i]))}", "no data",
             f"{self._chunks(send[light.signal[i]])} of {self._end(send[light.signal[i]])}",
