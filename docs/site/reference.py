@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,21 +75,26 @@ def signature(thing: Any) -> str:
         text = str(inspect.signature(thing))
     except ValueError:
         return "(...)"
-    return re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
+    text = re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
+    return re.sub(r"""(: |-> )(['"])(.*?)\2(?=[,)= ]|$)""", r"\1\3", text)  # annotations without their quotes
 
 
 def docstring(text: str) -> Iterator[str]:
-    """A docstring: paragraphs, a list for its arguments, examples as code."""
-    text, _, arguments = text.replace("\nAttributes:", "\nArgs:").partition("\nArgs:")
-    yield f"{code_of_examples(text.strip())}\n"
-    if arguments:
-        described, *rest = re.split(r"\n(?=(?:Raises|Returns|Source|Reading):)", inspect.cleandoc(arguments))
-        for entry in re.split(r"\n(?=\S)", described):
-            name, colon, meaning = entry.partition(":")
-            yield f"- `{name.strip()}`: {escaped(meaning)}" if colon else f"- {escaped(entry)}"
-        yield ""
-        for part in rest:
-            yield f"{escaped(part)}\n"
+    """A docstring: paragraphs, a list for its arguments, a paragraph for each other section, examples as code."""
+    paragraphs, *sections = re.split(r"\n(?=(?:Args|Attributes|Raises|Returns|Source|Reading):)", text.strip())
+    yield f"{code_of_examples(paragraphs.strip())}\n"
+    for section in sections:
+        section, _, examples = section.partition("\n\n")
+        heading, _, body = section.partition(":")
+        if heading in ("Args", "Attributes"):
+            for entry in re.split(r"\n(?=\S)", textwrap.dedent(body.lstrip("\n")).strip()):
+                name, colon, meaning = entry.partition(":")
+                yield f"- `{name.strip()}`: {escaped(meaning)}" if colon else f"- {escaped(entry)}"
+            yield ""
+        else:
+            yield f"{escaped(section)}\n"
+        if examples:
+            yield f"{code_of_examples(examples.strip())}\n"
 
 
 EXAMPLE = re.compile(r"(?:^>>>.*\n?(?:^(?!>>>|$).*\n?)*)+", re.MULTILINE)
@@ -96,7 +102,7 @@ EXAMPLE = re.compile(r"(?:^>>>.*\n?(?:^(?!>>>|$).*\n?)*)+", re.MULTILINE)
 
 def code_of_examples(text: str) -> str:
     """Examples, `>>>` with what is printed, as blocks of code."""
-    return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+    return EXAMPLE.sub(lambda match: f"```pycon\n{match[0].rstrip()}\n```\n", text)
 
 
 def entries(title: str, rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""OptiCCL compiles collective operations to light.
+"""OptiCCL finds fast plans of collectives on optical and electrical networks, proves, times and executes them.
 
     import opticcl
 

@@ -1,6 +1,7 @@
 """The documentation site: every page is in its navigation, and it builds without a warning."""
 
 import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -21,6 +22,31 @@ def test_every_page_is_in_the_navigation():
     """And nothing else."""
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     assert pages | MADE == NAVIGATION
+
+
+def test_arguments_in_the_reference_are_a_list():
+    """Also behind them other sections and examples follow; annotations have no quotes."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs/site/reference.py")
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    text = inspect.cleandoc("""Add.
+
+        Args:
+            first: a number,
+                whole.
+            second: another.
+        Raises: ValueError: none.
+
+        >>> add(1, 2)
+        3
+        """)
+    assert list(reference.docstring(text)) == [
+        "Add.\n", "- `first`: a number, whole.", "- `second`: another.", "", "Raises: ValueError: none.\n",
+        "```pycon\n>>> add(1, 2)\n3\n```\n\n",
+    ]  # fmt: skip
+    pages = reference.pages()
+    assert "path: str | Path, *" in pages["python"]
+    assert "inspect" not in pages["verbs"]
 
 
 def test_it_builds(tmp_path):

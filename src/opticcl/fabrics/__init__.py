@@ -65,7 +65,7 @@ def fabric(
     /,
     **parameters: Any,
 ) -> Fabric:
-    """A fabric as it is, or the one that a text describes.
+    """Make the fabric that a text describes; a fabric is returned as it is.
 
     Args:
         given: a fabric, a registered name, or "name:key=value,...".

@@ -160,7 +160,7 @@ class Plan(Plotted):
     def simulate(
         self, engine: str = "closed_form", *, assumptions: str | Assumptions = DEFAULT_SET, **options: Any
     ) -> Timeline:
-        """Time of the plan and its parts.
+        """Compute the time of the plan and its parts.
 
         Args:
             engine: closed_form; flow: packets share links fairly; packet: cells wait in queues; device: circuits wait for
@@ -181,7 +181,7 @@ class Plan(Plotted):
     def programme(
         self, engine: str = "closed_form", *, assumptions: str | Assumptions = DEFAULT_SET, **options: Any
     ) -> Programme:
-        """Absolute times of its circuits, data, control exchanges and device settings.
+        """Compute the absolute times of its circuits, data, control exchanges and device settings.
 
         Args:
             engine: closed_form, flow, packet or device.

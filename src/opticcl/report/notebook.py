@@ -49,7 +49,7 @@ class Picture:
 
 
 def plot(answer: Plan | Timeline | Verdict | Comparison, engine: str = "closed_form", **options: Any) -> Picture:
-    """The picture of a result; in a notebook it is shown where it is the value of a cell.
+    """Draw a result; in a notebook the picture is shown where it is the value of a cell.
 
     Args:
         answer: a plan, of which the load of links or ports is drawn; its time, of which the parts of each run of steps are; a
