@@ -99,6 +99,30 @@ def bridge_of_five_and_seven() -> CapacityGraph:
     return network(12, links)
 
 
+PUBLISHED = {
+    "one box of eight A100": (lambda: boxes(1, 8, 300, 25), "7/300"),
+    "two boxes of A100": (lambda: boxes(2, 8, 300, 25, 2), "3/65"),
+    "four boxes of A100": (lambda: boxes(4, 8, 300, 25, 2), "3/25"),
+    "sixteen boxes of A100": (lambda: boxes(16, 8, 300, 25, 2), "3/5"),
+    "128 boxes of A100": (lambda: boxes(128, 8, 300, 25, 2), "127/25"),
+    "two boxes of H100": (lambda: boxes(2, 8, 450, 50), "3/100"),
+    "MI250, one box": (lambda: mi250(1, 16), "7/150"),
+    "MI250, two boxes": (lambda: mi250(2, 16), "15/166"),
+    "MI250, half of two boxes": (lambda: mi250(2, 8), "1/13"),
+    "torus 3 x 3": (lambda: torus(3, 3), "2"),
+    "torus 4 x 4": (lambda: torus(4, 4), "15/4"),
+    "mesh 3 x 3": (lambda: torus(3, 3, wraps=False), "4"),
+    "mesh 4 x 4": (lambda: torus(4, 4, wraps=False), "15/2"),
+    "hypercube of 16": (lambda: torus(2, 2, 2, 2, wraps=False), "15/4"),
+    "Petersen": (lambda: of_networkx(networkx.petersen_graph()), "3"),
+    "DGX-1, single links": (lambda: dgx1(1.0), "7/4"),
+    "DGX-1 with V100": (lambda: dgx1(2.0), "7/6"),
+    "generalised Kautz": (lambda: kautz(12, 2), "11/2"),
+    "a bridge of five and seven": (bridge_of_five_and_seven, "7"),
+}
+"""Networks and times of an all-gather in shares over the unit of their rates, all but the last by the code of ForestColl."""
+
+
 def worst_ratio(graph: CapacityGraph, root: int | None = None) -> Fraction:
     """The largest weight over capacity of all cuts, one after the other.
 

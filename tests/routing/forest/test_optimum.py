@@ -10,51 +10,17 @@ import networkx
 import pytest
 from hypothesis import given
 from tests.profiles import examples
-from tests.routing.forest.networks import (
-    boxes,
-    bridge_of_five_and_seven,
-    dgx1,
-    kautz,
-    mi250,
-    network,
-    networks,
-    of_networkx,
-    torus,
-    worst_ratio,
-)
+from tests.routing.forest.networks import PUBLISHED, network, networks, of_networkx, worst_ratio
 
 from opticcl.errors import UnsupportedError
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 
-KNOWN = {
-    "one box of eight A100": (lambda: boxes(1, 8, 300, 25), "7/300"),
-    "two boxes of A100": (lambda: boxes(2, 8, 300, 25, 2), "3/65"),
-    "four boxes of A100": (lambda: boxes(4, 8, 300, 25, 2), "3/25"),
-    "sixteen boxes of A100": (lambda: boxes(16, 8, 300, 25, 2), "3/5"),
-    "128 boxes of A100": (lambda: boxes(128, 8, 300, 25, 2), "127/25"),
-    "two boxes of H100": (lambda: boxes(2, 8, 450, 50), "3/100"),
-    "MI250, one box": (lambda: mi250(1, 16), "7/150"),
-    "MI250, two boxes": (lambda: mi250(2, 16), "15/166"),
-    "MI250, half of two boxes": (lambda: mi250(2, 8), "1/13"),
-    "torus 3 x 3": (lambda: torus(3, 3), "2"),
-    "torus 4 x 4": (lambda: torus(4, 4), "15/4"),
-    "mesh 3 x 3": (lambda: torus(3, 3, wraps=False), "4"),
-    "mesh 4 x 4": (lambda: torus(4, 4, wraps=False), "15/2"),
-    "hypercube of 16": (lambda: torus(2, 2, 2, 2, wraps=False), "15/4"),
-    "Petersen": (lambda: of_networkx(networkx.petersen_graph()), "3"),
-    "DGX-1, single links": (lambda: dgx1(1.0), "7/4"),
-    "DGX-1 with V100": (lambda: dgx1(2.0), "7/6"),
-    "generalised Kautz": (lambda: kautz(12, 2), "11/2"),
-    "a bridge of five and seven": (bridge_of_five_and_seven, "7"),
-}
-"""Networks and times of an all-gather in shares over the unit of their rates, all but the last by the code of ForestColl."""
 
-
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_published_networks(name: str) -> None:
     """The fraction of ForestColl, and a cut that proves it."""
-    make, seconds = KNOWN[name]
+    make, seconds = PUBLISHED[name]
     graph = make()
     best = optimum(graph)
     assert best is not None

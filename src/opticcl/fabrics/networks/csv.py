@@ -47,7 +47,7 @@ def _first_line(text: str) -> str:
 
 
 def _columns(header: str, keys: Collection[str | None]) -> list[str]:
-    """Names of the columns: those of the ends and others with a usual name, whatever the case of their letters.
+    """Names of the columns, those that are known by their usual name, whatever the case of their letters.
 
     Args:
         header: line of the file.

@@ -155,8 +155,8 @@ def least_cut(num_vertices, tail, head, capacity, supply, targets, needed, to_th
 def _units_for(group, x, y, tail, head, left, depth, counts, size):  # type: ignore[no-untyped-def]
     """How many trees of a group may take an arc, so that all others can still be completed, and the set that allows no more.
 
-    As many as what flows from the tail of the arc, and from all other trees that lack its head, into its head exceeds the
-    number of these trees: then no cut lacks capacity for those that are still to cross it.
+    They may as far as what flows from the tail of the arc and from all other trees that lack its head into it exceeds the
+    number of these: then no cut lacks capacity for the trees that are still to cross it.
 
     Args:
         group: of the trees.
