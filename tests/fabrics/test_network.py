@@ -331,7 +331,7 @@ def test_the_command_line_says_what_was_assumed(opticcl, tmp_path):
     assert "is of no format that is known by its content" in done.stderr
 
 
-def test_others_are_compared_at_its_rate_and_size(answer, tmp_path):
+def test_others_are_compared_at_its_rate_and_size(answer, opticcl, tmp_path):
     """Without --equal and -n; with --equal it stays as it is, and another number of nodes is refused."""
     where = f"network:file={written(tmp_path, SIMAI)}"
     asked = ("compare", "-f", where, "-f", "torus", "-s", "1MB")
@@ -346,4 +346,10 @@ def test_others_are_compared_at_its_rate_and_size(answer, tmp_path):
     twice = f"rate={2 * own['node_rate_bits_per_s'] / 1e9:.12g}Gb/s"
     again = {row["fabric"]: row for row in answer(*asked, "--equal", twice)[0]["rows"]}
     assert again["network"]["total_s"] == own["total_s"]
+    assert again["network"]["stays_as_built"]
+    assert "stays_as_built" not in again["torus"].keys() | own.keys()
+    assert "(network as built, 3.28 Tb/s)" in answer(*asked, "--equal", twice)[0]["headline"]
+    refused = opticcl(*asked, "-n", "8")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--nodes: 8, and a fabric that is fixed has 4; leave it out" in refused.stderr
     assert again["torus"]["total_s"] < rows["torus"]["total_s"]

@@ -357,7 +357,12 @@ class PlanRequest(VerbRequest):
         """
         from opticcl.plans.equal import on_ground
 
-        at_scale = nodes_of_fixed(self.fabrics) if nodes is None else nodes
+        fixed = nodes_of_fixed(self.fabrics)
+        if fixed is not None and self.nodes not in (None, fixed):
+            raise ParameterError(
+                f"--nodes: {self.nodes:,}, and a fabric that is fixed has {fixed:,}; leave it out, the others get that number"
+            )
+        at_scale = fixed if nodes is None else nodes
         built, excluded = make_fabrics(self.fabrics, at_scale, self.outputs.notes)
         ground, kept, left_out = on_ground(built, self.equal, self.as_built)
         return ground, kept, [*excluded, *left_out]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose
 from shlex import quote
 from typing import Any
 
@@ -258,6 +259,13 @@ class Comparison:
         """Entries that have a rank; they are the first."""
         return tuple(entry for entry in self.entries if entry.ranked)
 
+    def stays_as_built(self, entry: Entry) -> bool:
+        """Whether an entry is as built where the others are equal, as a network from a file is that has another rate."""
+        equal, fabric = self.equal, entry.fabric
+        if equal is None or not fabric.machine.is_fixed:
+            return False
+        return equal.kind != "rate" or not isclose(fabric.node_rate_bits_per_s, equal.value)
+
     def ranks(self) -> list[int | None]:
         """Rank of each entry; None: it has none."""
         return self._ranks_of([entry.total_s for entry in self.entries])
@@ -297,10 +305,14 @@ class Comparison:
         return tuple(dict.fromkeys(reasons))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row an entry, in their order; `rank` is None where an entry has none."""
+        """One plain row an entry, in their order; `rank` is None where an entry has none.
+
+        A row of which `stays_as_built` is true has not what the others have in common.
+        """
         tied = {id(entry) for entry in self.ties}
         rows = [
             {**entry.record(), "rank": rank, "ties_with_fastest": id(entry) in tied}
+            | ({"stays_as_built": True} if self.stays_as_built(entry) else {})
             for entry, rank in zip(self.entries, self.ranks(), strict=True)
         ]
         for other in filter(None, (self.beside, self.as_built)):

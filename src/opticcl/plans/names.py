@@ -36,13 +36,14 @@ def messages(comparison: Comparison) -> str:
 
 
 def fabric_names(comparison: Comparison) -> list[str]:
-    """Name of each entry's fabric, with the parameters that differ where a system occurs more than once."""
+    """Name of each entry's fabric, with the parameters that differ where a system occurs more than once, and "as built"."""
     names = []
     for entry in comparison.entries:
         same_system = [e.fabric.parameters for e in comparison.entries if e.fabric.name == entry.fabric.name]
         given = {k: v for k, v in entry.fabric.parameters.items() if v is not None}
         differing = {k: v for k, v in given.items() if any(other.get(k) != v for other in same_system)}
-        names.append(write_call(entry.fabric.name, differing))
+        as_built = ", as built" if comparison.stays_as_built(entry) else ""
+        names.append(write_call(entry.fabric.name, differing) + as_built)
     return names
 
 

@@ -65,6 +65,9 @@ def _first_sentence(comparison: Comparison) -> str:
     """Who is the fastest on the ground of the comparison."""
     ranked = comparison.ranked
     where = ground(comparison.equal, [entry.fabric.node_rate_bits_per_s for entry in comparison.entries])
+    fixed = [entry.fabric for entry in comparison.entries if comparison.stays_as_built(entry)]
+    if stay := dict.fromkeys(f"{one.name} as built, {format_rate(one.node_rate_bits_per_s)}" for one in fixed):
+        where += f" ({'; '.join(stay)})"
     names = entry_names(comparison)[: len(ranked)]
     return ranking_sentence(where, names, [entry.total_s for entry in ranked], _by(ranked[0]))
 
@@ -170,7 +173,7 @@ def caveats(comparison: Comparison) -> Iterator[str]:
 def ranking_caveats(comparison: Comparison) -> Iterator[str]:
     """What the order of the fabrics leaves out or rests on, a line each, but for plans without a rank."""
     lines = (
-        rates_line([entry.fabric for entry in comparison.entries]),
+        rates_line([one.fabric for one in comparison.entries if not comparison.stays_as_built(one)]),
         not_tried_line(comparison.not_tried),
         *dict.fromkeys(note for entry in comparison.entries for note in entry.fabric.notes),
         *map(str, comparison.decided),
@@ -239,7 +242,7 @@ def rates_line(fabrics: Sequence[Fabric]) -> str:
 
     Args: fabrics: of the entries.
     """
-    if len({format_rate(fabric.node_rate_bits_per_s) for fabric in fabrics}) == 1:
+    if len({format_rate(fabric.node_rate_bits_per_s) for fabric in fabrics}) <= 1:
         return ""
     for bill in zip(*map(bill_per_node, fabrics), strict=True):  # dollars, then watts
         if None not in bill and len({f"{value:.3g}" for value in bill}) == 1:
