@@ -23,7 +23,7 @@ from opticcl.routing.forest.packing import pack
 
 def ready() -> None:
     """Kernels compiled by a small machine."""
-    spanning_trees(fabric("superpod:nodes=16"), None, False)
+    spanning_trees(fabric("superpod:nodes=16"), None, False, 1)
 
 
 def cut(name: str) -> Callable[[], Run]:

@@ -10,6 +10,7 @@ from tests.schedule.oracle import check, requests
 from opticcl.assumptions import assumptions
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
+from opticcl.fabrics.spanning_trees import spanning_trees
 from opticcl.formats.plan_read import read_plan_file
 from opticcl.formats.plan_write import write_plan_file
 from opticcl.ir import Fabric, no_progress
@@ -96,6 +97,19 @@ def test_published_networks(name: str, tmp_path: Path) -> None:
         cells_s = plan.schedule.num_steps * 2 * longest * cell * 8 / where.network.rate_bits_per_s.min()
         packets = plan.simulate("packet", assumptions=law, cell_bytes=cell)
         assert least_s <= packets.total_s <= 1.05 * by_engine["flow"].total_s + cells_s
+
+
+@pytest.mark.parametrize("name", ["torus:shape=2x3x2", "superpod:nodes=11"])
+def test_one_packing_serves_both_directions(name: str) -> None:
+    """Trees towards the roots are those out of them, link by link the other way at the same rate."""
+    where = fabric(name)
+    net = where.network
+    out, towards = (spanning_trees(where, None, inwards, 1) for inwards in (False, True))
+    assert towards.way is out.way
+    for there, back in zip(out.ways.path, towards.ways.path, strict=True):
+        assert net.tail[list(there)].tolist() == net.head[list(back)].tolist()
+        assert net.head[list(there)].tolist() == net.tail[list(back)].tolist()
+        assert net.rate_bits_per_s[list(there)].tolist() == net.rate_bits_per_s[list(back)].tolist()
 
 
 SIDES = "source,target,rate\nx,y,80Gb/s\ny,z,80Gb/s\nx,z,8Gb/s\n"

@@ -60,7 +60,7 @@ def ranks_closed(fabric: Fabric) -> IntArray | None:
 
 
 @lru_cache(maxsize=64)
-def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int = 1) -> TreePacking | None:
+def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int) -> TreePacking | None:
     """The fewest trees whose time is within 1 % of the narrowest cut; None: none were found.
 
     They are on routes, or else on any paths, or else on routes and within 1 % of the narrowest cut between ranks on routes.
