@@ -1,7 +1,8 @@
 """Lower bounds: by hand, by brute force on small instances, by name, and never above a time."""
 
+from dataclasses import replace
 from functools import cache
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def bound(where, name, size, assumed=DEFAULT, **options):
             1.0,
             "9 dependent steps (circuits to the farthest node)",
         ),
-        ("oddl:shape=32x32", "broadcast", "halving_doubling", 100_000_000, 18.9, "ports of a node"),
+        ("oddl:shape=32x32", "broadcast", "halving_doubling", 100_000_000, 18.08, "ports of a node"),
         ("lightpath:shape=8x8,waveguides=1", "all_to_all", "mesh", 100_000_000, 2.22, "cut above row 4"),
         ("terarack:nodes=64,rings=2", "all_to_all", "wavelength_exchange", 100_000_000, 1.059, "bisection of the ring"),
         (
@@ -127,6 +128,39 @@ def test_one_control_exchange_in_every_step():
     )
     assert charged.seconds - free.seconds == pytest.approx(2 * 2 * where.control_switch_delay)
     assert charged.name == "control exchanges"
+
+
+def least_exchange_that_joins(where):
+    """Two times the delay of the fewest control switches with which pairs of one line join all nodes, pair by pair."""
+    control = {
+        (a, b): where.control_s(np.array([a]), np.array([b])) for a, b in combinations(range(where.num_nodes), 2)
+    }
+    linked = [pair for pair in control if where.linked(np.array([pair[0]]), np.array([pair[1]]))[0]]
+    group = list(range(where.num_nodes))
+    for a, b in sorted(linked, key=control.get):
+        group = [group[a] if one == group[b] else one for one in group]
+        if len(set(group)) == 1:
+            return control[a, b]
+    raise AssertionError("not joined")
+
+
+@pytest.mark.parametrize("shape", ["8", "2x4", "4x2", "2x2x2", "3x2"])
+@pytest.mark.parametrize("radix", [2, 4, 8])
+@pytest.mark.parametrize("charge", ["on_change", "every_step"])
+def test_circuits_that_join_all_nodes_wait_for_a_far_exchange(shape, radix, charge):
+    """Under each kind of charge, once, beside the shortest one of the other steps."""
+    where = fabric(f"oddl:shape={shape},control_radix={radix}")
+    charged, free = (
+        bound(where, "broadcast", 0, assumptions("published", control=c, control_charge=charge)).seconds
+        for c in ("charged", "none")
+    )
+    shortest = where.shortest_control_s
+    others = round((charged - free - least_exchange_that_joins(where)) / shortest, 9)
+    assert others == 0 if charge == "on_change" else others >= 0 and others == int(others)
+    far = assumptions("published", initial="warm", control_charge="on_change")
+    assert bound(where, "broadcast", 0, far).seconds == pytest.approx(
+        bound(where, "broadcast", 0, replace(far, control="none")).seconds
+    )
 
 
 def test_wavelengths_to_one_partner_are_no_partners():

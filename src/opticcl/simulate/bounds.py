@@ -91,7 +91,8 @@ def lower_bound(
 
     first + min over the number t of dependent steps of (t x step + links(t) + messages(t) + transfer(t)), where
 
-    first      a control exchange and a change of circuits where they are charged on change, from a cold start
+    first      a control exchange and a change of circuits where they are charged on change, from a cold start; what the
+               exchange between ranks far apart takes longer, where circuits join all ranks
     step       latency apart from links; a control exchange and a change of circuits where they are charged in every step
     links      the quickest link a step
     t          at least as many as circuits between the two nodes that are farthest apart, and as many as it takes until all
@@ -127,7 +128,7 @@ def lower_bound(
         return LowerBound(0.0, "nothing to send")
     reach = _reach(fabric)
     barriers, law = starts == "steps", path_latency(fabric, assumed)
-    charge = _charge(fabric, assumed, starts)
+    charge = _charge(fabric, assumed, starts, joins=collective.name in (*GATHERING, *SPREADING))
     in_line = in_line_on(fabric, assumed) or starts == "devices"
     gap_s = law.message_gap_s
     forms = _Forms(collective, fabric, reach, size_bytes, charge, gap_s, in_line=in_line, barriers=barriers)
@@ -180,7 +181,7 @@ def _idle(collective: Collective) -> bool:
 
 
 class _Charge(NamedTuple):
-    """Times of changes of circuits and of the shortest control exchange: once from a cold start, or in every step [s]."""
+    """Times of changes of circuits and of control exchanges: once, and in every step at least [s]."""
 
     change_first_s: float
     change_every_s: float
@@ -188,18 +189,23 @@ class _Charge(NamedTuple):
     control_every_s: float
 
 
-def _charge(fabric: Fabric, assumed: Assumptions, starts: Starts) -> _Charge:
+def _charge(fabric: Fabric, assumed: Assumptions, starts: Starts, *, joins: bool = False) -> _Charge:
     """What the assumptions charge on a fabric; by devices, only what does not stand.
 
     Args:
         fabric: with its times.
         assumed: time assumptions.
         starts: as in `lower_bound`.
+        joins: whether the circuits of a plan join all ranks: with barriers all wait for the exchange of those far apart.
     """
     change_s, cold = fabric.reconfiguration_s, assumed.initial == "cold"
-    control_s = fabric.shortest_control_s if assumed.control == "charged" else 0.0
-    if assumed.control_order == "beside_setting":
-        control_s = max(0.0, control_s - change_s)
+
+    def exchange_s(seconds: float) -> float:
+        seconds *= assumed.control == "charged"
+        return max(0.0, seconds - change_s) if assumed.control_order == "beside_setting" else seconds
+
+    control_s = exchange_s(fabric.shortest_control_s)
+    farthest_s = exchange_s(_joining_control_s(fabric)) if joins and starts == "steps" else control_s
     change_every, control_every = (
         charge == "every_step" and starts != "devices"
         for charge in (assumed.reconfiguration_charge, assumed.control_charge)
@@ -207,9 +213,19 @@ def _charge(fabric: Fabric, assumed: Assumptions, starts: Starts) -> _Charge:
     return _Charge(
         change_s if cold and not change_every else 0.0,
         change_s if change_every else 0.0,
-        control_s if cold and not control_every else 0.0,
+        farthest_s - control_s if control_every else farthest_s if cold else 0.0,
         control_s if control_every else 0.0,
     )
+
+
+@lru_cache(maxsize=64)
+def _joining_control_s(fabric: Fabric) -> float:
+    """Longest control exchange of circuits that join all ranks, at least [s].
+
+    Control networks are trees: of ranks that are joined, two neighbours are as far apart as any two of them.
+    """
+    ranks = np.arange(fabric.num_nodes)
+    return fabric.control_s(0 * ranks[1:], ranks[1:])
 
 
 def lower_bound_s(collective: Collective, fabric: Fabric, size_bytes: int, assumed: Assumptions) -> float:
