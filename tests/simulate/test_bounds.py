@@ -163,6 +163,31 @@ def test_circuits_that_join_all_nodes_wait_for_a_far_exchange(shape, radix, char
     )
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_what_comes_from_half_a_ring_away_passes_its_fibres(n):
+    """In any number of steps over segments in any order; every pair by relaxation, each segment with a latency of its own."""
+    where = fabric(f"terarack:nodes={n}")
+    each_s = np.random.default_rng(n).integers(1, 20, 2 * n).astype(float)
+    least = np.where(np.eye(n), 0.0, np.inf)
+    for _ in range(n):
+        for i in range(n):
+            j = (i + 1) % n
+            least[:, j] = np.minimum(least[:, j], least[:, i] + each_s[i])
+            least[:, i] = np.minimum(least[:, i], least[:, j] + each_s[n + i])
+    for node in range(n):
+        there, back = where.shortest_paths_s(node, lambda hops: each_s[hops])
+        assert there == pytest.approx(least[node])
+        assert back == pytest.approx(least[:, node])
+
+
+def test_a_large_ring_takes_the_light_round_half_of_it():
+    """65,536 nodes: half of 32,768 fibres more than a nearest neighbour, and the change."""
+    found = bound("terarack:nodes=65536", "all_reduce", 1000, assumptions("common"))
+    assert found.name == "latency of the longest path"
+    near = bound("terarack:nodes=64", "all_reduce", 1000, assumptions("common"))
+    assert found.seconds > near.seconds + 32_000 * 4e-9
+
+
 def test_wavelengths_to_one_partner_are_no_partners():
     """A NIC of ODDL bonds its wavelengths towards one partner."""
     seconds = [bound(f"oddl:shape=5,wavelengths={w}", "barrier", 0, assumptions("oddl")).seconds for w in (3, 6)]

@@ -53,6 +53,7 @@ from opticcl.ir import (
 )
 from opticcl.ir.capacity import Cut
 from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
 from opticcl.ir.light import LARGEST_COUNT, LightPath, Limit, Optics, count_in_words
 from opticcl.ir.netlist import Netlist
@@ -279,6 +280,19 @@ class Terarack(FailingFabric):
         """Fibre of each segment: clockwise, then counter-clockwise."""
         node = np.arange(self.nodes)
         return Passage(fibre_m=np.tile(floor.segments_m(self.nodes, node, (node + 1) % self.nodes), 2))
+
+    def shortest_paths_s(
+        self, node: int, of_hops: HopLatency
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """The nearer way round the ring [s]."""
+        order = (node + np.arange(self.nodes)) % self.nodes
+        clockwise, back = of_hops(order), of_hops(self.nodes + order)  # of the segment from each node on, and to it
+        if clockwise is None or back is None:
+            return super().shortest_paths_s(node, of_hops)
+        there, hither = np.zeros((2, self.nodes))
+        there[order] = np.minimum(np.cumsum(clockwise) - clockwise, np.cumsum(back[::-1])[::-1])
+        hither[order] = np.minimum(np.cumsum(back) - back, np.cumsum(clockwise[::-1])[::-1])
+        return there, hither
 
     def cuts(self, nodes: IntArray) -> Iterator[Cut]:
         """Through two fibres of each ring."""

@@ -104,7 +104,7 @@ def lower_bound(
                partners; contributions that an all_reduce must collect, of which a byte brings no more than its sender can
                have; the least length of trees round a ring; slots
 
-    On packet fabrics, also the latency of the shortest path to the farthest node: alone, or, where each step takes the latency
+    Where links add latency, also that of the shortest path to the farthest node: alone, or, where each step takes the latency
     of its longest path and then the time of its busiest link, as links(t) if that is more. Without barriers transfers of one
     step overlap with latencies of another, so the larger of t steps and their links and one of them with transfer(t) counts.
     Where a step adds when its data is there, also the least time of sums, beside the rest. Where circuits share links that
@@ -569,7 +569,7 @@ def _by_reach(
         assumed: time assumptions.
     """
     law = path_latency(fabric, assumed)
-    if fabric.is_packet_switched:
+    if not law.constant:
         yield PATH, law.message_gap_s + _farthest_s(collective, fabric, law)
     if fabric.slot_s and size_bytes and collective.name in GATHERING:
         late = floor(law.least_s / fabric.slot_s + ROUNDING) + 1
