@@ -25,6 +25,7 @@ from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.limits import limit
+from opticcl.kernels import njit
 from opticcl.routing.assign import edge_colouring
 from opticcl.schedule.balanced_digits import held_sets, shortest_shares
 from opticcl.schedule.digit_shifts import held_shifts
@@ -175,27 +176,23 @@ class _OnGraph:
         ranks = self._fabric.ranks_at(transfers.src).astype(np.int64)
         src, dst, group = ranks % n, self._fabric.ranks_at(transfers.dst) % n, ranks // n * n
         row, links = self._links(src, dst)
-        passed = links >= 0
-        length = passed.sum(axis=1)
+        length = np.count_nonzero(links >= 0, axis=1)
         total = int(length.sum())
         if total > MOST_HOPS:
             raise TooLargeError(
                 f"ocs: the circuits of a step pass {total:,} links, at most {MOST_HOPS:,} are supported"
             )
-        node, at = np.empty(links.shape, np.int64), src[row]
-        for place in range(links.shape[1]):
-            node[:, place] = at
-            at = np.where(passed[:, place], self._graph.links[at, links[:, place]], at)
-        planes = self._plane[node, links]
-        begin = self._fabric.machine_nodes((node + group[row, None])[passed]).astype(np.int64)
-        hop = planes[passed].astype(np.int64) * self._machine.nodes + begin
+        node, plane = _along(src[row], links, self._graph.links, self._plane, total)
+        begin = self._fabric.machine_nodes(node + np.repeat(group[row], length)).astype(np.int64)
+        hop = plane * self._machine.nodes + begin
         offsets = np.concatenate([[0], np.cumsum(length)])
         size = transfers.size_chunks()[row] / np.bincount(row)[row]
         load = np.bincount(hop, np.repeat(size, length), minlength=k * self._machine.nodes)
         shares = np.maximum(1, np.floor(SHARES * (size / load.max()))).astype(np.int64)
-        forwards = np.arange(total) != np.repeat(offsets[:-1], length)
-        path = (hop + k * self._machine.nodes * forwards, offsets)
-        carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], planes[:, 0], 0, shares, path)
+        hop += k * self._machine.nodes  # of links by which nodes forward
+        hop[offsets[:-1]] -= k * self._machine.nodes
+        first = plane[offsets[:-1]]
+        carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], first, 0, shares, (hop, offsets))
         return (concatenate_circuits([carrying, *self._idle(load)]),)
 
     def _links(self, src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
@@ -219,6 +216,31 @@ class _OnGraph:
             end = self._fabric.machine_nodes(every // self._num_ranks * self._num_ranks + to)
             if idle.any():
                 yield _idle(self._machine, begin[idle], end[idle], plane[idle])
+
+
+@njit(writes=())
+def _along(begin, steps, links, planes, total):  # type: ignore[no-untyped-def]
+    """Node where each link of circuits begins, and its plane, those of a circuit in order, int64 (total,) each.
+
+    Args:
+        begin: node where each circuit begins.
+        steps: numbers of the links of each circuit among those of their nodes, -1 behind the last.
+        links: node that each link leads to.
+        planes: of each link.
+        total: links of all circuits.
+    """
+    node, plane = np.empty(total, np.int64), np.empty(total, np.int64)
+    at = 0
+    for row in range(len(begin)):
+        here = begin[row]
+        for place in range(steps.shape[1]):
+            link = steps[row, place]
+            if link < 0:
+                break
+            node[at], plane[at] = here, planes[here, link]
+            here = links[here, link]
+            at += 1
+    return node, plane
 
 
 def _planes_of(links: IntArray) -> IntArray:

@@ -64,7 +64,7 @@ LIMITS: dict[str, Guard] = {
     "ocs_netlist.MOST_CHANNELS": Guard(1 << 20, "circuits", REFUSAL, "of a round whose data an ocs distinguishes"),
     "held_graph.MOST_TRIED": Guard(1 << 20, "pairs", EFFORT, "of nodes of a held graph that a search evaluates"),
     "held_graph.MOST_VISITED": Guard(1 << 26, "links", EFFORT, "of circulants whose distances a search compares"),
-    "held_graph.MOST_COMPARED": Guard(1 << 13, "pairs", EFFORT, "of nodes of circulants whose loads a search compares"),
+    "held_graph.MOST_COMPARED": Guard(1 << 12, "pairs", EFFORT, "of nodes of circulants whose loads a search compares"),
     "held_sets.ALL_SETS": Guard(512, "sets", EFFORT, "of shifts, one a plane, up to which all may be held"),
     "held_sets.MOST_FAMILIES": Guard(512, "choices", EFFORT, "of sides and radices of balanced_digits, those of fewest digits"),
     "held_shifts.ALL_SHIFTS": Guard(256, "nodes", EFFORT, "up to which every shift may be held"),

@@ -448,7 +448,9 @@ def plan_collective(
         changes_s = float(timeline.reconfiguration_s.sum())
         for factor in (0.5, 2.0):
             if not asked.late:
-                best = times.fastest(size_bytes, factor * where.reconfiguration_s)
+                delay_s, best = factor * where.reconfiguration_s, (timeline.total_s, algorithm)
+                if changes_s or delay_s < min(timeline.total_s, where.reconfiguration_s):
+                    best = times.fastest(size_bytes, delay_s)  # else a plan with a change takes longer
                 kept_s = timeline.total_s + (factor - 1) * changes_s
                 regrets.append(Regret(factor, max(kept_s, best[0]), best[0], best[1]))
     sizes = times.break_even_sizes(size_bytes if long else None) if break_evens and wanted.name != "barrier" else ()
