@@ -1,6 +1,7 @@
 """The registry of formats: which one reads or writes a file."""
 
 import json
+import os
 
 import pytest
 
@@ -35,12 +36,15 @@ def test_unknown_suffixes_are_refused(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    """Nothing, and a directory with the suffix of a plan."""
+    """Nothing, and a directory or a pipe with the suffix of a plan."""
     with pytest.raises(PlanFileError, match="there is no such file"):
         format_of(tmp_path / "a.csv")
     (tmp_path / "a.csv").mkdir()
     with pytest.raises(PlanFileError, match="is a directory"):
         format_of(tmp_path / "a.csv")
+    os.mkfifo(tmp_path / "b.csv")
+    with pytest.raises(PlanFileError, match="is no regular file"):
+        format_of(tmp_path / "b.csv")
 
 
 @pytest.mark.usefixtures("_as_before")

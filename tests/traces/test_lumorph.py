@@ -58,6 +58,8 @@ def test_times_and_subgroups(path):
         ("AR;8;0,1|nan", "not a time"),
         ("L2L;8;1;2;0;1", "not a record"),
         ("L2L;8;1;0;0;-1", "not a pair of GPUs"),
+        ("L2L;8;1;0;0;1000000000", "not a pair of GPUs"),
+        ("L2L;8;1;0;1000000000;0", "not a pair of GPUs"),
         ("L2L;8;1;0;3;4,5", "'3' to '4,5' is not a pair of GPUs"),
         ("L2L;8;1;0;0", "not a record"),
         ("3;2,2;0,1", "not a record"),

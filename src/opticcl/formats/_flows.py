@@ -36,10 +36,8 @@ def transfer_bytes(transfers: Transfers, num_chunks: int, size_bytes: int) -> In
     ranges, row = transfers.ranges()
     lo = ranges.chunk_lo.astype(object)  # the product may be beyond 64 bits
     ends = [((lo + extra) * size_bytes) // num_chunks for extra in (ranges.chunk_n.astype(object), 0)]
-    size = np.array(ends[0] - ends[1], np.int64)
-    if ranges is not transfers:
-        of_range, size = size, np.zeros(len(transfers), np.int64)
-        np.add.at(size, row, of_range)
+    size = np.zeros(len(transfers), np.int64)
+    np.add.at(size, row, np.array(ends[0] - ends[1], np.int64))
     return size if transfers.parts is None else size * transfers.parts
 
 
