@@ -8,10 +8,16 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import opticcl
 from opticcl import kernels
 from opticcl.compiler_lock import CompilerLock
+from opticcl.ir import Op
+from opticcl.ir.phases import ChunkEvents
+from opticcl.verify.data.player import ALL, ONE, play_events, rows_by_chunk
+from tests.profiles import examples
 
 
 @pytest.fixture
@@ -240,3 +246,49 @@ def test_the_file_is_locked_until_the_compiler_is_done(tmp_path):
     lock = CompilerLock(tmp_path / "nowhere")
     lock.on_start(None)
     lock.on_end(None)
+
+
+@examples(60)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_kernels_of_few_turns_are_as_those_that_numba_compiles(seed):
+    """The player of chunks on drawn transfers, most of them wrong, before numba is imported and after it."""
+    random = np.random.default_rng(seed)
+    ranks, rows = int(random.integers(2, 7)), int(random.integers(1, 25))
+    src = random.integers(0, ranks, rows)
+    dst = (src + random.integers(1, ranks, rows)) % ranks
+    step = np.sort(random.integers(0, 5, rows))
+    op = random.choice([int(op) for op in Op], rows)
+    lo, count, apart = random.integers(0, 4, rows), random.integers(1, 3, rows), random.integers(1, 3, rows)
+    columns = [column.astype(np.int32) for column in (lo, count, apart)]
+    events = ChunkEvents(step, src, dst, op, np.ones(rows, np.int32))
+    no_table = np.zeros((1, 1), bool)
+    everyone, one = (ALL, np.zeros(1, np.int64), no_table), (ONE, random.integers(0, ranks, 8), no_table)
+    before, after = (everyone if random.random() < 0.7 else one for _ in range(2))
+
+    def played():
+        starts, by_chunk = rows_by_chunk.for_turns(rows)(*columns, 0, 8)
+        sums, keeps_apart, stale = bits
+        how = {"sums": sums, "num_ranks": ranks, "apart": keeps_apart, "stale": stale}
+        return starts, by_chunk, *play_events(events, starts, by_chunk, before, after, **how)
+
+    bits = random.random(3) < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "numba", sys.modules["numba"])
+        compiled = played()
+        patch.delitem(sys.modules, "numba")
+        with np.errstate(all="raise"):
+            interpreted = played()
+    for theirs, ours in zip(compiled, interpreted, strict=True):
+        assert np.array_equal(theirs, ours)
+
+
+def test_a_small_plan_is_verified_without_numba():
+    """And a fabric comes without the others: a group of processes starts sooner so."""
+    code = (
+        "import sys\nfrom opticcl.plans.plan import compile\n"
+        "from opticcl.fabrics import fabric\nassert fabric('ideal:nodes=4').num_nodes == 4\n"
+        "assert 'opticcl.fabrics.superpod' not in sys.modules\n"
+        "assert compile('ideal:nodes=4', 'all_reduce', 1024).verify().ok\nassert 'numba' not in sys.modules"
+    )
+    paths = str(Path(opticcl.__file__).parents[1])
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": paths})

@@ -54,5 +54,5 @@ def create(options: Any, _: Any = None) -> Any:
     except OpticclError as error:  # the first rank that finds it prints it: a launcher ends the others
         error.printed_by = int(options.store.compare_set("opticcl/refused_by", "", str(ranks[rank])))
         raise
-    plans = EarlyPlanner(planner) if rank == 0 and size > 1 and "numba" not in sys.modules else planner
+    plans = EarlyPlanner(planner) if rank == 0 and size > 1 and "opticcl.plans.plan" not in sys.modules else planner
     return OpticclProcessGroup(options.store, rank, size, options.timeout, plans, settings, ranks)

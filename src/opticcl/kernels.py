@@ -23,6 +23,9 @@ from opticcl.interrupts import temporary
 
 __all__ = ["Kernel", "compiled_kernels", "keep_kernels", "njit"]
 
+FEW = 1000
+"""Turns of its loops for which a kernel is not worth the import of numba [count]."""
+
 
 class Kernel:
     """A function that numba compiles when it is first called.
@@ -66,6 +69,22 @@ class Kernel:
             names.update({name: kernel._decorated(names) for name, kernel in mine.items()})
             _compiled.setdefault(self.__module__, {name: names[name] for name in mine})
         return _compiled[self.__module__][self.__name__]
+
+    def for_turns(self, turns: int) -> Any:
+        """The kernel, or where its loops take few turns and numba is not there yet, what Python makes of it.
+
+        Args: turns: of its loops [count].
+        """
+        return self if turns > FEW or "numba" in sys.modules else self._interpreted
+
+    @cached_property
+    def _interpreted(self) -> Any:
+        """The function itself, which finds those of other kernels under the names of its module."""
+        names = {
+            name: value.py_func if isinstance(value, Kernel) else value
+            for name, value in self.py_func.__globals__.items()
+        }
+        return FunctionType(self.py_func.__code__, names, self.__name__, self.py_func.__defaults__)
 
     def _decorated(self, names: dict[str, Any]) -> Any:
         """The function that numba makes of it with these names in place of those of its module."""

@@ -19,6 +19,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from importlib.util import find_spec
 from numbers import Integral
 from typing import Any, Generic, TypeVar
 
@@ -157,6 +158,15 @@ class Registry(Generic[T]):
                 importlib.import_module(f"{package.__name__}.{module.name}")
         self._package = None  # discovered
 
+    def _load(self, name: str) -> None:
+        """Import the module of that name, which registers the entry in most cases; without it, all modules."""
+        if name in self._entries or self._package is None:
+            return
+        if name.isidentifier() and not name.startswith("_") and find_spec(f"{self._package}.{name}") is not None:
+            importlib.import_module(f"{self._package}.{name}")
+        if name not in self._entries:
+            self._discover()
+
     def names(self, *, unlisted: bool = False) -> tuple[str, ...]:
         """All names that are listed, sorted.
 
@@ -170,8 +180,8 @@ class Registry(Generic[T]):
 
         Raises: UnknownNameError: not registered; the text gives the nearest known name.
         """
-        self._discover()
         key = canonical(name)
+        self._load(key)
         if key not in self._entries:
             raise UnknownNameError(f"unknown {self.kind} {name!r}; {nearest(key, self._entries)}")
         return self._entries[key]

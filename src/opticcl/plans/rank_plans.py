@@ -6,15 +6,16 @@ import gc
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, ParameterError, UnsupportedError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
-from opticcl.execute.sums import adds_in_one_order
 from opticcl.ir import Fabric
-from opticcl.plans.plan import Plan, compile
-from opticcl.registry import canonical
 from opticcl.units import counted
+
+if TYPE_CHECKING:
+    from opticcl.plans.plan import Plan
 
 __all__ = ["EarlyPlanner", "RankPlanner", "rejection", "size_class"]
 
@@ -66,6 +67,10 @@ class RankPlanner:
             size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
         Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it, a wrong plan.
         """
+        from opticcl.execute.sums import adds_in_one_order
+        from opticcl.plans.plan import compile
+        from opticcl.registry import canonical
+
         where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
         part = None if nodes == list(range(where.num_nodes)) else nodes
         typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
@@ -149,7 +154,9 @@ def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> P
     Raises: UnsupportedError: there is none.
     """
     from opticcl.assumptions import DEFAULT_SET, assumptions
+    from opticcl.execute.sums import adds_in_one_order
     from opticcl.plans.candidate import Candidate
+    from opticcl.plans.plan import Plan
     from opticcl.plans.search import Search
 
     def in_one_order(candidate: Candidate) -> bool:

@@ -318,7 +318,7 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
     wanted = np.arange(c.num_chunks) if chunks is None else chunks
     together = max(1, len(wanted) * EVENTS_TOGETHER // max(1, carried))
     for first, last in _ranges_of(wanted, together):
-        starts, rows = rows_by_chunk(every.chunk_lo, every.chunk_n, distance, first, last)
+        starts, rows = rows_by_chunk.for_turns(carried)(every.chunk_lo, every.chunk_n, distance, first, last)
         block = np.arange(first, last)
         before, after = (columns_of(who, block, c.num_ranks) for who in (half.before, half.after))
         apart = c.keeps_apart and half.sums

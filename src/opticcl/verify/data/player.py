@@ -80,7 +80,8 @@ def play_events(
     ends = (column.astype(np.int32, copy=False) for column in (events.step, events.src, events.dst))
     op, parts = events.op.astype(np.uint8, copy=False), events.parts.astype(np.int32, copy=False)
     places = num_ranks if num_places is None else num_places
-    return play(starts, rows, *ends, op, parts, before, after, sums, apart, stale, num_ranks, places)
+    played = play.for_turns(len(rows) + (len(starts) - 1) * num_ranks)
+    return played(starts, rows, *ends, op, parts, before, after, sums, apart, stale, num_ranks, places)
 
 
 @njit(writes=())
