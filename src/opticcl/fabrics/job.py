@@ -68,11 +68,12 @@ def groups(machine: Fabric, members: Iterable[Iterable[int] | IntArray]) -> Fabr
             raise FabricError(f"group {number}: {error}") from None
     if not parts:
         raise FabricError(f"{machine.name}: groups of nodes are at least one")
-    count = parts[0].num_nodes
-    for number, part in enumerate(parts):
-        if part.num_nodes != count:
-            raise FabricError(f"group {number}: {part.num_nodes} nodes, group 0 has {count}; groups are of one size")
-    nodes = np.concatenate([part.chosen for part in parts])
+    chosen = [part.chosen for part in parts]
+    count = len(chosen[0])
+    for number, each in enumerate(chosen):
+        if len(each) != count:
+            raise FabricError(f"group {number}: {len(each)} nodes, group 0 has {count}; groups are of one size")
+    nodes = np.concatenate(chosen)
     order = np.argsort(nodes, kind="stable")
     twice = np.flatnonzero(nodes[order][1:] == nodes[order][:-1])
     if len(twice):
