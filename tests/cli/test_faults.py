@@ -67,7 +67,7 @@ def test_rows_say_where_their_plans_are_from(opticcl, tmp_path, monkeypatch):
     assert {"as built", "for damage"} <= {row["plan_from"] for row in swept}
     assert found["finished"]
     heading = text.splitlines()[1]
-    assert heading.split()[:4] == ["part", "parts", "answer", "plan"]
+    assert heading.split()[:4] == ["failed", "alike", "answer", "plan"]
     assert "--fail PART searches all algorithms" in text.replace(" \nalgorithms", " algorithms")
     monkeypatch.setenv("COLUMNS", "70")
     narrow = opticcl("faults", *SMALL, "--fail", "comb_laser:5").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -109,6 +110,8 @@ def run(request: VerifyRequest) -> Result:
         raise ParameterError(f"--sample: {request.sample} chunks; try 1 or more, or leave --sample out: all")
     if request.file is not None and is_graph_file(request.file):
         return _verify_graph(request, request.file)
+    if request.file is None:
+        request.optics_of_budget(request.machine())  # a fabric without light is refused before a plan is searched
     plan = request.plan_to_judge()
     if request.time is not None:
         return _verify_times(request, plan, request.time)
@@ -139,7 +142,11 @@ def _verify_plan(request: VerifyRequest, plan: Plan) -> Result:
         isolation_db=leaks or None,
         progress=request.progress,
     )
-    return _judged(str(plan), verdict)
+    packets = plan.fabric.is_packet_switched
+    what = ["data", "links" if packets else "circuits", *["light through every element"] * verdict.emulated]
+    what += ["power"] * (values is not None)
+    others = [*["power (--budget)"] * (values is None and not packets), "times (--time)"]
+    return _judged(str(plan), verdict, what, others)
 
 
 def _verify_graph(request: VerifyRequest, file: Path) -> Result:
@@ -161,7 +168,7 @@ def _verify_graph(request: VerifyRequest, file: Path) -> Result:
         )
     graph = read_graph(file)
     verdict = verify_graph(graph, seed=request.seed, progress=request.progress)
-    return _judged(str(graph), verdict)
+    return _judged(str(graph), verdict, ["data, in every order of execution"])
 
 
 def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
@@ -185,7 +192,7 @@ def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
         initial.require(plan.fabric)
         standing = initial.table
     verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
-    return _judged(str(plan), verdict)
+    return _judged(str(plan), verdict, ["times"], ["data", "circuits", "power"])
 
 
 def _verify_tables(request: VerifyRequest, path: Path) -> Result:
@@ -209,14 +216,27 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
         f"{found.collective.name} of {format_bytes(found.size_bytes)} on {found.fabric.name} with "
         f"{counted(found.fabric.num_nodes, 'node')}: {printable(str(path))}/"
     )
-    return _judged(Verbatim(about), verdict)
+    return _judged(Verbatim(about), verdict, ["device tables"])
 
 
-def _judged(about: str, verdict: Verdict | TimeVerdict | TableVerdict) -> Result:
-    """A verdict, below what was verified."""
+def _judged(
+    about: str, verdict: Verdict | TimeVerdict | TableVerdict, what: Sequence[str], others: Sequence[str] = ()
+) -> Result:
+    """A verdict, below what was verified.
+
+    Args:
+        about: the plan.
+        verdict: on it.
+        what: was judged.
+        others: that were not, with the option that judges them.
+    """
     from opticcl.units import counted
 
     said = "wrong" if verdict.violations else "right" if verdict.ok else "not judged"
     more = f": {counted(len(verdict.violations), 'violation')}" if verdict.violations else ""
+    if verdict.ok:
+        more = f": {', '.join(what)}." + (f" Not judged: {', '.join(others)}" if others else "")
     shown = [about, Verbatim(verdict)]
-    return ComposedResult(verdict.record, lambda: shown, verdict.ok, headline=f"The plan is {said}{more}.")
+    return ComposedResult(
+        verdict.record, lambda: shown, verdict.ok, headline=f"The plan is {said}{more}".removesuffix(".") + "."
+    )

@@ -150,7 +150,7 @@ class Optics:
             example = f"{lacking[0]}={'0' if self.unit(lacking[0]) == 'dBm' else '1'}{self.unit(lacking[0])}"
             raise ParameterError(
                 f"{self.name}: preset {self.preset} has no {', '.join(lacking)}; set them, as in --set {example}, or "
-                f"use --optics {' or '.join(others) or 'another'} (defined in {self.table.where})"
+                f"use preset {' or '.join(others) or 'another'} (defined in {self.table.where})"
             )
         return [float(self.values[name].value or 0.0) for name in names]
 

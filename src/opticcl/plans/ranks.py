@@ -114,10 +114,10 @@ class Decided:
         """One line."""
         from opticcl.units import format_seconds
 
+        other = f"{format_seconds(self.charge.total_s)} by {self.charge.algorithm}"
         return (
-            f"a default decides: {self.fabric}:{self.parameter}={self.default} has rank {self.rank}; "
-            f"{self.parameter}={self.alternative} takes {format_seconds(self.charge.total_s)} by {self.charge.algorithm}, "
-            f"rank {self.other_rank}"
+            f"{self.fabric} has rank {self.rank} with its default {self.parameter}={self.default}, rank "
+            f"{self.other_rank} with {self.parameter}={self.alternative} ({other})"
         )
 
 

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-NAMED = 4
+NAMED = 5
 """Fabrics that a sentence names [count]."""
 
 SHOWN = 2
@@ -204,7 +204,7 @@ def assumption_lines(comparison: Comparison) -> Iterator[str]:
     yield f"assumptions: {name}; under {other} the order changes: {', '.join(moved[:MOVED])}{more}"
     if comparison.flips:
         each = "; ".join(f"with {one.variation.name} {swaps_words(one, names)}" for one in comparison.flips)
-        yield f"changing one assumption alone changes the order: {each}"
+        yield f"one assumption alone changes the order: {each}"
 
 
 def _place(rank: int | None) -> str:

@@ -37,10 +37,10 @@ def budget_blocks(budget: Budget, note: str, limits: Sequence[str]) -> list[Any]
 
 def budget_answer(budget: Budget) -> str:
     """Whether enough light arrives, in a sentence."""
-    margin = f"{abs(budget.margin_db):.1f} dB"
+    margin = f"{abs(budget.margin_db):.2f} dB"
     if budget.closes:
         return f"Enough light arrives on {budget.fabric}, with a margin of {margin} ({budget.preset} values)."
-    return f"Too little light arrives on {budget.fabric}: {margin} are missing ({budget.preset} values)."
+    return f"Too little light arrives on {budget.fabric}: {margin} is missing ({budget.preset} values)."
 
 
 def budget_table(budget: Budget) -> FittedTable:

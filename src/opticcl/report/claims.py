@@ -58,12 +58,26 @@ class ClaimsList(Result):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         summary = Text(claims_summary(self._rows), style="bold")
-        yield summary
+        yield Text(claims_answer(self._rows), style="bold")
         for name, rows in groupby(self._rows, lambda row: row.paper):
             yield from _paper(name, list(rows), options.max_width, self._behind)
         if self._rows:
             yield Text()
             yield summary
+
+
+def claims_answer(rows: Sequence[Row]) -> str:
+    """How many claims come out, in a sentence.
+
+    Args: rows: the claims.
+    """
+    counts = Counter(row.verdict for row in rows)
+    near = counts["5 %"] + counts["20 %"]
+    missed, not_printed = counts["not reproduced"] + counts["inconsistent"], counts["not printed"]
+    return (
+        f"Of {counted(len(rows), 'claim')}, {counts['exact']:,} come out to the printed digits, {near:,} within 20 %, "
+        f"{counts['fitted']:,} with values that are fitted to them; {missed:,} do not, and {not_printed:,} print no value."
+    )
 
 
 def claims_summary(rows: Sequence[Row]) -> str:

@@ -192,6 +192,9 @@ class ControlReport(Result):
     def headline(self) -> str:
         """How long control takes, and whether the protocol is right where that was asked."""
         text = f"Control messages take {format_seconds(self.control_s)} of the plan on {self.plan.fabric.name}"
+        if self.simulated is not None and self.channel is not None and self.channel.loss:
+            taken_s = format_seconds(float(self.simulated.run.mean_control_s.sum()))
+            text += f"; where {self.channel.loss:.0%} of them are lost, nodes wait {taken_s} in the mean"
         if self.explored is not None:
             text += f"; {self.explored.problem or 'no order of messages violates the protocol'}"
         return f"{text}."

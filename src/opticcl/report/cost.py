@@ -111,8 +111,14 @@ class Bills(Result):
         cheapest = min(self.rows, key=lambda row: middle(row.bill.usd_per_gbps))
         coolest = min(self.rows, key=lambda row: middle(row.bill.j_per_bit))
         if cheapest is coolest:
-            return f"{cheapest.name} costs least per Gb/s and takes least energy per bit."
-        return f"{cheapest.name} costs least per Gb/s; {coolest.name} takes least energy per bit."
+            return f"{cheapest.name} costs least per Gb/s and takes least energy per bit{self._rates}."
+        return f"{cheapest.name} costs least per Gb/s; {coolest.name} takes least energy per bit{self._rates}."
+
+    @property
+    def _rates(self) -> str:
+        """That node rates differ, where they do."""
+        rates = sorted(row.bill.fabric.node_rate_bits_per_s for row in self.rows)
+        return f"; node rates are {format_rate(rates[0])} to {format_rate(rates[-1])}" if rates[0] < rates[-1] else ""
 
     def table(self) -> FittedTable:
         """The parts of one fabric, or one row a fabric."""
@@ -222,11 +228,11 @@ def bills_table(rows: Sequence[Billed], collective: str = "") -> FittedTable:
         Column("fabric", [row.name + ("*" if row.bill.assumed else "") for row in rows], justify="left"),
         *([Column("nodes", [f"{n:,}" for n in nodes])] if len(set(nodes)) > 1 else []),
         Column("node rate", [format_rate(b.fabric.node_rate_bits_per_s) for b in bills], 3),
-        Column("parts", [f"{sum(i.part.count for i in b.items):,}" for b in bills], 4),
+        Column("parts", [f"{sum(i.part.count for i in b.items):,}" for b in bills], 5),
         Column("price", [_range(b.usd, "$") for b in bills]),
         Column("per Gb/s", [_range(b.usd_per_gbps, "$") for b in bills]),
         Column("power", [_range(b.w, "W") for b in bills]),
-        Column("per bit", [_range(b.j_per_bit, "J") for b in bills]),
+        Column("energy per bit", [_range(b.j_per_bit, "J") for b in bills], 2),
     ]
     if done:
         by = [row.collective for row in rows]

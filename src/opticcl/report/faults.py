@@ -105,9 +105,12 @@ class FaultsReport(Result):
             return f"Without {row.label}, no data of {what} leave {_nodes(row.cut)} of {where}."
         if row.time_s is None:
             return f"Without {row.label}, {where} has no plan for {what}; without failures it takes {whole}."
+        restart = (
+            f", after a restart on {row.restart_ranks:,} ranks with {row.restart_work:.0%}" if row.restart_ranks else ""
+        )
         return (
             f"Without {row.label}, {where} takes {format_seconds(row.time_s)} for {what}, {row.slow_down:.4g} times as long as "
-            f"without failures ({whole})."
+            f"without failures ({whole}); a job goes on with {row.work:.0%} of its speed{restart}."
         )
 
     def blocks(self) -> list[str]:
@@ -184,19 +187,19 @@ def fault_columns(labels: Sequence[str], beside: str) -> list[StreamedColumn]:
         beside: name of the other set of assumptions.
     """
     return [
-        StreamedColumn("part", min(40, max(map(len, labels), default=0)), justify="left"),
-        StreamedColumn("parts", 6),
+        StreamedColumn("failed", min(40, max(map(len, labels), default=0)), justify="left"),
+        StreamedColumn("alike", 5),
         StreamedColumn("answer", 11, justify="left"),
-        StreamedColumn("plan from", 11, 2, "left"),
-        StreamedColumn("algorithm", 27, 4, "left"),
-        StreamedColumn("ranks", 5, 5),
-        StreamedColumn("time", 8, 3),
-        StreamedColumn(beside, 8, 6),
+        StreamedColumn("plan from", 11, 4, "left"),
+        StreamedColumn("algorithm", 27, 6, "left"),
+        StreamedColumn("ranks", 5, 3),
+        StreamedColumn("time", 8),
+        StreamedColumn(beside, 8, 7),
         StreamedColumn("slow-down", 9),
-        StreamedColumn("over bound", 10),
+        StreamedColumn("x bound", 7),
         StreamedColumn("recovery", 8, 8),
-        StreamedColumn("work", 5, 1),
-        StreamedColumn("restart (ranks)", 15, 7),
+        StreamedColumn("job speed", 9, 1),
+        StreamedColumn("restart (ranks)", 15, 2),
     ]
 
 

@@ -7,13 +7,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.text import Text
 
 from opticcl.fabrics.ocs import Ocs
 from opticcl.plans.names import short_algorithm
 from opticcl.plans.planner import SIZES, with_change
 from opticcl.plans.shift_laws import held_shifts
 from opticcl.report.kit.colours import DARK, INK, MUTED, PART_COLOURS
-from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of
+from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
 from opticcl.report.kit.drawing import new_figure, write_scale
 from opticcl.report.kit.words import run_of, shares
 from opticcl.schedule.digit_shifts import COLLECTIVES
@@ -51,9 +52,15 @@ def plan_tables(found: Planned) -> list[Any]:
     tables: list[Any] = [str(found.plan), _segment_table(found)]
     if found.regrets:
         tables.append(_regret_table(found))
-    tables += [_break_even_table(found.sizes, "size", format_bytes)] if found.sizes else []
-    tables += [_break_even_table(found.delays, "a change takes", format_seconds)] if found.delays else []
-    return [part for table in tables for part in (table, "")]
+    tables += [_break_even_table(found.sizes, "message", format_bytes)] if found.sizes else []
+    tables += [_break_even_table(found.delays, "reconfiguration", format_seconds)] if found.delays else []
+    parts = [part for table in tables for part in (table, "")]
+    named = [found.plan.algorithm, *(one.algorithm for one in found.regrets)]
+    named += [name for one in (*found.sizes, *found.delays) for name in (one.below, one.above)]
+    short = {short_algorithm(name): name for name in named if short_algorithm(name) != name}
+    if not short:
+        return parts[:-1]
+    return [*parts, "specifications, for --algorithm:", *(f"  {name}: {whole}" for name, whole in short.items())]
 
 
 def matrix_table(listed: Sequence[SwitchCase], found: Sequence[Overlapped]) -> FittedTable:
@@ -95,10 +102,10 @@ def _regret_table(found: Planned) -> FittedTable:
     """What the plan takes if a change takes half or twice as long."""
     regrets = found.regrets
     columns = [
-        Column("a change takes", [{0.5: "half", 2.0: "double"}.get(r.factor, f"x {r.factor:g}") for r in regrets]),
+        Column("reconfiguration", [{0.5: "half", 2.0: "double"}.get(r.factor, f"x {r.factor:g}") for r in regrets]),
         *columns_of(regrets, Shown("kept_s", "this plan"), Shown("best_s", "fastest")),
         Column("regret", [f"{100 * (r.kept_s / r.best_s - 1):.1f} %" if r.best_s else "0 %" for r in regrets]),
-        algorithm_column([r.algorithm for r in regrets], "by"),
+        Column("by", [Text(short_algorithm(r.algorithm)) for r in regrets], justify="left"),
     ]
     return FittedTable(columns)
 
@@ -114,7 +121,11 @@ def _break_even_table(found: Sequence[BreakEven], what: str, written: Any) -> Fi
     shown = found[:SHOWN]
     columns = [
         Column(f"{what} up to", [*(written(float(f"{one.at:.3g}")) for one in shown), "above" * (shown == found)]),
-        algorithm_column([*(one.below for one in shown), shown[-1].above], "fastest"),
+        Column(
+            "fastest",
+            [Text(short_algorithm(name)) for name in (*(one.below for one in shown), shown[-1].above)],
+            justify="left",
+        ),
     ]
     return FittedTable(columns, f"{len(found) - SHOWN} more" if len(found) > SHOWN else "")
 

@@ -101,7 +101,7 @@ class Simulation:
         timeline, busiest = self.result.timeline, self.bottleneck
         lines = [self._rates()]
         if busiest is not None:
-            others = f" (and {busiest.num_equal - 1:,} equally busy)" if busiest.num_equal > 1 else ""
+            others = f", one of {busiest.num_equal:,} equally busy ones" if busiest.num_equal > 1 else ""
             lines.append(
                 f"bottleneck: {busiest.name}{others}, {format_bytes(busiest.carried_bytes)}, busy for "
                 f"{format_seconds(busiest.busy_s)}, {busiest.utilisation:.1%} of the time"
@@ -115,7 +115,7 @@ class Simulation:
             f"{key}={value_text(key, value)}" for key, value in timeline.assumptions.items() if key != "name"
         )
         if self.beside:
-            lines.append(f"time of the same plan under {self.beside[0]}: {format_seconds(self.beside[1])}")
+            lines.append(f"under {self.beside[0]} the same plan takes {format_seconds(self.beside[1])}")
         lines += filter(
             None, [not_tried_line({self.plan.fabric.name: self.plan.not_tried} if self.plan.not_tried else {})]
         )

@@ -51,14 +51,18 @@ def sweep_answer(found: Sweeps, equal: Equal | None = None) -> str:
         until = f" to {last} for {sizes[-1]}" if len(sizes) > 1 else ""
         return f"{where}, {found.names[0]} takes {first} for {sizes[0]}{until}."
     fastest = fastest_of(found.sweeps)
-    best = [listed([found.names[i] for i in tied], NAMED) for tied in fastest]
+    best = [_with_ties([found.names[i] for i in tied]) for tied in fastest]
     runs = [
         (names, size) for i, (names, size) in enumerate(zip(best, sizes, strict=True)) if not i or best[i - 1] != names
     ]
-    parts = [f"{names} from {size} on" if i else names for i, (names, size) in enumerate(runs)]
+    parts = [f", from {size} on {names}" if i else f"{names} is the fastest" for i, (names, size) in enumerate(runs)]
     more = f", with {len(parts) - RUNS} more changes" if len(parts) > RUNS else ""
-    one = len(parts) == 1 and len(fastest[0]) == 1
-    return f"{where}, {', then '.join(parts[:RUNS])} {'is' if one else 'are'} the fastest{more}."
+    return f"{where}, {''.join(parts[:RUNS])}{more}."
+
+
+def _with_ties(names: Sequence[str]) -> str:
+    """The fastest, and those that tie with it."""
+    return f"{names[0]} (a tie with {listed(names[1:], NAMED)})" if len(names) > 1 else names[0]
 
 
 def sweep_table(found: Sweeps) -> FittedTable:
