@@ -34,7 +34,7 @@ def test_pieces_that_go_on_as_they_arrive(answer, opticcl):
     assert code == 0
     assert found["engine"] == "device"
     assert answer("faults", *line)[0]["engine"] == "closed_form"
-    assert "pieces go on as they arrive" in opticcl("faults", *line, "--streamed").stdout
+    assert "pieces are forwarded as they arrive" in opticcl("faults", *line, "--streamed").stdout
 
 
 def test_a_cut_is_named(answer, opticcl):
@@ -67,7 +67,7 @@ def test_rows_say_where_their_plans_are_from(opticcl, tmp_path, monkeypatch):
     assert {"as built", "for damage"} <= {row["plan_from"] for row in swept}
     assert found["finished"]
     heading = text.splitlines()[1]
-    assert heading.split()[:4] == ["failed", "alike", "answer", "plan"]
+    assert heading.split()[:4] == ["failed", "equal", "answer", "plan"]
     assert "--fail PART searches all algorithms" in text.replace(" \nalgorithms", " algorithms")
     monkeypatch.setenv("COLUMNS", "70")
     narrow = opticcl("faults", *SMALL, "--fail", "comb_laser:5").stdout

@@ -61,9 +61,9 @@ def test_counts_stand_first_and_last(opticcl):
     """From the nearest verdict to the farthest."""
     done = opticcl("study", "papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")
     first, *_, last = done.stdout.strip().splitlines()
-    assert first == last
-    assert first.index("within 20 %") < first.index("not reproduced")
-    assert first.endswith("every verdict is true")
+    assert first == "16 claims, reproduced: 1 within 20 %; 15 are not."
+    assert last.index("within 20 %") < last.index("not reproduced")
+    assert last.endswith("every verdict is true")
 
 
 def test_a_claim_takes_two_lines():

@@ -9,7 +9,7 @@ def test_tables_fit_the_terminal(opticcl, monkeypatch):
         monkeypatch.setenv("COLUMNS", str(width))
         done = opticcl("plan", "-f", "ocs:nodes=6", "-c", "all_to_all", "-s", "1MB")
         assert max(map(len, done.stdout.splitlines())) <= width
-        for word in ("times the bound", "dominates", "holds", "regret", "size up to", "a change takes up to"):
+        for word in ("times the bound", "dominates", "holds", "regret", "message up to", "reconfiguration up to"):
             assert word in " ".join(done.stdout.split())
 
 

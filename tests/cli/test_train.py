@@ -90,7 +90,7 @@ def test_calls_of_several_groups_are_told_as_such(opticcl):
     common = ("train", "--model", "transformer", "--nodes", "4", "--fabric", "ideal")
     groups = opticcl(*common, "--tensor", "2", "--groups", "scaled", "--notes").stdout.replace("\n", " ")
     assert "over all groups of devices" in groups
-    assert "--groups machine takes these" in groups
+    assert "--groups machine uses its real nodes" in groups
     assert "--groups" not in opticcl(*common, "--tensor", "2", "--notes").stdout
     one = opticcl(*common, "--tensor", "4", "--data", "1", "--notes").stdout.replace("\n", " ")
     assert "over all groups" not in one

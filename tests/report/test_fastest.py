@@ -17,7 +17,9 @@ def plans(lines):
         fabric, plan = SimpleNamespace(name="made", parameters={}), SimpleNamespace(algorithm=str(number))
         return SimpleNamespace(fabric=fabric, plan=plan, profile=profile)
 
-    return SimpleNamespace(entries=tuple(entry(i, *line) for i, line in enumerate(lines)))
+    return SimpleNamespace(
+        entries=tuple(entry(i, *line) for i, line in enumerate(lines)), stays_as_built=lambda entry: False
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -67,17 +67,23 @@ class ClaimsList(Result):
 
 
 def claims_answer(rows: Sequence[Row]) -> str:
-    """How many claims come out, in a sentence.
+    """How many claims are reproduced, in a sentence.
 
     Args: rows: the claims.
     """
     counts = Counter(row.verdict for row in rows)
-    near = counts["5 %"] + counts["20 %"]
-    missed, not_printed = counts["not reproduced"] + counts["inconsistent"], counts["not printed"]
-    return (
-        f"Of {counted(len(rows), 'claim')}, {counts['exact']:,} come out to the printed digits, {near:,} within 20 %, "
-        f"{counts['fitted']:,} with values that are fitted to them; {missed:,} do not, and {not_printed:,} print no value."
+    parts = (
+        (counts["exact"], "to the printed digits"),
+        (counts["5 %"] + counts["20 %"], "within 20 %"),
+        (counts["fitted"], "with fitted values"),
     )
+    others = (
+        (counts["not reproduced"] + counts["inconsistent"], "are not"),
+        (counts["not printed"], "have no printed value"),
+    )
+    done = ", ".join(f"{number:,} {how}" for number, how in parts if number) or "none"
+    rest = "".join(f"; {number:,} {how}" for number, how in others if number)
+    return f"{counted(len(rows), 'claim')}, reproduced: {done}{rest}."
 
 
 def claims_summary(rows: Sequence[Row]) -> str:

@@ -188,7 +188,7 @@ def fault_columns(labels: Sequence[str], beside: str) -> list[StreamedColumn]:
     """
     return [
         StreamedColumn("failed", min(40, max(map(len, labels), default=0)), justify="left"),
-        StreamedColumn("alike", 5),
+        StreamedColumn("equal", 5),
         StreamedColumn("answer", 11, justify="left"),
         StreamedColumn("plan from", 11, 4, "left"),
         StreamedColumn("algorithm", 27, 6, "left"),

@@ -106,9 +106,9 @@ def levels_and_degree(sides: tuple[int, ...]) -> tuple[int, int] | None:
     if len(sides) != 2 or any(side & side - 1 for side in sides):
         return None
     bits = sum(side.bit_length() - 1 for side in sides)
-    bits_of_level = next(p for p in range(1, bits) if bits - p <= 1 << p) if bits > 1 else 0
+    bits_of_level = next(p for p in range(1, bits) if bits - p <= 2**p) if bits > 1 else 0
     degree = bits - bits_of_level
-    return None if not bits_of_level or 1 << degree < max(sides) else (1 << bits_of_level, degree)
+    return None if not bits_of_level or 2**degree < max(sides) else (1 << bits_of_level, degree)
 
 
 def _powers(levels: int, degree: int) -> IntArray:
