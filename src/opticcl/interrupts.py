@@ -187,10 +187,10 @@ def _wait(process: int) -> int:
     waited_for = {*(n for n in ENDING if signal.getsignal(n) is not signal.SIG_IGN), signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
     end: float | None = None
-    found = 0
-    while not found:
-        found, status = os.waitpid(process, os.WNOHANG)
-        if found:
+    ended = 0
+    while not ended:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
             code = os.waitstatus_to_exitcode(status)
         elif end is None:
             end = _pass_on(signal.sigwaitinfo(waited_for), process, end)
@@ -199,7 +199,7 @@ def _wait(process: int) -> int:
         else:
             os.kill(process, signal.SIGKILL)
             report_interrupted()
-            code = found = INTERRUPTED
+            code = ended = INTERRUPTED
     if end is not None:
         _end_children()
     if end is not None or code < 0:

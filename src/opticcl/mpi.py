@@ -78,13 +78,13 @@ class _Call(NamedTuple):
 
     def places(self, args: tuple[Any, ...]) -> tuple[int | None, int | None] | None:
         """Which arguments are the input and the result, as they are; None where another array is."""
-        found = list[int | None]()
+        ends = list[int | None]()
         for array, which in ((self.given, 0), (self.result, -1)):  # the input comes first, should both be one array
             at = [i for i, given in enumerate(args) if array is not None and _is_all_of(given, array)]
             if array is not None and not at:
                 return None
-            found.append(at[which] if at else None)
-        return found[0], found[1]
+            ends.append(at[which] if at else None)
+        return ends[0], ends[1]
 
     def check(self, size: int) -> Reduction | None:
         """The reduction, where the call has one.

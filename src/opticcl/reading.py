@@ -155,9 +155,9 @@ class _Unxz(io.RawIOBase):
                 self._stream = self._new_stream()
             elif self._stream.needs_input and not (data := self._packed.read(CHUNK)):
                 raise EOFError("the packed file ends before its end mark")
-            if found := self._stream.decompress(data, len(target)):
-                target[: len(found)] = found
-                return len(found)
+            if unpacked := self._stream.decompress(data, len(target)):
+                target[: len(unpacked)] = unpacked
+                return len(unpacked)
 
 
 def head_of(path: Path, size: int = 4096) -> bytes:

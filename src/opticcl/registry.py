@@ -261,7 +261,7 @@ def argument_texts(documented: Callable[..., Any]) -> dict[str, str]:
     {}
     """
     _, _, described = (inspect.getdoc(documented) or "").partition("\nArgs:")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names: list[str] = []
     for number, line in enumerate(described.splitlines()):
         if line and number and not line.startswith("    "):
@@ -269,10 +269,10 @@ def argument_texts(documented: Callable[..., Any]) -> dict[str, str]:
         entry = re.match(r"(?: |    )([A-Za-z]\w*(?:, \w+)*): (.*)", line)
         if entry:
             names = entry[1].split(", ")
-            found |= dict.fromkeys(names, entry[2].strip())
+            texts |= dict.fromkeys(names, entry[2].strip())
         else:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names if line.strip()}
-    return found
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names if line.strip()}
+    return texts
 
 
 def convert_arguments(

@@ -216,8 +216,8 @@ def parsed(words: Sequence[str]) -> VerbRequest:
     group: click.Command | None = command_group()
     left, name = list(words), "opticcl"
     while isinstance(group, Verbs):
-        found, group, left = group.resolve_command(click.Context(group), left)
-        name = str(found)
+        word, group, left = group.resolve_command(click.Context(group), left)
+        name = str(word)
     assert isinstance(group, Verb)
     with group.make_context(name, left) as context:
         return group.request(context)

@@ -206,8 +206,8 @@ def _first_sentence(text: str) -> str:
     >>> _first_sentence("How far is it? Not far.")
     'How far is it?'
     """
-    found = re.match(r".*?[.?](?=\s|$)", text, re.S)
-    return found[0] if found else text
+    sentence = re.match(r".*?[.?](?=\s|$)", text, re.S)
+    return sentence[0] if sentence else text
 
 
 def _with_values(words: list[str], known: set[str]) -> list[str]:

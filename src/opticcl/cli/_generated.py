@@ -75,17 +75,17 @@ def generated_options(sources: Sequence[OptionSource]) -> list[click.Parameter]:
 
     Args: sources: the functions and classes. Parameters of one name are one option.
     """
-    found: dict[str, _Option] = {}
+    options: dict[str, _Option] = {}
     for source in sources:
         types_of = parameter_types(source.options, source.positional)
         texts = argument_texts(source.options)
         for one in source.parameters:
             flag = source.flags.get(one.name) or flag_of(one.name)
             text = re.sub(r" \[[^]]*\]\.?$|\.$", "", texts[one.name])  # without its unit
-            known = found.setdefault(one.name, _Option(flag, types_of[one.name], [], [], text))
+            known = options.setdefault(one.name, _Option(flag, types_of[one.name], [], [], text))
             known.owners.append(source.owner)
             known.defaults.append(None if one.default is one.empty else one.default)
-    return [_parameter(name, option) for name, option in found.items()]
+    return [_parameter(name, option) for name, option in options.items()]
 
 
 def _parameter(name: str, option: _Option) -> click.Parameter:

@@ -105,8 +105,8 @@ class Outputs:
 
     def of(self, kind: FileKind) -> list[Path]:
         """Files of `-o` that are of that kind, if the call writes it."""
-        found = [path for path in self._paths if path.suffix.lower() in kind.suffixes]
-        return found if kind in self._kinds else []
+        suited = [path for path in self._paths if path.suffix.lower() in kind.suffixes]
+        return suited if kind in self._kinds else []
 
     def write(self, kind: FileKind, write: Callable[[Path], object]) -> None:
         """Write the files of a kind.

@@ -59,7 +59,7 @@ def _row(
         return replace(known, reason="no message of the job has all devices, so its faults are not replayed")
     plan = whole[0]
     times = recovery_times(communication=share)
-    found: list[dict[str, ReplayRun]] = []
+    runs: list[dict[str, ReplayRun]] = []
     try:
         for kept in dict.fromkeys((0, spares)):
             setup = ReplaySetup(
@@ -74,12 +74,12 @@ def _row(
                 times,
                 0,
             )
-            found.append({run.policy: run for run in replay(setup, progress=progress)})
+            runs.append({run.policy: run for run in replay(setup, progress=progress)})
     except OpticclError as error:
         return replace(known, reason=str(error))
     return replace(
         known,
         collective=plan.schedule.collective.name,
-        without=found[0],
-        with_spares=found[1] if spares else {},
+        without=runs[0],
+        with_spares=runs[1] if spares else {},
     )

@@ -77,7 +77,7 @@ def run(request: SimulateRequest) -> Result:
     result = simulate(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress, record=record)
     other = beside(assumed)
     also = simulate(plan.circuits, plan.size_bytes, other.assumed, engine=engine, progress=progress)
-    found = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
+    simulated = Simulation(plan, chosen.name, result, (other.name, also.timeline.total_s))
     if request.programme is not None:
         from opticcl.formats.programme_file import write_programme_file
         from opticcl.simulate import programme as times_of
@@ -85,10 +85,10 @@ def run(request: SimulateRequest) -> Result:
         times = times_of(plan.circuits, plan.size_bytes, assumed, engine=engine, progress=progress)
         rows = write_programme_file(request.programme, plan.circuits, times)
         request.outputs.report(PROGRAMME, request.programme, f"{rows:,} rows")
-    _write_outputs(found, request)
-    draw, label = load_picture(found) if request.outputs.of(PICTURE) else (None, "")
-    shown = [str(plan), timeline_table(result.timeline), *found.lines()]
-    return ComposedResult(found.record, lambda: shown, draw=draw, label=label, headline=found.answer())
+    _write_outputs(simulated, request)
+    draw, label = load_picture(simulated) if request.outputs.of(PICTURE) else (None, "")
+    shown = [str(plan), timeline_table(result.timeline), *simulated.lines()]
+    return ComposedResult(simulated.record, lambda: shown, draw=draw, label=label, headline=simulated.answer())
 
 
 def _write_outputs(found: Simulation, request: SimulateRequest) -> None:

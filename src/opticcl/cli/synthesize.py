@@ -50,7 +50,7 @@ def run(request: SynthesizeRequest) -> Result:
     if custom is not None and (flag := request.first_given("collective", "chunks", "root")):
         raise ParameterError(f"--file: {custom} defines the collective; leave {flag} out")
     size_bytes = message_size(request.size, "--size")
-    found = synthesize(
+    made = synthesize(
         request.machine(),
         request.collective if custom is None else read_collective(custom),
         chunks=request.chunks,
@@ -62,12 +62,12 @@ def run(request: SynthesizeRequest) -> Result:
         routes=request.routes,
         progress=request.progress,
     )
-    plan = Plan(found.circuits, size_bytes)
+    plan = Plan(made.circuits, size_bytes)
     request.outputs.write(PLAN, lambda path: f"{plan.save(path, progress=request.progress):,} circuits")
-    shown = [str(found)]
-    if found.trials:
-        trials = ", ".join(f"{t.rounds} {t.how}: {t.answer}" for t in found.trials[-6:])
-        shown.append(f"  trials       {'... ' * (len(found.trials) > 6)}{trials}")
-    note = f"; {found.note}" if found.note else ""
-    shown.append(f"  took         {found.seconds:.2f} s{note}")
-    return ComposedResult(found.record, lambda: map(Verbatim, shown))
+    shown = [str(made)]
+    if made.trials:
+        trials = ", ".join(f"{t.rounds} {t.how}: {t.answer}" for t in made.trials[-6:])
+        shown.append(f"  trials       {'... ' * (len(made.trials) > 6)}{trials}")
+    note = f"; {made.note}" if made.note else ""
+    shown.append(f"  took         {made.seconds:.2f} s{note}")
+    return ComposedResult(made.record, lambda: map(Verbatim, shown))

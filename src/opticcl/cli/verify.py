@@ -210,11 +210,11 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
     others = (one.name for one in fields(request) if one.name not in ("tables", "budget", "change", "out", "json"))
     if flag := request.first_given(*others):
         raise ParameterError(f"verify: --tables judges tables alone; leave {flag} out")
-    found = read_tables(path)
-    verdict = check_tables(found, budget=request.optics_of_budget(found.fabric), progress=request.progress)
+    tables = read_tables(path)
+    verdict = check_tables(tables, budget=request.optics_of_budget(tables.fabric), progress=request.progress)
     about = (
-        f"{found.collective.name} of {format_bytes(found.size_bytes)} on {found.fabric.name} with "
-        f"{counted(found.fabric.num_nodes, 'node')}: {printable(str(path))}/"
+        f"{tables.collective.name} of {format_bytes(tables.size_bytes)} on {tables.fabric.name} with "
+        f"{counted(tables.fabric.num_nodes, 'node')}: {printable(str(path))}/"
     )
     return _judged(Verbatim(about), verdict, ["device tables"])
 

@@ -22,6 +22,6 @@ def run(request: WarmRequest) -> Result:
     from opticcl.plans.warm import warm
     from opticcl.units import counted
 
-    found = warm(engines=request.everything, progress=request.progress)
-    compiled = f"{counted(found.compiled, 'kernel')} compiled, {found.loaded} there already, in {found.directory}"
-    return ComposedResult(lambda: asdict(found), lambda: [Verbatim(compiled)])
+    warmth = warm(engines=request.everything, progress=request.progress)
+    compiled = f"{counted(warmth.compiled, 'kernel')} compiled, {warmth.loaded} there already, in {warmth.directory}"
+    return ComposedResult(lambda: asdict(warmth), lambda: [Verbatim(compiled)])

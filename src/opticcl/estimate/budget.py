@@ -160,7 +160,7 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
     Raises: UnsupportedError: no light path, or the plan has no circuit. ParameterError: values are missing.
     """
     path = light_path_of(plan.fabric)
-    least, found = np.inf, None
+    least, weakest = np.inf, None
     rounds = round_budgets(plan, values)
     for checked in islice(rounds, 1) if path.uniform else rounds:
         row = int(np.argmin(checked.margin_db))
@@ -168,12 +168,12 @@ def plan_budget(plan: CircuitPlan, values: Optics) -> Budget:
             least = float(checked.margin_db[row])
             src, dst = checked.circuits.src[row], checked.circuits.dst[row]
             ends = f"{src} -> {dst}, step {checked.steps.start} of {plan.schedule.name}"
-            found = (checked.chain, checked.counts[row].copy(), ends)
-    if found is None:
+            weakest = (checked.chain, checked.counts[row].copy(), ends)
+    if weakest is None:
         raise UnsupportedError(
             f"{plan.fabric.name}: {plan.schedule.name} on one node has no circuits; try 2 nodes or more"
         )
-    chain, counts, ends = found
+    chain, counts, ends = weakest
     return _budget_of(plan.fabric.name, path, chain, values, counts, f"worst of the plan: {ends}")
 
 

@@ -96,8 +96,8 @@ def _check(given: Given) -> None:
     at, first = next(iter(given.items()))
     for rank, array in given.items():
         if array.shape != first.shape or array.dtype != first.dtype:
-            found, due = f"{array.dtype}{array.shape}", f"{first.dtype}{first.shape}"
-            raise ParameterError(f"execute: rank {rank} has {found}, rank {at} {due}; all must be equal")
+            here, due = f"{array.dtype}{array.shape}", f"{first.dtype}{first.shape}"
+            raise ParameterError(f"execute: rank {rank} has {here}, rank {at} {due}; all must be equal")
     if first.dtype.kind not in "biufc":
         raise ParameterError(
             f"execute: arrays of {first.dtype} cannot be added; use integers, floats or complex numbers"

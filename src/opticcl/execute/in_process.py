@@ -99,13 +99,13 @@ def _prepared(schedule: Schedule, layout: MessageLayout) -> Callable[[int], _Pre
 
     def prepared(i: int) -> _PreparedStep:
         nonlocal room
-        found = kept.get(i)
-        if found is None:
-            found = _prepare(schedule, position, i)
-            room -= len(found.source)
+        step = kept.get(i)
+        if step is None:
+            step = _prepare(schedule, position, i)
+            room -= len(step.source)
             if room >= 0:
-                kept[i] = found
-        return found
+                kept[i] = step
+        return step
 
     return prepared
 

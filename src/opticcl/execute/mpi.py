@@ -162,8 +162,8 @@ class MpiTransport:
         Args: value: of this rank.
         """
         with self.watched(lambda: f"{self.label}, which other ranks do not call, waiting for what they call"):
-            found: list[Any] = self._comm.allgather(value)
-        return found
+            gathered: list[Any] = self._comm.allgather(value)
+        return gathered
 
     @contextmanager
     def watched(self, where: Callable[[], str], least_s: float = 0.0) -> Iterator[None]:

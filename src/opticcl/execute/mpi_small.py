@@ -153,9 +153,9 @@ class SmallCall:
         if self._after is not None and len(result) == self._length:
             result[:] = self._after
         else:
-            found = store_result(self._schedule, self._state, self._length)
-            assert found is not None
-            result[:] = found
+            stored = store_result(self._schedule, self._state, self._length)
+            assert stored is not None
+            result[:] = stored
 
     def free(self) -> None:
         """Free the messages."""

@@ -308,7 +308,7 @@ class _Moves:
         Raises: ParameterError: a contribution does not arrive.
         """
         n, per_block = self._c.num_ranks, self._c.num_chunks // self._c.num_ranks
-        found: list[IntArray | None] = []
+        slots: list[IntArray | None] = []
         for rank in range(n):
             block = slice(rank * per_block, (rank + 1) * per_block)
             if (self._at[:, block] != rank).any():
@@ -316,5 +316,5 @@ class _Moves:
                 raise ParameterError(
                     f"execute: the block of rank {origin} for rank {rank} does not arrive; verify the plan first"
                 )
-            found.append(self._slot[:, block].ravel())
-        return found
+            slots.append(self._slot[:, block].ravel())
+        return slots

@@ -81,6 +81,6 @@ class Patience:
             its.abort()
 
     def _end(self, address: Any) -> None:
-        found = self._silent.pop(address, None)
-        if found is not None:
-            found[1].cancel()
+        waiting = self._silent.pop(address, None)
+        if waiting is not None:
+            waiting[1].cancel()

@@ -54,7 +54,7 @@ def events_of_phase(
     moving = [d for d in range(num_digits) if moves[d]]
     inside = [d for d in moving if d in one.digits]
     kinds = np.column_stack([mine.count[:, inside], mine.step[:, inside], mine.unit_shift != 0])
-    found = []
+    columns_of = []
     for some in groups_of_equal(kinds):
         some_rows = mine.take(some)
         at_once = some_rows.unit_shift[0] != 0
@@ -82,8 +82,10 @@ def events_of_phase(
         shape = len(some), steps.shape[1], max(src.shape[2], dst.shape[2])
         held = some_rows.parts[:, None] + steps * some_rows.parts_step[:, None]
         columns = (steps[:, :, None], src, dst, some_rows.op[:, None, None], held[:, :, None])
-        found.append([np.broadcast_to(column, shape).transpose(1, 0, 2).ravel() for column in columns])
-    joined = [np.concatenate(column) for column in zip(*found, strict=True)] if len(found) > 1 else found[0]
+        columns_of.append([np.broadcast_to(column, shape).transpose(1, 0, 2).ravel() for column in columns])
+    joined = (
+        [np.concatenate(column) for column in zip(*columns_of, strict=True)] if len(columns_of) > 1 else columns_of[0]
+    )
     if phase.count > 1 and (np.diff(joined[0]) < 0).any():
         order = np.argsort(joined[0], kind="stable")
         joined = [column[order] for column in joined]

@@ -58,5 +58,5 @@ def thresholds(coordinate: IntArray) -> list[int]:
     """
     values = np.unique(coordinate)
     below = {1, *(len(values) * quarter // 4 for quarter in (1, 2, 3)), len(values) - 1}
-    found: list[int] = values[sorted(k for k in below if 0 < k < len(values))].tolist()
-    return found
+    chosen: list[int] = values[sorted(k for k in below if 0 < k < len(values))].tolist()
+    return chosen

@@ -130,10 +130,10 @@ class DependencyGraph:
 
     def rank_of_cell(self) -> IntArray:
         """Rank that owns each cell, int32 (num_cells,)."""
-        found = np.full(self.num_cells, -1, np.int32)
+        ranks = np.full(self.num_cells, -1, np.int32)
         for buffer in self.buffers:
-            found[buffer.first : buffer.first + buffer.count] = buffer.rank
-        return found
+            ranks[buffer.first : buffer.first + buffer.count] = buffer.rank
+        return ranks
 
     def operation_name(self, i: int) -> str:
         """Rank, thread block and kind of an operation, such as "rank 3 thread block 1 rrc"."""

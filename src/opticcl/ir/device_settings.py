@@ -172,8 +172,8 @@ def stand_among(wanted: DeviceTable, known: DeviceTable, pooled: npt.NDArray[np.
     first = np.searchsorted(its, mine)
     stands = its[np.minimum(first, len(its) - 1)] == mine if len(its) else np.zeros(len(mine), bool)
     if (several := pooled[wanted.kind]).any():
-        found = np.searchsorted(its, mine[several], "right") - first[several]
-        stands[several] = places_among([mine[several]]) < found
+        standing = np.searchsorted(its, mine[several], "right") - first[several]
+        stands[several] = places_among([mine[several]]) < standing
     return stands
 
 

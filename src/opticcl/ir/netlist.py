@@ -232,9 +232,9 @@ class Netlist:
 
         They are in the order of the groups, but for amplifiers and fibres, which come last.
         """
-        found: dict[tuple[str, int, float], int] = {}
+        counts: dict[tuple[str, int, float], int] = {}
         for group in sorted(self.groups, key=lambda group: _LAST.get(group.kind, 0)):
             if group.bill is not None and group.count:
                 key = group.bill.kind, group.bill.ports, group.bill.rate_bits_per_s
-                found[key] = found.get(key, 0) + group.count // group.bill.elements
-        return found
+                counts[key] = counts.get(key, 0) + group.count // group.bill.elements
+        return counts

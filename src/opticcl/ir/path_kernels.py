@@ -59,10 +59,10 @@ def sums_of_paths(hops, offsets, of_link):  # type: ignore[no-untyped-def]
         hops, offsets: as of `add_loads`.
         of_link: value of each link, float64.
     """
-    found = np.empty(len(offsets) - 1)
-    for at in range(len(found)):
+    sums = np.empty(len(offsets) - 1)
+    for at in range(len(sums)):
         total = 0.0
         for place in range(offsets[at], offsets[at + 1]):
             total += of_link[hops[place]]
-        found[at] = total
-    return found
+        sums[at] = total
+    return sums

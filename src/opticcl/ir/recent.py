@@ -74,10 +74,10 @@ class Recent:
             generate: the function.
         """
         with self._lock:
-            found = self._entries.get((number, i))
-            if found is not None:
+            entry = self._entries.get((number, i))
+            if entry is not None:
                 self._entries.move_to_end((number, i))
-                hit: T = found[0]
+                hit: T = entry[0]
                 return hit
         columns = generate(i)
         self._insert((number, i), columns)

@@ -54,11 +54,11 @@ class Signals:
             return self.signal
         first = np.searchsorted(self.circuit, np.arange(count))
         many = np.diff(first, append=len(self))
-        found = self.signal[first]
+        numbers = self.signal[first]
         for nth in range(1, int(many.max())):
             at = np.minimum(first + nth, len(self) - 1)
-            found = row_numbers([found, np.where(many > nth, self.signal[at], -1)])
-        return found
+            numbers = row_numbers([numbers, np.where(many > nth, self.signal[at], -1)])
+        return numbers
 
 
 def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Signals:

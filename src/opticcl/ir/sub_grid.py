@@ -24,14 +24,14 @@ def sub_grid(sides: tuple[int, ...], nodes: Nodes) -> tuple[Nodes, ...] | None:
     >>> sub_grid((2, 4), np.array([0, 1, 4])) is None
     True
     """
-    found, stride = list[Nodes](), len(nodes)
+    values, stride = list[Nodes](), len(nodes)
     for coordinate, side in zip(np.unravel_index(nodes, sides), sides, strict=True):
         many = int(np.count_nonzero(np.bincount(coordinate, minlength=side)))
         if stride % many:
             return None
         stride //= many
-        found.append(coordinate[::stride][:many])
-    if prod(map(len, found)) != len(nodes):
+        values.append(coordinate[::stride][:many])
+    if prod(map(len, values)) != len(nodes):
         return None
-    part = np.ravel_multi_index(np.meshgrid(*found, indexing="ij"), sides).ravel()
-    return tuple(found) if np.array_equal(part, nodes) else None
+    part = np.ravel_multi_index(np.meshgrid(*values, indexing="ij"), sides).ravel()
+    return tuple(values) if np.array_equal(part, nodes) else None

@@ -53,8 +53,8 @@ def counts_of_rounds(plan: CircuitPlan, classes: Iterable[range] | None = None) 
         for circuits in plan.rounds(steps.start) if some is None else some.rounds:
             if not len(circuits):
                 continue
-            found = path(circuits) if some is None or path.of_images is None else path.of_images(circuits, some.moves)
-            yield found[:1] if found.strides[0] == 0 else found  # one row where all circuits are identical
+            counts = path(circuits) if some is None or path.of_images is None else path.of_images(circuits, some.moves)
+            yield counts[:1] if counts.strides[0] == 0 else counts  # one row where all circuits are identical
 
 
 def least_margin_db(path: LightPath, values: Optics, rounds: Iterable[Counts]) -> float:

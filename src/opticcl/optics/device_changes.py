@@ -58,14 +58,14 @@ def device_change(netlist: Netlist, text: str) -> DeviceChange:
         text: `group:device=state` or `group:device.index=state`.
     Raises: ParameterError: another form, or a group, device or state that the netlist does not have; known ones are named.
     """
-    found = FORM.fullmatch(text.strip())
+    match = FORM.fullmatch(text.strip())
     can_be_set = [group for group in netlist.groups if states_of(netlist, group) is not None]
     if not can_be_set:
         raise ParameterError(f"--set-device: {netlist.name} has no devices that can be set")
     example = f"{can_be_set[0].name}:0={states_of(netlist, can_be_set[0])[0]}"  # type: ignore[index]
-    if found is None:
+    if match is None:
         raise ParameterError(f"--set-device: {text!r} is not group:device=state; try {example}")
-    name, number, index, value = found[1], int(found[2]), found[3], int(found[4])
+    name, number, index, value = match[1], int(match[2]), match[3], int(match[4])
     group = next((group for group in can_be_set if group.name == name), None)
     if group is None:
         known = ", ".join(group.name for group in can_be_set)

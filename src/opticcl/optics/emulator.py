@@ -310,9 +310,9 @@ class Emulator:
             marks = []
             owner = np.searchsorted(net.first_in, rays.port, "right") - 1
             parts = []
-            found = np.flatnonzero(np.bincount(owner, minlength=len(net.groups))).tolist()
-            for position in found:
-                rows = np.flatnonzero(owner == position) if len(found) > 1 else np.arange(len(owner))
+            used = np.flatnonzero(np.bincount(owner, minlength=len(net.groups))).tolist()
+            for position in used:
+                rows = np.flatnonzero(owner == position) if len(used) > 1 else np.arange(len(owner))
                 group = net.groups[position]
                 local = rays.port[rows] - net.first_in[position]
                 if position == diodes:

@@ -16,8 +16,8 @@ __all__ = ["largest_that_closes", "reach", "reach_in_parts"]
 
 def largest_that_closes(candidates: Sequence[int], closes: Callable[[int], bool]) -> int | None:
     """The largest candidate that closes, of ascending ones that close up to some point; None if none does."""
-    found = bisect_left(candidates, True, key=lambda candidate: not closes(candidate))
-    return candidates[found - 1] if found else None
+    first = bisect_left(candidates, True, key=lambda candidate: not closes(candidate))
+    return candidates[first - 1] if first else None
 
 
 def reach(chain: Chain, path: LightPath, each: Mapping[str, float]) -> int | None:

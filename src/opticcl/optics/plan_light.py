@@ -73,7 +73,7 @@ class PlanLight:
         for number, circuits in enumerate(self.plan.rounds(step)):
             if not len(circuits):
                 continue
-            found = round_light(
+            light = round_light(
                 self.plan.fabric,
                 self.emulator,
                 circuits,
@@ -83,9 +83,9 @@ class PlanLight:
                 owner=self._ends[-1],
                 isolation_db=self._isolation_db,
             )
-            broken = light_violations(netlist, found, circuits, self._name_of(circuits))
+            broken = light_violations(netlist, light, circuits, self._name_of(circuits))
             violations = [replace(violation, step=step, round=number) for violation in broken]
-            yield PlanRound(number, circuits, found, violations)
+            yield PlanRound(number, circuits, light, violations)
 
     def _name_of(self, circuits: Circuits) -> Callable[[int], str]:
         """Names of the owners of settings: circuits of this round, or of the round that set a device for the job."""

@@ -181,11 +181,11 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
         circuits: of a round.
         transfers: of the step.
     """
-    found = signals_of(fabric, circuits, transfers)
+    signals = signals_of(fabric, circuits, transfers)
     transmitter, photodiode = fabric.ends(circuits)
-    signal = np.where(found.shares > 0, found.signal, found.signal + IDLE)
+    signal = np.where(signals.shares > 0, signals.signal, signals.signal + IDLE)
     return Lanes(
-        found.circuit, found.wavelength, transmitter, photodiode, signal, found.share, found.behind, found.shares
+        signals.circuit, signals.wavelength, transmitter, photodiode, signal, signals.share, signals.behind, signals.shares
     )
 
 

@@ -29,11 +29,11 @@ def slow_downs(where: str) -> tuple[float, ...]:
         plan.verify().raise_if_bad()
         return plan.simulate(assumptions=rules).total_s
 
-    found = []
+    ratios = []
     for chips in SLICES:
         spares = [chip for chip in range(64) if chip not in chips][::EVERY]
-        found.append(float(np.mean([time_s((*chips[:-1], spare)) for spare in spares])) / time_s(chips))
-    return tuple(found)
+        ratios.append(float(np.mean([time_s((*chips[:-1], spare)) for spare in spares])) / time_s(chips))
+    return tuple(ratios)
 
 
 def messages_gain() -> tuple[float, ...]:

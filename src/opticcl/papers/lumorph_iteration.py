@@ -56,14 +56,14 @@ def _gains(gpus: int, samples: int) -> list[float]:
     """Of the iteration by LUMORPH-4, over rings on an ideal switch of the same rate, by model."""
     wafer, rules = fabric_at_scale("lightpath", gpus), assumptions("lumorph")
     switch = fabric("ideal", nodes=gpus, latency=ALPHA_S, rate=wafer.node_rate_bits_per_s)
-    found = []
+    gains = []
     for job in (_copies(name, gpus, samples) for name in MODELS):
         ring_s, ours_s = (
             simulate_iteration(job, CommunicationTimes(where, Searches(by, rules)), Runtime(fusion="none")).total_s
             for where, by in ((switch, "ring"), (wafer, "lumorph:radix=4"))
         )
-        found.append(ring_s / ours_s)
-    return found
+        gains.append(ring_s / ours_s)
+    return gains
 
 
 @claim("lumorph", "L26.layers")

@@ -235,12 +235,12 @@ class Candidate:
         """What is known of each run by its exact cost: total and moving time [s]."""
         fabric, assumed = self.fabric, self.assumed
         chunk_bytes = [size / self.schedule.collective.num_chunks for size in sizes]
-        found = []
+        sums = []
         for cost in costs:
             moving_s = [cost.moving_s(fabric, each) for each in chunk_bytes]
             still_s = [cost.still_s(fabric, assumed, each) for each in chunk_bytes]
-            found.append((sum(map(add, still_s, moving_s)), sum(moving_s)))
-        return found
+            sums.append((sum(map(add, still_s, moving_s)), sum(moving_s)))
+        return sums
 
 
 def _of_bound(bound: RunBound, sizes: Sequence[int]) -> Known:

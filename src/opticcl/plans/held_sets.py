@@ -147,20 +147,20 @@ def _sets(sides: tuple[int, ...], radices: tuple[int, ...], planes: int) -> list
     some: Iterable[tuple[tuple[int, int, int], ...]] = product(*levels)
     if len(sides) == 1:
         some = [*some, *combinations(levels[0], 2)]
-    found = list[tuple[int, ...]]()
+    sets = list[tuple[int, ...]]()
     for chosen in some:
         for first in range(len(chosen)):  # the first has a plane more where they are not divided evenly
             turned = chosen[first:] + chosen[:first]
             counts = [planes // len(chosen) + (place < planes % len(chosen)) for place in range(len(chosen))]
             for both in (False, True):
-                found.append(
+                sets.append(
                     tuple(
                         shift
                         for (radix, weight, side), count in zip(turned, counts, strict=True)
                         for shift in _multiples(radix, weight, side, sides, count, both)
                     )
                 )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sets))
 
 
 @lru_cache(maxsize=4096)

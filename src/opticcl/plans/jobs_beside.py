@@ -62,12 +62,12 @@ def circuits_beside(
     best: tuple[float, CircuitPlan | None] = (inf, None)
     for name in (name for name in names if ":" not in name):
         try:
-            found = lower_beside(where, generate(name, wanted, where), taken)
+            lowered = lower_beside(where, generate(name, wanted, where), taken)
         except (UnsupportedError, AlgorithmError):
             continue
-        took_s = simulate(found, size_bytes, assumed).timeline.total_s
+        took_s = simulate(lowered, size_bytes, assumed).timeline.total_s
         if took_s < best[0]:
-            best = took_s, found
+            best = took_s, lowered
     if best[1] is None:
         raise UnsupportedError(f"{refused}; plan the running jobs with fewer wavelengths, such as algorithm ring")
     return best[1]

@@ -162,9 +162,9 @@ def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> P
     def in_one_order(candidate: Candidate) -> bool:
         return adds_in_one_order(rank_schedules(candidate.schedule))
 
-    found = Search(where, request, assumptions(DEFAULT_SET)).fastest([size_bytes], accepts=in_one_order)
-    if found is None:
+    fastest = Search(where, request, assumptions(DEFAULT_SET)).fastest([size_bytes], accepts=in_one_order)
+    if fastest is None:
         raise UnsupportedError(
             f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
         )
-    return Plan(found.plan(), size_bytes)
+    return Plan(fastest.plan(), size_bytes)

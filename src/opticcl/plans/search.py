@@ -130,10 +130,10 @@ class Search:
         Raises: UnsupportedError: the fabric can carry no algorithm.
         """
         if size_bytes not in self._timed:
-            found = self.fastest([size_bytes])
-            if found is None:
+            fastest = self.fastest([size_bytes])
+            if fastest is None:
                 raise self.refusal()
-            self._timed[size_bytes] = timeline_of(found.profile, size_bytes, self._engine), found
+            self._timed[size_bytes] = timeline_of(fastest.profile, size_bytes, self._engine), fastest
         return self._timed[size_bytes]
 
     def verdict(self, candidate: Candidate) -> Verdict:

@@ -37,14 +37,14 @@ def held_algorithm(fabric: Fabric, wanted: Request, size_bytes: float, assumed: 
         raise TooLargeError(
             f"digit_shifts with held links: {fabric.num_nodes:,} nodes; a search plans up to {MOST_NODES:,}"
         )
-    found = held_shifts(fabric, wanted, size_bytes, assumed) if isfinite(shift_law(fabric, assumed).change_s) else None
-    if found is None:
+    held = held_shifts(fabric, wanted, size_bytes, assumed) if isfinite(shift_law(fabric, assumed).change_s) else None
+    if held is None:
         return None
     if (
-        found.name == "digit_shifts" and found.changes and found.changes == found.steps - 1
+        held.name == "digit_shifts" and held.changes and held.changes == held.steps - 1
     ):  # every step has links of its own
-        return f"digit_shifts:radices={'x'.join(map(str, found.radices))}"
-    return found.algorithm
+        return f"digit_shifts:radices={'x'.join(map(str, held.radices))}"
+    return held.algorithm
 
 
 def held_shifts(

@@ -29,10 +29,10 @@ def sizes_by(smallest: int, largest: int, factor: float, what: str = "sweep") ->
         )
     if not 1 < factor < float("inf"):
         raise ParameterError(f"{what}: factor={factor:.10g} is not above 1; try 2")
-    found, size = [smallest], smallest * factor
+    sizes, size = [smallest], smallest * factor
     while round(size) <= largest:
-        found.append(round(size))
-        if len(found) > MOST_SIZES:
+        sizes.append(round(size))
+        if len(sizes) > MOST_SIZES:
             raise ParameterError(f"{what}: factor={factor:.10g} makes more than {MOST_SIZES} values; try 2")
         size *= factor
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sizes))

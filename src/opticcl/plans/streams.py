@@ -151,13 +151,13 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
         wanted: collective and root.
         fabric: that runs it.
     """
-    found: dict[str, tuple[str, dict[str, str], str]] = {}
+    families: dict[str, tuple[str, dict[str, str], str]] = {}
     for variant in all_variants(wanted, fabric):
         name, given = parse_call(variant)
         keys = [key for key in PIECES if re.fullmatch("[0-9]+", given.get(key, ""))]
         if keys:
             given.pop(keys[0])
-            found[write_call(name, given)] = name, given, keys[0]
+            families[write_call(name, given)] = name, given, keys[0]
 
     def chunks(name: str, given: dict[str, str], key: str, pieces: int) -> int:
         try:
@@ -165,7 +165,7 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
         except UnsupportedError:
             return 0
 
-    return [one for one in found.values() if chunks(*one, 4) > chunks(*one, 2)]
+    return [one for one in families.values() if chunks(*one, 4) > chunks(*one, 2)]
 
 
 def _num_transfers(plan: Plan) -> int:

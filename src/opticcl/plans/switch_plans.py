@@ -68,34 +68,34 @@ def plan_overlapped(
         raise UnsupportedError(
             f"plan: {where.name} has no switches that change one by one; --overlap is for a whole ocs"
         )
-    found = _fastest(asked, where)
+    fastest = _fastest(asked, where)
     regrets = []
     for factor in (0.5, 2.0):
         if where.reconfiguration and not asked.late:
             other = replace(where, reconfiguration=factor * where.reconfiguration)
-            kept_s = _device(replace(found.plan, fabric=other), size_bytes, assumed).total_s
+            kept_s = _device(replace(fastest.plan, fabric=other), size_bytes, assumed).total_s
             best = _fastest(asked, other)
             regrets.append(Regret(factor, kept_s, min(kept_s, best.timeline.total_s), best.algorithm))
-    notes = [f"steps of {found.algorithm}, divided among {where.planes} switches; timed by the device engine"]
-    least = lower_bound(found.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
+    notes = [f"steps of {fastest.algorithm}, divided among {where.planes} switches; timed by the device engine"]
+    least = lower_bound(fastest.plan.schedule.collective, where, size_bytes, assumed, starts="devices")
     bound = least.seconds, least.name
     left_s = max(0.0, asked.deadline_s - perf_counter())
     together = plan_collective(
         where, asked.wanted, size_bytes, assumptions=assumed, break_evens=False, time_limit_s=left_s
     )
     timeline = min(together.timeline, _device(together.plan.circuits, size_bytes, assumed), key=lambda one: one.total_s)
-    if timeline.total_s < found.timeline.total_s * (1 - TIE):
-        note = f"switches that change together are faster than {found.algorithm} divided among them"
+    if timeline.total_s < fastest.timeline.total_s * (1 - TIE):
+        note = f"switches that change together are faster than {fastest.algorithm} divided among them"
         notes = [note, *together.notes]
         ended = not asked.late
         return asked.answer(together.plan, timeline, bound, notes, ended, together.segments, regrets=together.regrets)
     return asked.answer(
-        Plan(found.plan, size_bytes),
-        found.timeline,
+        Plan(fastest.plan, size_bytes),
+        fastest.timeline,
         bound,
         notes,
         not asked.late,
-        _segments(found),
+        _segments(fastest),
         regrets=tuple(regrets),
     )
 

@@ -53,9 +53,9 @@ def warm(*, engines: bool = False, progress: ProgressCallback = no_progress) -> 
     for what, run in {**_ALWAYS, **(_FURTHER if engines else {})}.items():
         progress(what)
         run()
-    found = _made()
-    compiled = sum(found.values())
-    return Warmth(compiled, len(found) - compiled, _directory(), time.perf_counter() - begun)
+    kernels = _made()
+    compiled = sum(kernels.values())
+    return Warmth(compiled, len(kernels) - compiled, _directory(), time.perf_counter() - begun)
 
 
 def _made() -> dict[tuple[str, str], bool]:

@@ -104,9 +104,9 @@ def verdicts_line(verdicts: Sequence[str]) -> str:
     ('Wrong plans: 1; their times mean nothing', 'Every plan was verified')
     """
     wrong, open_ = verdicts.count("wrong"), verdicts.count("not_judged")
-    found = [f"Wrong plans: {wrong}; their times mean nothing"] if wrong else []
-    found += [f"Plans that were not judged: {open_}"] if open_ else []
-    return ". ".join(found) or "Every plan was verified"
+    parts = [f"Wrong plans: {wrong}; their times mean nothing"] if wrong else []
+    parts += [f"Plans that were not judged: {open_}"] if open_ else []
+    return ". ".join(parts) or "Every plan was verified"
 
 
 def usd_word(entry: Entry) -> str:

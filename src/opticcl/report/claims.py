@@ -116,8 +116,8 @@ def _counted(verdict: str, counts: Counter[tuple[str, str]], num_fits: int) -> s
     by_arithmetic = bases.pop("arithmetic", 0) if verdict == "exact" else 0
     word = "exact by machinery" if verdict == "exact" else _WORDS.get(verdict, verdict)
     each = ", ".join(f"{number:,} {basis}" for basis, number in bases.items())
-    found = [f"{sum(bases.values()):,} {word} ({each})"] if bases else []
-    return ", ".join(found + [f"{by_arithmetic:,} exact by arithmetic on printed inputs"] * bool(by_arithmetic))
+    parts = [f"{sum(bases.values()):,} {word} ({each})"] if bases else []
+    return ", ".join(parts + [f"{by_arithmetic:,} exact by arithmetic on printed inputs"] * bool(by_arithmetic))
 
 
 def _paper(name: str, rows: Sequence[Row], width: int, behind: bool) -> Iterator[Text | Padding]:

@@ -137,13 +137,13 @@ def _sentences(answer: Breakeven) -> list[str]:
         ends = " to ".join(axis_text(answer.over, at) for at in (answer.stretches[0].first, answer.stretches[0].last))
         return [f"{answer.stretches[0].fabric} is the fastest from {ends}, before {others}"]
     label = axis_label(answer.over)
-    found = []
+    sentences = []
     for one in answer.crossovers:
         at, below, above = (axis_text(answer.over, _rounded(v)) for v in (one.at, one.below, one.above))
-        found.append(
+        sentences.append(
             f"{one.before} is the fastest below {at} of {label}, {one.after} above (between {below} and {above})"
         )
-    return found
+    return sentences
 
 
 def _rounded(value: float) -> float:

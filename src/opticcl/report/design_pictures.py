@@ -153,12 +153,12 @@ def _overlap(one: _Box, other: _Box) -> float:
 
 def _front(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     """Points that no other is better than in both values, by the first value."""
-    found, least = [], inf
+    front, least = [], inf
     for x, y in sorted(points):
         if y < least:
-            found.append((x, y))
+            front.append((x, y))
             least = y
-    return found
+    return front
 
 
 def _tornado(answer: Tornado) -> Figure:

@@ -66,7 +66,7 @@ def crossings(comparison: Comparison, smallest: int = SMALLEST, largest: int = L
     names, entries = labels(comparison), comparison.entries
     grid = sizes_between(smallest, largest)
     winners = [fastest(entries, size) for size in grid]
-    found = []
+    crossed = []
     for lo, hi, first, last in zip(grid, grid[1:], winners, winners[1:], strict=False):
         while first != last:
             below, above, after = lo, hi, last
@@ -77,6 +77,6 @@ def crossings(comparison: Comparison, smallest: int = SMALLEST, largest: int = L
                     below = middle
                 else:
                     above, after = middle, winner
-            found.append(Crossing(above, names[first], names[after]))
+            crossed.append(Crossing(above, names[first], names[after]))
             lo, first = above, after
-    return found
+    return crossed

@@ -77,17 +77,17 @@ class ReplayReport(Result):
     def lines(self) -> list[str]:
         """Lines below the table."""
         trace = self.setup.trace
-        found = [
+        notes = [
             f"{counted(trace.faults, 'fault')} of {counted(len(trace.servers), 'server')} in {trace.end_s / DAY_S:.4g} days; "
             f"{trace.overlapping:,} began beside another of the same server, {trace.open:,} end with the record",
             "goodput is the work over that of a job that nothing happens to; best knows the time of the next change",
         ]
         if any(run.goodput > 1 for run in self.runs):
-            found.append("goodput above 1: fewer ranks on a block are faster than all ranks, which fill no block")
+            notes.append("goodput above 1: fewer ranks on a block are faster than all ranks, which fill no block")
         follows = next((run.by for run in self.runs if run.policy == "best" and run.by != "best"), None)
         if follows is not None:
-            found.append(f"best is {follows} here: the choice change by change ended below it")
-        return found
+            notes.append(f"best is {follows} here: the choice change by change ended below it")
+        return notes
 
     def table(self) -> FittedTable:
         """One row a policy."""

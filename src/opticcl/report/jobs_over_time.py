@@ -98,15 +98,15 @@ class JobsOverTimeReport(Result):
         ]
 
     def _refusals(self) -> list[str]:
-        found = []
+        reasons = []
         for run in self.runs:
             refused = [job for job in run.jobs if job.start_s is None]
             if refused:
                 first = refused[0]
-                found.append(
+                reasons.append(
                     f"{run.setup.policy}: {counted(len(refused), 'job')} refused; {first.arrival.name}: {first.reason}"
                 )
-        return found
+        return reasons
 
     def table(self) -> FittedTable:
         """One row a policy."""

@@ -205,16 +205,16 @@ def _by_images(step: StepImages, rounds: SymmetricRounds, nodes_per_block: int, 
     ):
         every = np.array_split(np.arange(ranks), -(-len(step) // MOST_LISTED))
         return np.sum([_between_blocks(step.sent_by(some), nodes_per_block, blocks) for some in every], axis=0)
-    found = _between_blocks(step.sent_by(rounds.senders), nodes_per_block, blocks).reshape(blocks, blocks)
+    bytes_between = _between_blocks(step.sent_by(rounds.senders), nodes_per_block, blocks).reshape(blocks, blocks)
     for move, images in zip(rounds.moves, moved, strict=True):
-        block, node, total = images[::nodes_per_block], move.nodes, found.copy()
+        block, node, total = images[::nodes_per_block], move.nodes, bytes_between.copy()
         while not np.array_equal(node, np.arange(ranks)):
-            image = np.empty_like(found)
-            image[np.ix_(block, block)] = found
-            found, node = image, move.nodes[node]
-            total += found
-        found = total
-    return found.ravel()
+            image = np.empty_like(bytes_between)
+            image[np.ix_(block, block)] = bytes_between
+            bytes_between, node = image, move.nodes[node]
+            total += bytes_between
+        bytes_between = total
+    return bytes_between.ravel()
 
 
 # --- the figure -------------------------------------------------------------------------------------------------------

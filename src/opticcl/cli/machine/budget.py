@@ -64,15 +64,15 @@ def run(request: BudgetRequest) -> Result:
 
     machine = request.machine()
     find = _budget(request, machine)
-    values, found, note = best_budget(machine, find, request.preset, parse_settings(request.change))
+    values, light, note = best_budget(machine, find, request.preset, parse_settings(request.change))
     limited = limits(machine, values)
     return ComposedResult(
-        lambda: {**found.record(), "limits": {limit.name: limit.value for limit in limited}},
-        lambda: budget_blocks(found, note, [limit.text for limit in limited]),
-        found.closes,
-        draw=lambda: waterfall_figure(found),
-        label=waterfall_label(found),
-        headline=budget_answer(found),
+        lambda: {**light.record(), "limits": {limit.name: limit.value for limit in limited}},
+        lambda: budget_blocks(light, note, [limit.text for limit in limited]),
+        light.closes,
+        draw=lambda: waterfall_figure(light),
+        label=waterfall_label(light),
+        headline=budget_answer(light),
     )
 
 

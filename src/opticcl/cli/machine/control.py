@@ -196,14 +196,14 @@ def _run_processes(request: ControlRequest, plan: Plan, channel: Channel, timeou
     delay_s = min(channel.jitter * PROCESS_SLOWDOWN, MAX_PROCESS_DELAY_S)
     faults = Faults(loss=channel.loss, duplicate=channel.duplicate, delay_s=delay_s, seed=channel.seed)
     request.progress(f"run {plan.fabric.num_nodes} processes")
-    found = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
-    exact = all(np.array_equal(result, arrays.sum(axis=0)) for result in found.results)
+    ran = run(plan.circuits, arrays, faults, timeout_s=timeout_s)
+    exact = all(np.array_equal(result, arrays.sum(axis=0)) for result in ran.results)
     return ProcessesReport(
-        nodes=len(found.results),
+        nodes=len(ran.results),
         elements=elements,
         exact=exact,
-        messages=found.messages,
-        repeated=found.repeated,
-        lost=found.lost,
-        seconds=found.seconds,
+        messages=ran.messages,
+        repeated=ran.repeated,
+        lost=ran.lost,
+        seconds=ran.seconds,
     )

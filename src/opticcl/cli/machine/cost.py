@@ -118,21 +118,21 @@ def _with_energy(request: CostRequest, rows: Sequence[Billed], collective: str) 
     from opticcl.report.cost import Billed, CollectiveTime
 
     assumed = request.assumed()
-    found, other = [], beside(assumed)
+    billed, other = [], beside(assumed)
     for row in rows:
         request.progress(f"compile {collective} on {row.name}")
         try:
             plan = request.compiled(assumed, row.bill.fabric, collective=collective)
         except UnsupportedError as error:
-            found.append(Billed(row.name, row.bill, declined=str(error)))
+            billed.append(Billed(row.name, row.bill, declined=str(error)))
             continue
         plan.verify().raise_if_bad()
         also = (other.name, plan.simulate(assumptions=other.assumed).total_s)
         time = CollectiveTime(plan.algorithm, plan.simulate(assumptions=assumed), also)
-        found.append(Billed(row.name, row.bill, time))
-    if all(row.declined for row in found):
-        raise UnsupportedError(found[0].declined)
-    return found
+        billed.append(Billed(row.name, row.bill, time))
+    if all(row.declined for row in billed):
+        raise UnsupportedError(billed[0].declined)
+    return billed
 
 
 def _at_scales(request: CostRequest, bill: Callable[[Fabric], Bill]) -> dict[str, list[Bill]]:

@@ -110,23 +110,23 @@ def _setups(request: TrafficRequest) -> tuple[list[TrafficSetup], list[str]]:
     if share is not None and not 0 <= share <= 1:
         raise ParameterError(f"--between-racks: {share:g} is not 0 to 1; try 0.7")
     skews: tuple[float | None, ...] = request.skew or (None,)
-    found, notes = [], []
+    setups, notes = [], []
     for name in request.flows:
         mixes = [flow_mix(name, request.gaps, skew, share) for skew in skews]
         for mix, scheduler, load in product(mixes, request.scheduler, request.load):
             length = LEAST_SLOTS if slots is None else slots
             setup = TrafficSetup(machine, mix, load, request.placement, scheduler, length, request.seed)
             least = least_slots(setup)
-            found.append(setup if slots is not None else replace(setup, slots=max(LEAST_SLOTS, least)))
+            setups.append(setup if slots is not None else replace(setup, slots=max(LEAST_SLOTS, least)))
         if slots is not None and slots < least:
             notes.append(
                 f"{name}: {slots:,} slots are fewer than 20 times the longest flow, {least:,}; delays may still change"
             )
     for text in request.scheduler:
-        make_scheduler(text, found[0].machine)
-    for setup in found:
+        make_scheduler(text, setups[0].machine)
+    for setup in setups:
         setup.limit()
-    return found, notes
+    return setups, notes
 
 
 def _beside(path: Path, reserve: str | None, setup: TrafficSetup) -> BesidePlan:

@@ -39,10 +39,10 @@ def named_study(text: str) -> Verb | None:
     def run(request: NamedStudyRequest) -> Result:
         from opticcl.report.studies import study_figure, study_table
 
-        found = run_study(text, request.progress)
-        title = f"{found.title} ({found.source})"
-        shown = [title, study_table(found), *found.notes]
-        return ComposedResult(found.record, lambda: shown, draw=lambda: study_figure(found), label=title)
+        study = run_study(text, request.progress)
+        title = f"{study.title} ({study.source})"
+        shown = [title, study_table(study), *study.notes]
+        return ComposedResult(study.record, lambda: shown, draw=lambda: study_figure(study), label=title)
 
     run.__doc__ = _help(name, STUDIES.get(name))
     return Verb(f"study {name}", run)

@@ -98,7 +98,7 @@ def run(request: RunRequest) -> Result:
         return ComposedResult(expected.record, lambda: [Verbatim(estimate_text(space, expected))])
     with cluster as workers:
         try:
-            found = run_space(
+            progressed = run_space(
                 space,
                 folder,
                 jobs=processes,
@@ -112,11 +112,11 @@ def run(request: RunRequest) -> Result:
             ) from None
     request.progress("write the answers")
     written = _write_answers(space, folder)
-    lines = [progressed_text(space, found), *(f"answer: {printable(file)}" for file in written)]
+    lines = [progressed_text(space, progressed), *(f"answer: {printable(file)}" for file in written)]
     return ComposedResult(
-        lambda: {**found.record(), "folder": str(folder), "answers": written},
+        lambda: {**progressed.record(), "folder": str(folder), "answers": written},
         lambda: map(Verbatim, lines),
-        found.ok,
+        progressed.ok,
         lambda: read_table(folder).to_dicts(),
     )
 

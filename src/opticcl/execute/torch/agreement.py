@@ -154,8 +154,8 @@ class Agreement:
         self._given[:] = asked.head
         self._given[:, 2:] = [(common, part) for part in parts]
         self._compare(asked, None, tag)
-        found: list[list[int]] = self._found.tolist()
-        return tag, [values[2] for values in found], [values[3] for values in found]
+        announced: list[list[int]] = self._found.tolist()
+        return tag, [values[2] for values in announced], [values[3] for values in announced]
 
     def _tag(self, asked: GroupCall) -> int:
         """A number of this call of all calls, and of what is called: other calls have it with a probability of 2**-29."""

@@ -294,12 +294,12 @@ class GroupCollectives:
             late = ExecutionError(f"rank {self._rank} of {self._size}: {name}: rank 0 has no plan within {limit}")
             late.failed_rank = 0
             raise late from None
-        found = pickle.loads(self._store.get(f"{where}/{self._rank}"))
-        if isinstance(found, str):
-            raise self._agreement.common(found) from (None if isinstance(failure, OpticclError) else failure)
-        assert isinstance(found, RankSchedule)
-        self.log(f"{name} of {size_bytes} bytes: {len(found.steps)} steps, {found.num_chunks} chunks")
-        return found
+        received = pickle.loads(self._store.get(f"{where}/{self._rank}"))
+        if isinstance(received, str):
+            raise self._agreement.common(received) from (None if isinstance(failure, OpticclError) else failure)
+        assert isinstance(received, RankSchedule)
+        self.log(f"{name} of {size_bytes} bytes: {len(received.steps)} steps, {received.num_chunks} chunks")
+        return received
 
     def _direct(self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], tag: int) -> None:
         """Exchange parts of any size, every pair directly."""

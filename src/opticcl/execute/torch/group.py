@@ -403,8 +403,8 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         lengths: tuple[int, int],
     ) -> Any:
         """Submit calls of one collective as one; all ranks agree on all of them before the first."""
-        found = ", ".join(f"{tensor.dtype} of {tensor.numel()} elements" for tensor in inputs)
-        call = partial(self._collectives.several, name, f"{name} of {len(inputs)} tensors ({found})", calls)
+        listed = ", ".join(f"{tensor.dtype} of {tensor.numel()} elements" for tensor in inputs)
+        call = partial(self._collectives.several, name, f"{name} of {len(inputs)} tensors ({listed})", calls)
         if len(outputs) != len(inputs):
             call = partial(self._collectives.refuse, name, f"{len(inputs)} inputs for {len(outputs)} results")
         return self._submit(name, inputs, call, outputs, lengths)

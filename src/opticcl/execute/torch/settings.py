@@ -28,10 +28,10 @@ class Settings:
 
         Raises: ParameterError: another value.
         """
-        found = {}
+        switches = {}
         for name, default in (("OPTICCL_CHECK", "1"), ("OPTICCL_LOG", "0")):
             value = variables.get(name, default)
             if value not in ("0", "1"):
                 raise ParameterError(f"{name}={value!r} is neither 0 nor 1")
-            found[name] = value == "1"
-        return cls(found["OPTICCL_CHECK"], found["OPTICCL_LOG"])
+            switches[name] = value == "1"
+        return cls(switches["OPTICCL_CHECK"], switches["OPTICCL_LOG"])

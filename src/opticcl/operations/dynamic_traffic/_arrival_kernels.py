@@ -13,11 +13,11 @@ __all__ = ["draw_epoch"]
 def _random(state):  # type: ignore[no-untyped-def]
     """Next 64 random bits: the generator xoroshiro128+ of Blackman and Vigna; `state` has two words."""
     one, two = state[0], state[1]
-    found = one + two
+    drawn = one + two
     two ^= one
     state[0] = ((one << np.uint64(24)) | (one >> np.uint64(40))) ^ two ^ (two << np.uint64(16))
     state[1] = (two << np.uint64(37)) | (two >> np.uint64(27))
-    return found
+    return drawn
 
 
 @njit(inline="always")

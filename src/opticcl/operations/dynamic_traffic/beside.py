@@ -103,12 +103,12 @@ class BesidePlan:
         b = self.machine.transceivers_per_group
         plane, place = np.divmod(circuits.port, b)
         used, which = np.unique(plane, return_inverse=True)
-        found = []
+        turned = []
         for first in range(0, len(used), self.count):
             rows = np.flatnonzero((which >= first) & (which < first + self.count))
             turn = circuits.take(rows)
-            found.append(replace(turn, port=((which[rows] - first) * b + place[rows]).astype(np.int32)))
-        return found
+            turned.append(replace(turn, port=((which[rows] - first) * b + place[rows]).astype(np.int32)))
+        return turned
 
     @cached_property
     def _ends(self) -> IntArray:

@@ -85,8 +85,8 @@ class Counts:
 
     def ratio(self, share: float) -> IntervalEstimate:
         """Quantile of the times of flows over the ideal ones."""
-        found = self._of([quantile(row, share) for row in self.ratios], quantile(self.ratios.sum(axis=0), share))
-        return found.scaled(1 / RATIO_SCALE)
+        estimate = self._of([quantile(row, share) for row in self.ratios], quantile(self.ratios.sum(axis=0), share))
+        return estimate.scaled(1 / RATIO_SCALE)
 
     def per_epoch(self, counts: IntArray) -> IntervalEstimate:
         """A count an epoch, such as that of the cells that are sent."""

@@ -110,8 +110,8 @@ def servers_at(trace: FaultTrace, num_servers: int, seed: int) -> IntArray:
 
 def replay_values(table: str) -> dict[str, Any]:
     """Values of a table of `replay.toml` by key."""
-    found = read_toml("opticcl.operations.fault_replay", "replay.toml")[table]
-    return {key: entry["value"] for key, entry in found.items()}
+    entries = read_toml("opticcl.operations.fault_replay", "replay.toml")[table]
+    return {key: entry["value"] for key, entry in entries.items()}
 
 
 def read_fault_trace(path: Path) -> FaultTrace:

@@ -215,10 +215,10 @@ def _largest_ratio(first, edges, to, room, p, inside, ratio, tolerance):  # type
             leaves = (much - (p - counted)) / ratio
             if leaves <= 1e-12:
                 return np.inf
-            found = counted / leaves
-            if found <= ratio * (1 + tolerance):
+            larger = counted / leaves
+            if larger <= ratio * (1 + tolerance):
                 break
-            ratio = found
+            ratio = larger
     return ratio
 
 

@@ -120,11 +120,11 @@ def run(
         died = faults.dies and faults.dies[0] == task["address"]
         task |= settings | {"dies_in": faults.dies[1] if faults.dies and died else None}
     began, answers = _run_processes(units, tasks, timeout_s)
-    found = [np.frombuffer(base64.b64decode(answer["data"]), rows.dtype) for answer in answers]
+    results = [np.frombuffer(base64.b64decode(answer["data"]), rows.dtype) for answer in answers]
     shape = np.shape(arrays[0])
     size = int(np.prod(shape))
     counts = {name: sum(a[name] for a in answers) for name in answers[0] if name != "data"}
-    return ProcessRun([f[:size].reshape(shape) for f in found], seconds=time.monotonic() - began, **counts)
+    return ProcessRun([f[:size].reshape(shape) for f in results], seconds=time.monotonic() - began, **counts)
 
 
 def _checked(

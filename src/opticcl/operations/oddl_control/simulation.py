@@ -368,8 +368,8 @@ def _delays(fabric: Fabric, units: Sequence[Script]) -> list[dict[int, float]]:
     peers = np.array([peer for u in units for peer in u.peers], np.int64)
     machine = fabric.machine_as(Oddl)
     seconds = (control_hops(own, peers, machine.control_radix) * machine.control_switch_delay).tolist()
-    found, at = [], 0
+    delays, at = [], 0
     for unit in units:
-        found.append(dict(zip(unit.peers, seconds[at : at + len(unit.peers)], strict=True)))
+        delays.append(dict(zip(unit.peers, seconds[at : at + len(unit.peers)], strict=True)))
         at += len(unit.peers)
-    return found
+    return delays

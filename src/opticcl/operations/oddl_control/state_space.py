@@ -169,13 +169,13 @@ def explore(
 
 
 def _predecessors(targets: Sequence[GlobalState], backwards: dict[GlobalState, list[GlobalState]]) -> set[GlobalState]:
-    found, queue = set(targets), list(targets)
+    before_them, queue = set(targets), list(targets)
     while queue:
         for before in backwards.get(queue.pop(), ()):
-            if before not in found:
-                found.add(before)
+            if before not in before_them:
+                before_them.add(before)
                 queue.append(before)
-    return found
+    return before_them
 
 
 def _trace(

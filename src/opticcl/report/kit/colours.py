@@ -58,11 +58,11 @@ def fabric_colours(names: Iterable[str]) -> dict[str, str]:
     families: dict[str, list[str]] = {}
     for name in sorted(set(names)):
         families.setdefault(name.replace(":", " ").split()[0], []).append(name)
-    found: dict[str, str] = {}
+    colours: dict[str, str] = {}
     for family, members in families.items():
         colour = _FABRICS.get(family) or _SPARE[crc32(family.encode()) % len(_SPARE)]
-        found |= {name: _shade(colour, _SHADES[i % len(_SHADES)]) for i, name in enumerate(members)}
-    return found
+        colours |= {name: _shade(colour, _SHADES[i % len(_SHADES)]) for i, name in enumerate(members)}
+    return colours
 
 
 def _shade(colour: str, share: float) -> str:

@@ -166,20 +166,20 @@ def _linked(written: str, address: str) -> str:
 
 def _cells(column: Column, *, tips: bool) -> list[str]:
     """Cells of a column as HTML: numbers, verdicts, markup, or texts that break between arguments."""
-    found = []
+    cells = []
     for cell, short in zip(column.cells, column.short if tips else column.cells, strict=True):
         text = str(short)
         kind = _OF_STYLE.get(str(cell.style), "") if isinstance(cell, Text) else ""
         if isinstance(cell, Markup):
-            found.append(f"<td>{cell}</td>")
+            cells.append(f"<td>{cell}</td>")
         elif column.justify == "right":
-            found.append(f"<td{_NUMBER}>{escape(text)}</td>")
+            cells.append(f"<td{_NUMBER}>{escape(text)}</td>")
         else:
             tooltip = f' title="{escape(str(cell))}"' if str(cell) != text else ""
             kind = kind or "words" * (not tooltip and " " in text and len(text) > _MOST_UNBROKEN)
             named = f' class="{kind}"' if kind else ""
-            found.append(f"<td{named}{tooltip}>{_breaking(text)}</td>")
-    return found
+            cells.append(f"<td{named}{tooltip}>{_breaking(text)}</td>")
+    return cells
 
 
 def definitions(items: Iterable[tuple[str, str]]) -> str:

@@ -72,12 +72,12 @@ def joined(circuits: Circuits, node: int) -> set[int]:
     for src, dst in zip(circuits.src.tolist(), circuits.dst.tolist(), strict=True):
         beside[src].add(dst)
         beside[dst].add(src)
-    found, left = {node}, [node]
+    reached, left = {node}, [node]
     while left:
-        new = beside[left.pop()] - found
-        found |= new
+        new = beside[left.pop()] - reached
+        reached |= new
         left += new
-    return found
+    return reached
 
 
 def _circle(axes: Axes, plan: Plan, panel: Panel, middle: tuple[float, float], colours: dict[int, str]) -> None:
