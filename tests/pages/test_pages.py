@@ -11,7 +11,7 @@ from opticcl.collective import COLLECTIVES, Request
 from opticcl.fabrics import FABRICS
 from opticcl.schedule import ALGORITHMS
 from tests.matrix import at_scale, compiled, sizes
-from tests.pages.beyond import table
+from tests.pages.beyond import table, worst_gap
 from tests.pages.declined import declined_lines
 from tests.pages.faults import MACHINES, ONE_PORT, single_points
 from tests.pages.sensitivity import distances_doubled, growth, values_doubled
@@ -52,6 +52,16 @@ def test_no_algorithm_beyond_a_paper_is_slower():
     lines = [cells(line) for line in table("lightpath", 16, "all_reduce") if line.startswith("| ")][1:]
     assert len(lines) > 3
     assert all(float(speed_up) >= 1 and float(ratio) >= 1 for *_, speed_up, _, ratio in lines)
+
+
+def test_the_worst_gap_is_that_of_the_fastest_plan(monkeypatch):
+    """Of every size on one machine."""
+    monkeypatch.setattr("tests.pages.beyond.NODES", {"broadcast": (16,)})
+    gap, nodes, size, algorithm, binds = worst_gap("sipac", "broadcast")
+    fastest = opticcl.compile(opticcl.fabric("sipac", 16), "broadcast", size, ignore_light=True)
+    timeline = fastest.simulate()
+    assert (nodes, algorithm, binds) == (16, fastest.schedule.name, timeline.bound_by)
+    assert gap == pytest.approx(timeline.gap, abs=1e-6)
 
 
 def test_every_cell_has_a_plan_or_a_line():

@@ -185,7 +185,14 @@ def lanes_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Lanes:
     transmitter, photodiode = fabric.ends(circuits)
     signal = np.where(signals.shares > 0, signals.signal, signals.signal + IDLE)
     return Lanes(
-        signals.circuit, signals.wavelength, transmitter, photodiode, signal, signals.share, signals.behind, signals.shares
+        signals.circuit,
+        signals.wavelength,
+        transmitter,
+        photodiode,
+        signal,
+        signals.share,
+        signals.behind,
+        signals.shares,
     )
 
 
