@@ -8,7 +8,7 @@ once. With s_l = (1 + t)^0 + ... + (1 + t)^(l-1), the first kind keeps w and the
     place on the shorter side    coefficients of w + s_l   without some that w has
 
 so that links of the first kind stay in the lines of the shorter side, and the others in those of the longer. Both have the
-coefficients t^0, t^1, t^3, t^7, ...: that of t^(2^j - 1) in s_l is bit j of l (Lucas), and they give the level.
+coefficients t^0, t^1, t^3, t^7, ...: that of t^(2^j - 1) in s_l is bit j of l (Lucas), so together they give the level.
 
 32 x 32 nodes are 8 levels of 128 and 9.5 hops apart on average, 14 at most; 16 x 16 are 7.6, 8 x 8 are 4.6.
 
@@ -106,9 +106,10 @@ def levels_and_degree(sides: tuple[int, ...]) -> tuple[int, int] | None:
     if len(sides) != 2 or any(side & side - 1 for side in sides):
         return None
     bits = sum(side.bit_length() - 1 for side in sides)
-    bits_of_level = next(p for p in range(1, bits) if bits - p <= 2**p) if bits > 1 else 0
-    degree = bits - bits_of_level
-    return None if not bits_of_level or 2**degree < max(sides) else (1 << bits_of_level, degree)
+    levels, degree = 2, bits - 1
+    while degree > levels:
+        levels, degree = 2 * levels, degree - 1
+    return (levels, degree) if 2**degree >= max(sides) else None
 
 
 def _powers(levels: int, degree: int) -> IntArray:
@@ -121,8 +122,8 @@ def _powers(levels: int, degree: int) -> IntArray:
 
 def _nodes(sides: tuple[int, ...], levels: int, degree: int) -> IntArray:
     """Node of the grid of each level and polynomial, int64 (levels << degree,)."""
-    of_level = [2**j - 1 for j in range(levels.bit_length() - 1)]
-    free = [i for i in reversed(range(degree)) if i not in of_level]
+    common = [2**j - 1 for j in range(levels.bit_length() - 1)]
+    free = [i for i in reversed(range(degree)) if i not in common]
     shorter = int(np.argmin(sides))
     lacking = degree + 1 - sides[shorter].bit_length()  # the last sum is 0, or the highest power, which is among these
     level, word = np.divmod(np.arange(levels << degree), 1 << degree)
