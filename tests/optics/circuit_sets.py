@@ -192,6 +192,28 @@ def on_levels(fabric, random, count):
     return Circuits.of(np.arange(count), src, src + (j - i) * stride, level[:, 0], lo, many, level, step)
 
 
+def on_switches(fabric, random, count):
+    """Circuits of an ocs over one to three links, most of them those of one setting, some by a plane of their own."""
+    n, k = fabric.nodes, fabric.planes
+    src, dst, port, paths = [], [], [], []
+    while len(src) < count:
+        nodes, planes = [int(random.integers(n))], [int(random.integers(k))]
+        for link in range(int(random.integers(1, 4))):
+            if link:
+                planes.append(int(random.integers(k)) if random.random() < 0.2 else planes[0])
+            ahead = 1 + planes[-1] if random.random() < 0.9 else int(random.integers(1, n))
+            nodes.append((nodes[-1] + ahead) % n)
+        if len(set(nodes)) < len(nodes):
+            continue
+        src.append(nodes[0])
+        dst.append(nodes[-1])
+        port.append(planes[0])
+        paths.append(
+            [(at > 0) * k * n + plane * n + node for at, (plane, node) in enumerate(zip(planes, nodes, strict=False))]
+        )
+    return of_paths(np.array(src), np.array(dst), np.array(port), 0, 1, paths)
+
+
 def on_lines(fabric, random, count):
     """Circuits of ODDL along one dimension each."""
     shape = np.array(fabric.shape)

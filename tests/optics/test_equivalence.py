@@ -1,7 +1,17 @@
 """The judge of resources and the emulator of light agree: thousands of random sets of circuits, legal and illegal."""
 
 import pytest
-from tests.optics.circuit_sets import both_judges, on_grid, on_levels, on_lines, on_ring, on_subnets, on_torus, sets_of
+from tests.optics.circuit_sets import (
+    both_judges,
+    on_grid,
+    on_levels,
+    on_lines,
+    on_ring,
+    on_subnets,
+    on_switches,
+    on_torus,
+    sets_of,
+)
 
 from opticcl.fabrics import fabric
 
@@ -16,6 +26,9 @@ CASES = {
     "sipac:radix=4,levels=1,wavelengths=8,channels=ring": (on_levels, 5),
     "sipac:radices=2x3,wavelengths=6,channels=ring": (on_levels, 5),
     "sipac:radices=2x5,wavelengths=8,channels=retuned": (on_levels, 5),
+    "ocs:nodes=7": (on_switches, 5),
+    "ocs:nodes=6,planes=2": (on_switches, 4),
+    "ocs:nodes=9,planes=3,forwarding=any": (on_switches, 6),
     "oddl:shape=7,wavelengths=3": (on_lines, 4),
     "oddl:shape=4x3": (on_lines, 6),
     "oddl:shape=2x3x2,wavelengths=3": (on_lines, 6),
