@@ -67,12 +67,13 @@ def test_times_and_subgroups(path):
     ],
 )
 def test_a_wrong_line_is_refused_with_its_number(path, line, said):
-    """One printable line: the file, the line and the form that is asked for."""
-    with pytest.raises(WorkloadError, match=said) as caught:
-        load(path, f"{LOG}{line}\n")
-    assert "line 5: " in str(caught.value)
-    assert str(caught.value).isprintable()
-    assert len(str(caught.value)) < 600
+    """One printable line: the file, the line and the form that is requested; in a log that is scanned by columns too."""
+    for times, number in ((1, "5"), (900, "3,601")):
+        with pytest.raises(WorkloadError, match=said) as caught:
+            load(path, f"{LOG * times}{line}\n")
+        assert f"line {number}: " in str(caught.value)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 600
 
 
 def test_a_log_that_stays_on_its_gpus_is_refused(path):

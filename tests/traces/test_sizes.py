@@ -204,6 +204,14 @@ def test_the_scan_of_a_list_is_its_toml(head, entries, odd, at):
         assert found is not None
 
 
+def test_the_largest_number_of_calls(path):
+    """A million in all; one more is refused."""
+    text = 'name = "a"\n' + CALL.format(size=1) + "count = 999_999\n" + CALL.format(size=2)
+    assert load(path, text).total_bytes == 1_000_001
+    with pytest.raises(WorkloadError, match=r"calls\[1\]\.count: at least 1, and at most 1,000,000 calls in all"):
+        load(path, f"{text}count = 2\n")
+
+
 def test_a_long_list_is_columns(path):
     """A hundred thousand calls by count, and a name for each entry."""
     text = 'name = "a"\n' + "".join(CALL.format(size=i) + f"count = {5 * i + 1}\n" for i in range(200))

@@ -95,7 +95,7 @@ def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, dict[st
     for number, line in numbered:
         try:
             record = msgspec.json.decode(line)
-        except (msgspec.MsgspecError, RecursionError, ValueError):
+        except (msgspec.MsgspecError, RecursionError):
             record = None
         if not isinstance(record, dict):
             raise DamageError(number, f"{line[:60]!r} is not a JSON object")
