@@ -296,7 +296,15 @@ def test_functions_of_a_log_are_numbered_apart(tmp_path):
 
 @pytest.mark.parametrize(
     ("numbers", "dropped", "lost"),
-    [([0, 1, 2], 0, 0), ([5, 3, 9, 3], 0, 4), ([5, 9], 2, 1), ([5, 9], 3, 0), ([-1, 4], 0, 0), ([0, 2], 0, 1), ([], 1, 0)],
+    [
+        ([0, 1, 2], 0, 0),
+        ([5, 3, 9, 3], 0, 4),
+        ([5, 9], 2, 1),
+        ([5, 9], 3, 0),
+        ([-1, 4], 0, 0),
+        ([0, 2], 0, 1),
+        ([], 1, 0),
+    ],
 )
 def test_gaps_in_the_numbers_of_a_log(path, numbers, dropped, lost):
     """Are calls that were not logged, as small ones; records that were dropped once are among them."""
