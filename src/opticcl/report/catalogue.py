@@ -86,11 +86,6 @@ class _Entry:
         """What the user may give."""
         return user_parameters(self.function, self.positional)
 
-    @property
-    def parameter_names(self) -> str:
-        """Names of what the user may give."""
-        return ", ".join(p.name for p in self.parameters)
-
     def record(self) -> dict[str, Any]:
         """As a plain dict: name, summary, and parameters with defaults, units, descriptions and sources of the defaults."""
         described, sheet = argument_texts(self.function), _sheet(self.name) if self.sheet else {}
@@ -214,7 +209,6 @@ def _overview(kind: str, entries: Sequence[_Entry]) -> FittedTable:
         [
             Column("name", [e.name for e in entries], justify="left"),
             Column("description", [e.summary for e in entries], justify="left", wrap=True),
-            Column("parameters", [e.parameter_names for e in entries], 1, "left", wrap=True),
         ],
         heading=kind,
     )
@@ -233,7 +227,6 @@ def _models(entries: Sequence[_Entry]) -> FittedTable:
             Column("sample", [m.sample for m in built], 2, "left", wrap=True),
             Column("weights", weights),
             Column("multiply-adds", operations),
-            Column("parameters", [e.parameter_names for e in entries], 1, "left", wrap=True),
         ],
         heading="models",
     )

@@ -105,7 +105,7 @@ def sides_within(num_nodes: int, neighbours: int) -> list[tuple[int, ...]]:
 def all_dimensions(
     collective: Request, fabric: Fabric, *, shape: Shape | None = None, k: int | None = None
 ) -> Schedule:
-    """SiPCO's walks: L + k steps of an all-reduce on a grid of L sides, L of the others.
+    """All-reduce on a grid of L dimensions in L + k steps, other collectives in L steps, in the order of SiPCO.
 
     Args:
         collective: any.

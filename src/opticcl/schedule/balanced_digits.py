@@ -289,7 +289,7 @@ def balanced_digits(
     cuts: Shape | None = None,
     shifts: Shape | None = None,
 ) -> Schedule:
-    """All values of a digit at once, over links that stand on the planes for one step or several.
+    """Exchange by the digits of node numbers, all values of a digit in one step over the planes of an ocs.
 
     Args:
         collective: all_to_all, reduce_scatter, all_gather or all_reduce.

@@ -47,7 +47,7 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
 
 @register_algorithm("by_dimension", accepts)
 def by_dimension(collective: Request, fabric: Fabric, *, shape: Shape | None = None) -> Schedule:
-    """All-to-all in a step for each side above 1.
+    """All-to-all in one step for each dimension of a grid.
 
     Args:
         collective: all_to_all.

@@ -131,7 +131,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 
 @register_algorithm("de_bruijn", accepts, variants)
 def de_bruijn(collective: Request, fabric: Fabric, *, steps: int | None = None, degree: int | None = None) -> Schedule:
-    """Two steps on the same circuits, or three or four of an all_reduce.
+    """Collectives in two steps on the circuits of a de Bruijn graph that stand, an all_reduce in three or four.
 
     Args:
         collective: all_reduce, barrier, reduce_scatter, all_to_all, all_gather, broadcast or reduce.

@@ -171,7 +171,7 @@ def digit_shifts(
     cuts: Shape | None = None,
     shifts: Shape | None = None,
 ) -> Schedule:
-    """Shifts by the digits of distances on links that stand for one step or several.
+    """Exchange by the digits of distances, over links of an ocs that stand for one step or several.
 
     Args:
         collective: all_to_all, reduce_scatter, all_gather or all_reduce.

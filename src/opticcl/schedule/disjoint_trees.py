@@ -123,7 +123,7 @@ def _widest(num_nodes: int, lasers: int) -> list[tuple[int, ...]]:
 
 @register_algorithm("disjoint_trees", accepts, variants)
 def disjoint_trees(collective: Request, fabric: Fabric, *, pipeline: int = 1, shape: Shape | None = None) -> Schedule:
-    """Trees without common links: L + k steps, in each of which a link carries 1/(k T) of the message.
+    """Broadcast or reduce on T trees without common links, each of L levels with k pieces: L + k steps.
 
     Args:
         collective: broadcast or reduce.

@@ -239,7 +239,7 @@ def held_graph(
     strides: Shape | None = None,
     along: Along | None = None,
 ) -> Schedule:
-    """A collective on links that stand, with relays.
+    """Collectives on a graph of degree k that stands, with relays: a generalised Kautz graph or a circulant.
 
     Args:
         collective: all_to_all, reduce_scatter, all_gather or all_reduce.

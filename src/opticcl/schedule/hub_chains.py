@@ -103,7 +103,7 @@ def hub_chains(
     pipeline: int = 1,
     halves: bool = False,
 ) -> Schedule:
-    """Chains of hubs, in depth + S - 1 steps.
+    """Broadcast or reduce along chains of hubs, S pieces in depth + S - 1 steps.
 
     Args:
         collective: broadcast or reduce.

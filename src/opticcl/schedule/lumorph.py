@@ -163,7 +163,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 
 @register_algorithm("lumorph", accepts, variants)
 def lumorph(collective: Request, fabric: Fabric, *, radix: int = 2, factors: Shape | None = None) -> Schedule:
-    """LUMORPH: an all-reduce in 2 m steps, any other collective in m.
+    """LUMORPH's exchange by the m digits of ranks: an all-reduce in 2 m steps, any other collective in m.
 
     Args:
         collective: all_reduce, reduce_scatter, all_gather, all_to_all or barrier.

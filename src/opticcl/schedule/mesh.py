@@ -69,7 +69,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
 
 @register_algorithm("mesh", accepts, variants)
 def mesh(collective: Request, fabric: Fabric) -> Schedule:
-    """Direct exchange in one step, an all-reduce in two."""
+    """Direct exchange of all pairs in one step, an all-reduce in two."""
     n, name = fabric.num_nodes, collective.name
     if name in ROOTED:
         src, dst = _with_root(collective, n)

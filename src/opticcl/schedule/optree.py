@@ -140,7 +140,7 @@ def accepts(collective: Request, fabric: Fabric, stages: Shape | None = None) ->
 
 @register_algorithm("optree", accepts, systems=("terarack",))
 def optree(collective: Request, fabric: Fabric, *, stages: Shape | None = None) -> Schedule:
-    """OpTree's all-gather, a step a stage.
+    """OpTree's all-gather on an optical ring, one step for each stage.
 
     Args:
         collective: all_gather.

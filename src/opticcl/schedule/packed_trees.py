@@ -119,7 +119,7 @@ def _one_partner(fabric: Fabric) -> bool:
 def packed_trees(
     collective: Request, fabric: Fabric, *, pipeline: int = 8, stagger: bool = False, trees: int = 0
 ) -> Schedule:
-    """Trees along the links that are left, each with its share of the message in k pieces that follow each other.
+    """Trees along the links that failed parts leave, each with a share of the message in k pieces.
 
     Args:
         collective: all_reduce, reduce_scatter, all_to_all, all_gather, broadcast or reduce.

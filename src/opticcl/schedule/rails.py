@@ -210,7 +210,7 @@ def _grammar(num_nodes: int, wavelengths: int) -> Iterator[tuple[int, tuple[int,
 
 @register_algorithm("rails", accepts, variants, systems=("terarack",))
 def rails(collective: Request, fabric: Fabric, *, radix: int = 2, groups: Shape = (3,)) -> Schedule:
-    """Short rings, trees and rings on rails: floor(b / 2) + L + floor(R / 2) steps, twice as many for all_reduce.
+    """Rings of b neighbours, trees of L levels, rings of R rails: floor(b / 2) + L + floor(R / 2) steps, all_reduce twice.
 
     Args:
         collective: all_reduce, reduce_scatter or all_gather.

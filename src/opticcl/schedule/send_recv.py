@@ -21,7 +21,7 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 
 @register_algorithm("send_recv", accepts)
 def send_recv(collective: Request, fabric: Fabric) -> Schedule:
-    """One step; none where the shift is a multiple of the number of ranks."""
+    """Every rank sends to the one that is a shift ahead, in one step."""
     n, space = fabric.num_nodes, Space((fabric.num_nodes,))
     phases = [Phase(PhaseRows.of(1, 0, collective.shift % n, 0), (True,))] if collective.shift % n else []
     return Schedule.of("send_recv", collective.on(n, n), Steps(space, [part(space.radices, (0,))], phases))

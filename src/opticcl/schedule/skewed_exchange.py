@@ -273,7 +273,7 @@ def skewed_exchange(
     parts: int | None = None,
     direct: int | None = None,
 ) -> Schedule:
-    """Exchanges with x p and then with L J / p nodes at once, in at most four steps.
+    """All-to-all on a RAMP with all transceivers in two steps, or in up to four where blocks are cut.
 
     Args:
         collective: all_reduce, reduce_scatter, all_gather, all_to_all, barrier or broadcast.

@@ -91,7 +91,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
 def spaced_hubs(
     collective: Request, fabric: Fabric, *, levels: int = 3, pipeline: int = 1, halves: bool = False
 ) -> Schedule:
-    """Chains of hubs with territories that shrink with the depth, in D + S - 1 steps.
+    """Broadcast or reduce along hubs whose regions shrink with the depth D, S pieces in D + S - 1 steps.
 
     Args:
         collective: broadcast or reduce.

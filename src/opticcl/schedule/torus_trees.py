@@ -104,7 +104,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | No
 def torus_trees(
     collective: Request, fabric: Fabric, *, pipeline: int = 1, both_ways: bool = False, shape: Shape | None = None
 ) -> Schedule:
-    """Trees without common links on rings: 1 + sum (n_i - 1) + s - 1 steps, in each of which a link carries a piece.
+    """Broadcast or reduce on trees without common links along the rings of a torus, in s pieces.
 
     Args:
         collective: broadcast or reduce.

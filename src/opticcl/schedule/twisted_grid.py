@@ -109,7 +109,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 
 @register_algorithm("twisted_grid", accepts, variants, systems=("oddl",))
 def twisted_grid(collective: Request, fabric: Fabric, *, pipeline: int = 1) -> Schedule:
-    """Trees on rings of random orders: D + s - 1 steps up, or down, or both.
+    """Trees on rings of random orders, s pieces in D + s - 1 steps up, down, or both.
 
     Args:
         collective: any but all_to_all and send_recv.

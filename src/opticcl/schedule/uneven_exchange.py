@@ -61,7 +61,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int]]:
 
 @register_algorithm("uneven_exchange", accepts, variants)
 def uneven_exchange(collective: Request, fabric: Fabric) -> Schedule:
-    """2 p - 2 steps in which every laser has at most one chunk."""
+    """All-reduce by direct exchange where one of p ranks has a laser less than the others, in 2 p - 2 steps."""
     n = fabric.num_nodes
     weak = _weak(fabric, fabric.machine_as(Lightpath))
     assert weak is not None

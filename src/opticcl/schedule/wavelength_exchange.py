@@ -142,7 +142,7 @@ def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
 
 @register_algorithm("wavelength_exchange", accepts, _variants, systems=("terarack",))
 def wavelength_exchange(collective: Request, fabric: Fabric) -> Schedule:
-    """Each block directly to its receiver: all_to_all, reduce_scatter, all_gather; all_reduce is the last two together.
+    """Direct exchange of blocks over wavelengths: all_to_all, reduce_scatter, all_gather; all_reduce is the last two.
 
     A half takes W(N) / w steps (rounded up), each of one block of N per transfer.
 
