@@ -1,15 +1,24 @@
-"""CPU time of collective calls by the backend, against Gloo.
+"""CPU time of collective calls by the backend, against Gloo: medians of runs of both in turn.
 
 torchrun --nproc-per-node 4 benchmarks/torch_calls.py
 """
 
 import argparse
 import time
+from statistics import median
 
 import torch
 import torch.distributed as dist
 
-TARGETS = {1 << 20: 2.5, 1 << 24: 1.5}
+TARGETS = {
+    "all_reduce": {**{1 << k: 2.0 for k in range(10, 20)}, **{1 << k: 1.3 for k in range(20, 27)}},
+    "all_gather": {1 << 20: 2.5, 1 << 24: 1.5},
+    "reduce_scatter": {1 << 20: 2.5, 1 << 24: 1.5},
+}
+"""Bytes of each call, and how many times the CPU time of Gloo it may take."""
+BYTES_A_RUN = 1 << 24
+"""Bytes of the calls of a run together, of at most `CALLS` calls and at least two."""
+CALLS = 100
 
 
 def calls(group, size_bytes):
@@ -23,40 +32,39 @@ def calls(group, size_bytes):
     }
 
 
-def cpu_s(call, batches, calls_a_batch=5):
-    """Least of several batches of the mean CPU time of a call over all ranks, which other processes disturb least [s]."""
-    found = []
-    for _ in range(batches):
-        dist.barrier(group=GLOO)
-        begun = time.process_time()
-        for _ in range(calls_a_batch):
-            call()
-        taken = torch.tensor(time.process_time() - begun)
-        dist.all_reduce(taken, group=GLOO)
-        found.append(taken.item() / dist.get_world_size() / calls_a_batch)
-    return min(found)
+def cpu_s(call, count):
+    """Mean CPU time of a call over all ranks [s]."""
+    dist.barrier(group=GLOO)
+    begun = time.process_time()
+    for _ in range(count):
+        call()
+    taken = torch.tensor(time.process_time() - begun, dtype=torch.float64)
+    dist.all_reduce(taken, group=GLOO)
+    return taken.item() / dist.get_world_size() / count
 
 
 def main():
     """Print a line per collective and size; exit code 1 where a target is missed."""
     global GLOO
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=7)
     options = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("opticcl")
     GLOO = dist.new_group(backend="gloo")
     missed = False
-    for size_bytes, target in TARGETS.items():
-        mine, other = calls(dist.group.WORLD, size_bytes), calls(GLOO, size_bytes)
-        for name in mine:
-            for call in (mine[name], other[name]):
+    for name, targets in TARGETS.items():
+        for size_bytes, target in targets.items():
+            both = [calls(group, size_bytes)[name] for group in (dist.group.WORLD, GLOO)]
+            count = max(2, min(CALLS, BYTES_A_RUN // size_bytes))
+            for call in both * 2:
                 call()
-            ours, gloos = cpu_s(mine[name], options.batches), cpu_s(other[name], options.batches)
+            runs = [[cpu_s(call, count) for call in both] for _ in range(options.runs)]
+            ours, gloos = (median(times) for times in zip(*runs, strict=True))
             missed |= ours > target * gloos
             if dist.get_rank() == 0:
-                ratio = f"{ours * 1e3:7.2f} ms, Gloo {gloos * 1e3:7.2f} ms, ratio {ours / gloos:.2f} (target {target})"
-                print(f"{name:15} {size_bytes >> 20:3} MiB  {ratio}", flush=True)
+                ratio = f"{ours * 1e3:7.3f} ms, Gloo {gloos * 1e3:7.3f} ms, ratio {ours / gloos:.2f} (target {target})"
+                print(f"{name:15} {size_bytes >> 10:6} KiB  {ratio}", flush=True)
     dist.destroy_process_group()
     raise SystemExit(missed)
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 from measure import NotRunError, Run, case, register
 
@@ -67,19 +68,59 @@ for _size in ("1MB", "16MB"):
     )
 
 
-@case("running.torch_calls", "PyTorch backend against Gloo, CPU time of a call, 4 processes")
-def torch_calls() -> Run:
-    """The worst of all_reduce, all_gather and reduce_scatter."""
+@case("running.mpi_small", "MPI all_reduce of 1 and 64 KiB against the library's own, CPU time, 2 processes")
+def mpi_small() -> Run:
+    """Medians of seven runs of both in turn."""
+    _needs("mpi", "mpi4py")
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+
+    def run() -> dict[str, float]:
+        said = _done([str(mpiexec), "-n", "2", sys.executable, str(HERE.parent / "mpi_calls.py")])
+        return {
+            f"times_mpi_{size}_kib": float(ratio) for size, ratio in re.findall(r"(\d+) KiB: .* ratio ([\d.]+)", said)
+        }
+
+    return run
+
+
+def torch_calls(processes: int) -> Run:
+    """The worst all_reduce of 1 to 512 KiB and of 1 to 64 MiB, and the worst of the other collectives of 1 and 16 MiB."""
     _needs("torch", "torch")
 
     def run() -> dict[str, float]:
-        said = _torchrun(4, str(HERE.parent / "torch_calls.py"), "--batches", "6")
-        ratios: dict[str, list[float]] = {}
-        for size, ratio in re.findall(r"(\d+) MiB .* ratio ([\d.]+)", said):
-            ratios.setdefault(size, []).append(float(ratio))
-        return {f"times_gloo_{size}_mib": max(found) for size, found in ratios.items()}
+        said = _torchrun(processes, str(HERE.parent / "torch_calls.py"))
+        figures: dict[str, float] = {}
+        for name, size, ratio in re.findall(r"^(\w+) +(\d+) KiB .* ratio ([\d.]+)", said, re.MULTILINE):
+            kind = ("small" if int(size) < 1024 else "large") if name == "all_reduce" else f"{int(size) >> 10}_mib"
+            figures[f"times_gloo_{kind}"] = max(figures.get(f"times_gloo_{kind}", 0.0), float(ratio))
+        return figures
 
     return run
+
+
+def torch_start(processes: int) -> Run:
+    """Medians of seven starts of both in turn; the difference [s]."""
+    _needs("torch", "torch")
+
+    def run() -> dict[str, float]:
+        said = [_torchrun(processes, str(HERE.parent / "torch_start.py"), who) for who in ("opticcl", "gloo") * 7]
+        taken = [float(text.split()[1]) for text in said]
+        return {"more_than_gloo_s": median(taken[::2]) - median(taken[1::2])}
+
+    return run
+
+
+for _processes in (2, 4):
+    register(
+        f"running.torch_calls_{_processes}",
+        f"PyTorch backend against Gloo, CPU time of a call, {_processes} processes",
+        lambda count=_processes: torch_calls(count),
+    )
+    register(
+        f"running.torch_start_{_processes}",
+        f"init_process_group and first all_reduce, wall time beyond that of Gloo, {_processes} processes",
+        lambda count=_processes: torch_start(count),
+    )
 
 
 @case("running.torch_ddp", "training a CNN with DDP against Gloo, wall time, 4 processes")

@@ -18,6 +18,8 @@ from tests.execute.launch import environment, mpiexec
 
 HERE = Path(__file__).parent
 LONGEST_S = 3600
+FETCH_S = 900
+"""Longest time of a fetch, in which pip builds what describes the archive [s]."""
 
 
 class NotFetchedError(Exception):
@@ -25,9 +27,16 @@ class NotFetchedError(Exception):
 
 
 def _pip(*words):
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *map(str, words)], capture_output=True, text=True, check=False, timeout=300
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *map(str, words)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=FETCH_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotFetchedError(f"pip {words[0]} takes longer than {FETCH_S} s") from None
     if done.returncode:
         raise NotFetchedError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
 
