@@ -242,8 +242,8 @@ class PlanRequest(VerbRequest):
         "--equal",
         metavar="<what>=<value>",
         default=None,
-        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W). Default of verbs that rank "
-        "fabrics: rate=800Gb/s; of others: as built.",
+        help="Nodes of equal rate, price or power: rate=800Gb/s, cost=9000 (USD), power=100 (W). Default: rate=800Gb/s where "
+        "fabrics are ranked, else as built.",
     )
     as_built: bool = option(
         "--as-built", default=False, help="Rank fabrics at the node rates of their papers, or as written with -f."
@@ -266,8 +266,8 @@ class PlanRequest(VerbRequest):
         "--optics",
         metavar="<preset>",
         default=None,
-        help="Losses and gains by which auto judges the light of a plan: literal (those of the paper), typical, ...; default: "
-        "literal if the paper prints all of them, else typical.",
+        help="Preset of optical losses for the choice of a plan: literal (of the paper), typical, ...; default: literal if the "
+        "paper prints all of them, else typical.",
     )
     ignore_light: bool = option(
         "--ignore-light",
@@ -307,8 +307,8 @@ class PlanRequest(VerbRequest):
         "--kernel-sizes",
         metavar="FILE",
         default=None,
-        help="Sizes (.toml) of kernels of a trace that communicate without a record, such as DeepEP's: [[kernels]] with name, "
-        "collective, size.",
+        help="File (.toml) with message sizes of communication kernels that a trace has no record of, such as DeepEP's: "
+        "[[kernels]] with name, collective, size.",
     )
     engine: str = option(
         "--engine",

@@ -57,7 +57,7 @@ class CompareRequest(PlanRequest):
     at_once: int = option(
         "--at-once",
         default=1,
-        help="Groups of equally many nodes, one after the other in the machine, that each do the collective at the same time.",
+        help="Number of equal groups of adjacent nodes that do the collective at the same time.",
     )
     sensitivity: bool = option(
         "--sensitivity", default=False, help="Halve and double every assumption; list the swaps of rank."

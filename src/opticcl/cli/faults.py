@@ -60,7 +60,9 @@ class FaultsRequest(FabricRequest):
         help="Pieces are forwarded while further ones arrive; all times are those of the device engine.",
     )
     recover: tuple[str, ...] = option(
-        "--recover", default=(), help="A time or share of the recovery, such as restart=600 or communication=0.5."
+        "--recover",
+        default=(),
+        help="A value of the recovery: detect or restart (seconds), communication (share of a step). Repeat for several.",
     )
     out: tuple[Path, ...] = out_option(PICTURE, TABLE, RECORD)
 

@@ -44,7 +44,7 @@ class TrainRequest(PlanRequest):
     target_loss: float | None = option(
         "--target-loss",
         default=None,
-        help="Cross-entropy that a transformer is to reach, such as 2.0: chooses size, degrees, batch and steps.",
+        help="Cross-entropy that a transformer is to reach, such as 2.0; selects its size, parallelism, batch and steps.",
     )
     max_devices: int | None = option(
         "--max-devices", default=None, help="Devices that --target-loss may use; default: 65,536."

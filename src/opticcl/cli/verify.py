@@ -45,7 +45,7 @@ class VerifyRequest(PlanRequest):
         "--budget",
         metavar="<preset>",
         default=None,
-        help="Verify the light budget too, with this preset: literal, typical, ...",
+        help="Verify the light budget too, which is left out otherwise, with this preset: literal, typical, ...",
     )
     change: tuple[str, ...] = option(
         "--set",
@@ -56,8 +56,8 @@ class VerifyRequest(PlanRequest):
     emulate: Literal["auto", "always", "never"] = option(
         "--emulate",
         default="auto",
-        help="Follow light through the elements of the machine too, a second judge. auto: up to 20,000 signals; alone it "
-        "means always.",
+        help="Follow light through the elements of the machine too, as a second judge. auto: if there are at most 20,000 "
+        "signals; without a value: always.",
     )
     isolation: tuple[str, ...] = option(
         "--isolation",

@@ -16,7 +16,10 @@ from opticcl.report.kit.result import Result
 class PapersRequest(VerbRequest):
     """What `opticcl study papers` is asked: values of its options."""
 
-    paper: str | None = argument(default=None, help="One paper; default: all of them.")
+    paper: str | None = argument(
+        default=None,
+        help="A paper: lumion, lumorph, morphlux, oddl, optree, ramp, sipac or wrht; default: all of them.",
+    )
     verdict: tuple[str, ...] = option(
         "--verdict",
         metavar="<verdict>",

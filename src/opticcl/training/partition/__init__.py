@@ -82,14 +82,14 @@ def partition(
         device: an accelerator such as h100, or a100:memory=80GB; it also times what a trace records without duration.
         precision: data type of parameters and gradients; if left out, fp32, or fp16 for models that train in half precision.
         efficiency: share of the peak rate that layers reach, such as 0.4; if left out, that of training.toml.
-        optimiser: whose state the devices hold; if left out, momentum in single precision and adam in half.
-        activations: whether they are kept, recomputed in the backward pass, or offloaded and recomputed.
+        optimiser: optimiser, whose state takes memory; if left out, momentum in single precision and adam in half.
+        activations: activations of the forward pass: kept, recomputed in the backward pass, or offloaded.
         times: file of measured layer times, used instead of the roofline.
         context: devices that share the tokens of a sample and gather keys and values from each other.
         sequence_parallel: whether tensor-parallel devices divide the tokens between their layers.
-        zero: what data-parallel devices divide: 1 the optimiser's state, 2 gradients too, 3 parameters too (FSDP); 0 nothing.
-        schedule: of the pipeline: 1f1b; interleaved, with several virtual stages on a device; zero_bubble (ZB-H1).
-        virtual_stages: of the interleaved schedule; if left out, 2 [count].
+        zero: ZeRO stage: data-parallel devices divide 1 the optimiser's state, 2 gradients too, 3 parameters too (FSDP).
+        schedule: pipeline schedule: 1f1b; interleaved, with several virtual stages on a device; zero_bubble (ZB-H1).
+        virtual_stages: virtual stages on a device in the interleaved schedule; if left out, 2 [count].
         fit: whether to refuse a model that does not fit the memory of the device.
     Raises: WorkloadError: a degree or batch that does not divide, or a model that does not fit; the message suggests one that
         does. ParameterError, UnknownNameError.
