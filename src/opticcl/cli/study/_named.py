@@ -49,8 +49,10 @@ def named_study(text: str) -> Verb | None:
 
 
 def _default(parameter: inspect.Parameter) -> str:
-    """The default of a parameter; empty where there is none."""
-    return "" if parameter.default in (None, parameter.empty) else str(parameter.default)
+    """The default of a parameter; dots where it has none."""
+    if parameter.default is parameter.empty:
+        return "..."
+    return "" if parameter.default is None else str(parameter.default)
 
 
 def _help(name: str, study: Callable[..., Any]) -> str:
