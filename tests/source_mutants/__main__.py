@@ -111,7 +111,7 @@ def results() -> dict[str, dict[str, object]]:
                 killed = sum(
                     word in ("killed", "no such program") and name not in reasons for name, word in words.items()
                 )
-                found[f"{package}/{file.name}"] = {
+                found[file.relative_to(REPOSITORY / "src/opticcl").as_posix()] = {
                     "mutants": len(words), "killed": killed, "explained": len(known),
                     "not_run": len(words) - killed - len(known) - len(left), "open": left,
                 }  # fmt: skip
