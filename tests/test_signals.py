@@ -13,7 +13,7 @@ from opticcl.ir.signals import signals_of
 from tests.profiles import examples
 from tests.signals import signals
 
-PLAIN = SimpleNamespace(wavelengths_carried=lambda circuits: circuits.wavelength_n)
+PLAIN = SimpleNamespace(resources=(), wavelengths_carried=lambda circuits: circuits.wavelength_n)
 
 
 def numbers_agree(numbers, due):
@@ -40,7 +40,7 @@ def test_circuits_are_one_signal_if_they_carry_the_same_bytes(light, moved, step
     src, port, first, width, transfer = np.array(light, np.int64).T
     circuits = Circuits.of(transfer, src, np.arange(len(src)), port, first, width, wavelength_step=step)
     rates = rates[: len(src)]
-    where = SimpleNamespace(wavelengths_carried=lambda c: c.wavelength_n * np.array(rates, float))
+    where = SimpleNamespace(resources=(), wavelengths_carried=lambda c: c.wavelength_n * np.array(rates, float))
     found = signals_of(where, circuits, t)
     due = signals(circuits, t, rates)
     # circuits of one transfer on one port and wavelength have no order

@@ -90,7 +90,7 @@ def test_a_path_that_does_not_join_its_ends_is_refused(path, rule):
 @pytest.mark.parametrize("path", [[-1, 2], [0, 99]])
 def test_links_that_the_fabric_does_not_have_are_refused(path):
     """Before anything is counted."""
-    with pytest.raises(UnsupportedError, match="no lists of its 8 links"):
+    with pytest.raises(UnsupportedError, match="not lists of its 8 links"):
         one_way(paths=[path, [], []]).rounds(0)
 
 

@@ -95,7 +95,7 @@ def test_part_of_a_machine() -> None:
     assert verdict.ok, str(verdict)
     assert reason_declined("sipco", "all_reduce", where) is None
     apart = job(fabric("sipac", radices=(4, 3)), [0, 1, 4])
-    assert "no part of the sipac" in str(reason_declined("sipco", "all_reduce", apart))
+    assert "not part of the sipac" in str(reason_declined("sipco", "all_reduce", apart))
 
 
 def _pairwise(where: Fabric) -> Schedule:

@@ -171,7 +171,7 @@ def test_every_kind_with_a_state_can_be_set_or_is_an_end():
     """But for those that carry data or end light."""
     kept = {"modulator", "photodiode", "control"}
     assert {kind for kind, one in KINDS.items() if one.about} == {
-        "emitter", "laser", "gate", "ringbank", "wss", "filter", "mzi", "select", *kept
+        "emitter", "laser", "gate", "ringbank", "wss", "filter", "mzi", "select", "matrix", "relay", *kept
     }  # fmt: skip
 
 

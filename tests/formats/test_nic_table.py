@@ -98,7 +98,7 @@ def with_crc(raw):
             lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 0, 0, 8, 0, 1)),
             "more than 2 groups",
         ),
-        (lambda raw: raw[:32] + struct.pack("<d", 0.0) + raw[40:], "no length of a slot"),
+        (lambda raw: raw[:32] + struct.pack("<d", 0.0) + raw[40:], "is not the length of a slot"),
     ],
 )
 def test_damaged_tables_are_refused(path, damage, message):

@@ -43,7 +43,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     with pytest.raises(PlanFileError, match="is a directory"):
         format_of(tmp_path / "a.csv")
     os.mkfifo(tmp_path / "b.csv")
-    with pytest.raises(PlanFileError, match="is no regular file"):
+    with pytest.raises(PlanFileError, match="is not a regular file"):
         format_of(tmp_path / "b.csv")
 
 

@@ -309,7 +309,7 @@ def test_routes_and_circuits_of_a_transfer_share_its_bytes(specification, wavele
     } == only
 
 
-PLAIN = SimpleNamespace(wavelengths_carried=lambda circuits: circuits.wavelength_n)
+PLAIN = SimpleNamespace(resources=(), wavelengths_carried=lambda circuits: circuits.wavelength_n)
 
 
 @examples(80)

@@ -124,7 +124,7 @@ def test_never_slower_than_the_paper(system: str, nodes: int) -> None:
         ("beyond:system=torus", "system=torus is not one of lightpath, oddl, ramp, sipac, terarack"),
         ("beyond:system=sipac,collective=gather", "the paper of sipac has no gather; try all_reduce, broadcast"),
         ("beyond:system=oddl,nodes=32,collective=all_to_all", "no algorithm of the paper does all_to_all on 32 nodes"),
-        ("beyond:system=oddl,nodes=9", "no power of two up to 32768; nearest: 8 or 16"),
+        ("beyond:system=oddl,nodes=9", "not a power of two up to 32768; nearest: 8 or 16"),
     ],
 )
 def test_comparisons_that_no_paper_has(text: str, reason: str) -> None:

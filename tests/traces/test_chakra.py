@@ -336,9 +336,9 @@ def test_an_empty_file_and_every_cut_are_refused(tmp_path):
 
 
 def test_no_file_folder_or_pipe(tmp_path):
-    """What is no regular file is refused before it is opened: opening a pipe would wait for ever."""
+    """What is not a regular file is refused before it is opened: opening a pipe would wait for ever."""
     os.mkfifo(tmp_path / "pipe.et")
-    for path, what in [("none.et", "no such file"), ("", "no traces in it"), ("pipe.et", "no regular file")]:
+    for path, what in [("none.et", "no such file"), ("", "no traces in it"), ("pipe.et", "not a regular file")]:
         with pytest.raises(WorkloadError, match=what):
             load_workload(tmp_path / path)
     with pytest.raises(WorkloadError, match="no such file"):

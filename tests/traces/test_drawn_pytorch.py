@@ -362,7 +362,7 @@ def test_damaged_events_are_left_out_and_counted(folder, seed, damaged, last):
     text = "{" + ",\n".join([listed, about] if last else [about, listed]) + "}"
     read = load_workload(files(folder, {"a.json": text}))
     assert len(read.calls) == sum(rank in call.ranks for call in job.calls)
-    assert sum(int(note.rpartition(": ")[2]) for note in read.notes if "no JSON" in note) == len(damaged)
+    assert sum(int(note.rpartition(": ")[2]) for note in read.notes if "not JSON" in note) == len(damaged)
 
 
 COMMUNICATE = [

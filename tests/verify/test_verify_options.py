@@ -77,7 +77,7 @@ def test_light_of_few_signals_is_followed_in_passing(monkeypatch):
         plan.verify(emulate="often")
 
 
-@pytest.mark.parametrize("specification", ["torus:shape=2x2", "sip_ring:nodes=4", "ideal:nodes=4", "ocs:nodes=4"])
+@pytest.mark.parametrize("specification", ["torus:shape=2x2", "sip_ring:nodes=4", "ideal:nodes=4"])
 def test_a_machine_without_elements_is_verified_all_the_same(specification):
     """In passing; who asks for it is refused."""
     plan = compile(specification, "all_gather", "1 KB", algorithm="ring")
