@@ -101,11 +101,7 @@ class Simulation:
         timeline, busiest = self.result.timeline, self.bottleneck
         lines = [self._rates()]
         if busiest is not None:
-            others = f", one of {busiest.num_equal:,} equally busy ones" if busiest.num_equal > 1 else ""
-            lines.append(
-                f"bottleneck: {busiest.name}{others}, {format_bytes(busiest.carried_bytes)}, busy for "
-                f"{format_seconds(busiest.busy_s)}, {busiest.utilisation:.1%} of the time"
-            )
+            lines.append(str(busiest))
         dropped = sum(float(load.dropped_bytes.sum()) for load in self.loads)
         if dropped:
             lines.append(f"dropped at full queues and sent again: {format_bytes(dropped)}")

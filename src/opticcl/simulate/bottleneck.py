@@ -28,6 +28,7 @@ from opticcl.simulate.closed_form.routes import over_orbits, routes_of_step
 from opticcl.simulate.links import Links
 from opticcl.simulate.parts import same_circuits
 from opticcl.simulate.traffic import Traffic
+from opticcl.units import format_bytes, format_seconds
 
 __all__ = ["Bottleneck", "Load", "bottleneck", "full_rate", "loads", "loads_of_traffic", "uses"]
 
@@ -86,6 +87,12 @@ class Bottleneck:
     busy_s: float
     utilisation: float
     num_equal: int
+
+    def __str__(self) -> str:
+        """Name, number of equally busy parts, bytes and busy time, in a line."""
+        others = f", one of {self.num_equal:,} equally busy ones" if self.num_equal > 1 else ""
+        busy = f"busy for {format_seconds(self.busy_s)}, {self.utilisation:.1%} of the time"
+        return f"bottleneck: {self.name}{others}, {format_bytes(self.carried_bytes)}, {busy}"
 
 
 def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
