@@ -167,7 +167,7 @@ def test_sipac_fills_its_ports():
     assert named.name == "lasers of port 0 of node 0 (x0=0, x1=0)"
     assert named.carried_bytes == pytest.approx(0.75 * MB)
     assert named.num_equal == 32
-    assert str(named).startswith(f"bottleneck: {named.name}, one of 32 equally busy ones, 750 kB, busy for ")
+    assert str(named).startswith(f"bottleneck: {named.name}, one of 32 equally busy ones, 750 KB, busy for ")
 
 
 def test_transmitters_of_circuit_switches_send_at_the_rate_of_their_port():
