@@ -119,11 +119,13 @@ def as_built_sentence(known: Sequence[tuple[str, Fabric, float]]) -> str:
     if not known:
         return ""
     name, fabric, seconds = min(known, key=lambda one: one[2])
+    names = {other for other, _, _ in known}
     tied = {other for other, _, other_s in known if is_tie(other_s, seconds)}
-    if len(tied) == len({other for other, _, _ in known}) > NAMED:
+    if len(tied) == len(names) > NAMED:
         return f"As built, all {len(tied)} tie too."
     more = f", a tie with {counted(len(tied) - 1, 'other')}" if len(tied) > 1 else ""
-    return f"As built, {name} ({format_rate(fabric.node_rate_bits_per_s)}) takes {format_seconds(seconds)}{more}."
+    takes = "is the fastest with" if len(names) > 1 else "takes"
+    return f"As built, {name} ({format_rate(fabric.node_rate_bits_per_s)}) {takes} {format_seconds(seconds)}{more}."
 
 
 def ground(equal: Equal | None, rates: Sequence[float]) -> str:
