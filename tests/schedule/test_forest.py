@@ -8,6 +8,7 @@ from tests.routing.forest.networks import PUBLISHED
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
+from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.fabrics.spanning_trees import spanning_trees
@@ -15,6 +16,7 @@ from opticcl.formats.plan_read import read_plan_file
 from opticcl.formats.plan_write import write_plan_file
 from opticcl.ir import Fabric, no_progress
 from opticcl.plans.plan import compile
+from opticcl.schedule import search_space
 from opticcl.units import quantity
 from opticcl.verify import verify
 from opticcl.verify.light.circuits import check_light
@@ -217,3 +219,12 @@ def test_jobs_on_parts_of_machines() -> None:
         for collective in ("all_reduce", "broadcast"):
             for request in requests(collective, where.num_nodes):
                 check("forest:pipeline=3", request, where)
+
+
+@pytest.mark.parametrize(("nodes", "tried"), [(512, True), (16384, False)])
+def test_trees_of_few_ranks_on_a_large_machine_are_left_out(nodes, tried):
+    """All other nodes are switches that would have to be split off; the search says so."""
+    some = job(fabric("torus", nodes), range(0, 3 * 7, 7))
+    calls, left_out = search_space(Request("all_gather"), some)
+    assert any(call.startswith("forest") for call in calls) == tried
+    assert any("links; a search packs trees of machines of" in line for line in left_out) != tried

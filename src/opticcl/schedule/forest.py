@@ -30,7 +30,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics.exchange_flow import exchange_flow, exchange_paths, num_exchange_flows
+from opticcl.fabrics.exchange_flow import exchange_flow, exchange_paths, num_exchange_flows, num_links
 from opticcl.fabrics.spanning_trees import (
     TranslatedTree,
     TreePacking,
@@ -52,6 +52,7 @@ MOST_NODES = limit("forest.MOST_NODES")
 MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
 MOST_NODES_ROOTED_TRIED = limit("forest.MOST_NODES_ROOTED_TRIED")
+MOST_LINKS_TRIED = limit("forest.MOST_LINKS_TRIED")
 MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
 MOST_ROUTED = limit("forest.MOST_ROUTED")
@@ -132,6 +133,8 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     most = MOST_NODES_ROOTED_TRIED if collective.name in ROOTED else MOST_NODES_TRIED
     if not trees and n > most:
         return [NotTried("", f"{n:,} nodes; a search packs trees of {most} at most")]
+    if not trees and (links := num_links(fabric)) > MOST_LINKS_TRIED:
+        return [NotTried("", f"{links:,} links; a search packs trees of machines of {MOST_LINKS_TRIED:,} at most")]
     if collective.name in ROOTED:
         return [{"pipeline": pieces, "trees": many} for many in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
     if trees and all(tree.depth.max() == 1 for tree in trees):
