@@ -156,7 +156,8 @@ def table(
     rest = [names, *(_cells(one, tips=one.header == tips) for one in columns[1:])]
     body = "".join(f"<tr>{''.join(cells)}</tr>\n" for cells in zip(*rest, strict=True))
     about = f'<p class="about">{escape(caption)}</p>\n' if caption else ""
-    return f'{about}<div class="wide">{opened}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n'
+    whole = f"{opened}<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table>"
+    return f'{about}<div class="wide" tabindex="0">{whole}</div>\n'  # arrow keys scroll what has the focus
 
 
 def _linked(written: str, address: str) -> str:
@@ -239,4 +240,4 @@ def figure(svg: str, caption: str) -> str:
     for colour, name in THEME.items():
         svg = svg.replace(colour, f"var(--{name})")
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*" height="[^"]*"', r"\1", svg, count=1)
-    return f"<figure>\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
+    return f'<figure tabindex="0">\n{svg}<figcaption>{escape(caption)}</figcaption>\n</figure>\n'
