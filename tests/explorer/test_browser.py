@@ -182,9 +182,14 @@ def test_compare_by_mouse_and_keyboard(visit, address):
 
 
 def test_a_chart_is_zoomed_and_its_values_are_files(visit):
-    """By keyboard: the buttons of a chart, the picture, the values as a file and as a table."""
+    """By keyboard: the buttons of a chart, the picture, the values as a file and as a table; a window changes its width."""
     page = visit(VIEWS["compare"])
     chart = chart_of(page, "Parts of the time")
+    drawing = chart.locator(".main-svg").first
+    wide, height = drawing.get_attribute("width"), drawing.get_attribute("height")
+    page.set_viewport_size({"width": 1000, "height": 900})
+    playwright.expect(drawing).not_to_have_attribute("width", wide)
+    assert drawing.get_attribute("height") == height
     ticks = chart.locator(".xtick text")
     playwright.expect(ticks.first).to_have_text("0s")
     before = ticks.all_text_contents()

@@ -72,6 +72,7 @@ export function chart(draw, { label, name, rows, columns, caption, moved }) {
   figure.redraw = () => library().then((Plotly) => {
     if (!area.isConnected) return null;
     const { traces, layout } = draw();
+    area.style.height = `${layout.height}px`; // the library takes the height of the element when the width of the window changes
     const settings = { responsive: true, displaylogo: false, displayModeBar: true, modeBarButtons: buttons(Plotly), toImageButtonOptions: { ...PICTURE, filename: name } };
     return Plotly.react(area, traces, dressed({ uirevision: "kept", ...layout }), settings);
   }).then((made) => {

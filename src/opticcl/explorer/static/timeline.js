@@ -36,7 +36,7 @@ export function timeline(lanes, total, { label, file, window: given, changed = (
         text: items.map((item) => plain(item.text ?? "")), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: items.map((item) => inkOn(colour(item.colour))) },
         hovertext: items.map((item) => plain(about(item))), hoverinfo: "text",
       }],
-      layout: { height: heightOf(lanes.length), dragmode: "zoom", uirevision: `${from} ${to}`, xaxis: { range: [from, to], tickformat: "~s", ticksuffix: "s", nticks: 7 }, yaxis: rowsAxis(lanes.map((lane) => lane.name)) },
+      layout: { height: heightOf(lanes.length), uniformtext: { minsize: 9, mode: "hide" }, dragmode: "zoom", uirevision: `${from} ${to}`, xaxis: { range: [from, to], tickformat: "~s", ticksuffix: "s", nticks: 7 }, yaxis: rowsAxis(lanes.map((lane) => lane.name)) },
     };
   };
   const moved = (event) => {
