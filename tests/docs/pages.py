@@ -26,12 +26,14 @@ class Block:
         line: of the fence, from 1.
         language: behind the fence, or "".
         text: between the fences.
+        shown: the block of text right below, which is what the last command prints first; "" if there is none.
     """
 
     page: str
     line: int
     language: str
     text: str
+    shown: str = ""
 
     def __str__(self) -> str:
         return f"{self.page}:{self.line}"
@@ -45,11 +47,13 @@ class Command:
         block: where it stands.
         text: without its comment.
         before: the lines above it that write files which it names, or that change the environment.
+        shown: what it prints first, as the page has it.
     """
 
     block: Block
     text: str
     before: tuple[str, ...]
+    shown: str = ""
 
     def __str__(self) -> str:
         return f"{self.block.page}: {self.text}"
@@ -63,7 +67,8 @@ def blocks(language: str | None = None) -> tuple[Block, ...]:
         text = page.read_text("utf-8")
         for match in _FENCED.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
-            found.append(Block(str(page.relative_to(ROOT)), line, match[1], match[2]))
+            shown = re.match(r"\n\n```text\n(.*?)^```$", text[match.end() :], re.MULTILINE | re.DOTALL)
+            found.append(Block(str(page.relative_to(ROOT)), line, match[1], match[2], shown[1] if shown else ""))
     return tuple(block for block in found if language in (None, block.language))
 
 
@@ -76,7 +81,7 @@ def commands() -> tuple[Command, ...]:
         lines = [line for line in lines if line]
         for number, line in enumerate(lines):
             before = tuple(other for other in lines[:number] if _prepares(other, line))
-            found.append(Command(block, line, before))
+            found.append(Command(block, line, before, block.shown if number == len(lines) - 1 else ""))
     return tuple(found)
 
 

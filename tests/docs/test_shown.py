@@ -41,15 +41,6 @@ def test_the_answer_of_the_readme_is_that_of_the_demo(opticcl, monkeypatch):
     assert shown[len(printed)].startswith("Without a rank")
 
 
-def test_a_target_loss_is_answered_as_the_page_shows(opticcl):
-    """The first lines: model, degrees, batch, steps, time."""
-    page = (ROOT / "docs" / "training.md").read_text("utf-8")
-    command, shown = re.search(
-        r"```sh\nopticcl (train [^\n]*--target-loss[^\n]*)\n```\n\n```text\n(.*?)```", page, re.DOTALL
-    ).groups()
-    assert opticcl(*command.split()).stdout.startswith(shown)
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebooks_are_kept_without_outputs(path):
     """Of version 4, with a name for each cell."""
