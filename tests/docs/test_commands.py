@@ -158,9 +158,7 @@ CHAINS = {
 
 BEGUN = {chain[:n] for chain in CHAINS for n in range(1, len(chain)) if chain[-1] not in DEEP}
 RUN = [
-    command
-    for chain, command in CHAINS.items()
-    if (chain not in BEGUN or command.shown) and command.text not in DEEP
+    command for chain, command in CHAINS.items() if (chain not in BEGUN or command.shown) and command.text not in DEEP
 ]
 RUN_DEEP = [command for command in CHAINS.values() if command.text in DEEP]
 

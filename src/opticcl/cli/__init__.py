@@ -76,8 +76,8 @@ def command_group() -> Verbs:
         ],
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Compile collective operations to optical and electrical networks, verify the plans, and compute their time, light "
-        "budget and cost.",
+        help="Compile collective operations to optical and electrical networks, verify the plans, and compute their time, "
+        "light budget and cost.",
         epilog="Fabrics and algorithms are written name:key=value,...; `opticcl list` shows all names. opticcl.toml may have "
         "defaults of options.",
     )

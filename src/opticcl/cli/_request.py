@@ -314,8 +314,8 @@ class PlanRequest(VerbRequest):
         "--engine",
         metavar="<engine>",
         default="closed_form",
-        help="closed_form: formulas; flow: transfers share links fairly; packet: cells wait in queues; device: a circuit starts "
-        "when its devices are set. With options: packet:cell_bytes=9kB,queue=input.",
+        help="closed_form: formulas; flow: transfers share links fairly; packet: cells wait in queues; device: a circuit "
+        "starts when its devices are set. With options: packet:cell_bytes=9kB,queue=input.",
     )
     assumptions: str = option(
         "--assumptions",
