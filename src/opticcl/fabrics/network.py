@@ -108,8 +108,8 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         failed: parts that have failed, such as link:3+switch:0.
         content: digest that the file must have; None: any, and that of the file once it is read.
     Raises: FabricError: the file is none, or does not say what decides; one line with the file, the place and the rule.
-    Reading: where no path is stated, packets take the path of the least sum of 1/rate, of several the one of fewest links, of
-        several of these each pair one, as OSPF and ECMP do.
+    Reading: where no path is stated, packets take the shortest path by the sum of 1/rate, then by the number of links;
+        of several each pair takes one, as OSPF and ECMP do.
     """
 
     relays: bool | None = None
