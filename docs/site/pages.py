@@ -60,6 +60,14 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return markdown
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The dialog of the search has a name, which the theme does not give it.
+
+    Args: output: HTML of the page.
+    """
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+
+
 def from_root(text: str) -> str:
     """A page of the top folder with its links as they are on the site; folders and files that are no pages lose theirs."""
     for source, name in COPIED.items():
