@@ -125,6 +125,7 @@ def finished(page):
     page.locator(".state").wait_for(state="attached")
     playwright.expect(page.locator(".state progress")).to_have_count(0, timeout=120_000)
     assert page.locator(".state .bad").count() == 0, page.locator(".state").inner_text()
+    playwright.expect(page.locator(".chart:not(:has(.main-svg))")).to_have_count(0, timeout=120_000)
 
 
 def chart_of(page, label):
