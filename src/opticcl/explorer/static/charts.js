@@ -94,10 +94,21 @@ export const rowsAxis = (names) => ({
 
 /** A logarithmic axis: marks at powers of ten, and at 2 and 5 between them where these are few. `text` writes a value. */
 export function logAxis(values, text, title) {
-  const [low, high] = [Math.log10(Math.min(...values)), Math.log10(Math.max(...values))];
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const [low, high] = [Math.log10(least), Math.log10(most)];
   const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, i) => 10 ** (Math.floor(low) + i));
-  const tickvals = high - low > 2 ? powers : powers.flatMap((power) => [power, 2 * power, 5 * power]);
+  const decades = high - low > 2 ? powers : powers.flatMap((power) => [power, 2 * power, 5 * power]);
+  const tickvals = decades.filter((one) => least <= one && one <= most).length > 1 ? decades : roundValues(least, most);
   return { type: "log", title: { text: title }, tickvals, ticktext: tickvals.map((one) => text(one)) };
+}
+
+/** Some round values of an interval, at equal distances. */
+function roundValues(least, most) {
+  const size = (most - least || least) / 4;
+  const power = 10 ** Math.floor(Math.log10(size));
+  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= size);
+  const first = Math.ceil(least / step);
+  return Array.from({ length: Math.max(1, Math.floor(most / step) - first + 1) }, (_, i) => (first + i) * step);
 }
 
 /** Height of a chart of so many rows [px]. */
