@@ -77,6 +77,11 @@ def test_light_of_few_signals_is_followed_in_passing(monkeypatch):
         plan.verify(emulate="often")
 
 
+def test_a_circuit_that_takes_a_share_of_a_port_is_one_signal():
+    """Of an optical circuit switch, whose circuits of a round share the links that they pass."""
+    assert compile("ocs:nodes=8,planes=2", "all_to_all", "1 KB", algorithm="digit_shifts").verify().emulated
+
+
 @pytest.mark.parametrize("specification", ["torus:shape=2x2", "sip_ring:nodes=4", "ideal:nodes=4"])
 def test_a_machine_without_elements_is_verified_all_the_same(specification):
     """In passing; who asks for it is refused."""

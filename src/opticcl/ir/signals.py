@@ -20,7 +20,7 @@ from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["Signals", "signals_of"]
+__all__ = ["Signals", "lanes_of_each", "signals_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +61,16 @@ class Signals:
         return numbers
 
 
+def lanes_of_each(fabric: Fabric, circuits: Circuits) -> IntArray:
+    """Lanes of each circuit, int64 (circuits,).
+
+    Args: fabric, circuits: as of `signals_of`.
+    """
+    if any(resource.in_wavelengths for resource in fabric.resources):
+        return np.ones(len(circuits), np.int64)
+    return circuits.wavelength_n.astype(np.int64)
+
+
 def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Signals:
     """Signals of the circuits of a round.
 
@@ -70,7 +80,7 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
         transfers: of the step.
     """
     shared = any(resource.in_wavelengths for resource in fabric.resources)
-    many = np.ones(len(circuits), np.int64) if shared else circuits.wavelength_n.astype(np.int64)
+    many = lanes_of_each(fabric, circuits)
     circuit = np.repeat(np.arange(len(circuits)), many)
     nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)
     wavelength = circuit if shared else circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from opticcl.ir import CircuitPlan, ProgressCallback, Violation, no_progress
 from opticcl.ir.limits import limit
 from opticcl.ir.netlist import Netlist
+from opticcl.ir.signals import lanes_of_each
 from opticcl.optics.decibels import db_of_ratio
 from opticcl.optics.plan_light import PlanLight, PlanRound
 from opticcl.units import counted
@@ -43,7 +44,7 @@ def few_signals(plan: CircuitPlan) -> bool:
     for steps in plan.schedule.step_classes():
         if signals + len(plan.schedule.step(steps.start)) > FEW_SIGNALS:  # each transfer has one at least
             return False
-        signals += sum(int(circuits.wavelength_n.sum()) for circuits in plan.rounds(steps.start))
+        signals += sum(int(lanes_of_each(plan.fabric, circuits).sum()) for circuits in plan.rounds(steps.start))
     return signals <= FEW_SIGNALS
 
 
