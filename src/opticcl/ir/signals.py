@@ -20,7 +20,7 @@ from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["Signals", "lanes_of_each", "signals_of"]
+__all__ = ["Signals", "divides_ports", "lanes_of_each", "signals_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +61,17 @@ class Signals:
         return numbers
 
 
+def divides_ports(fabric: Fabric) -> bool:
+    """Whether circuits take shares of the rate of a port, not wavelengths of their own."""
+    return any(resource.in_wavelengths for resource in fabric.resources)
+
+
 def lanes_of_each(fabric: Fabric, circuits: Circuits) -> IntArray:
     """Lanes of each circuit, int64 (circuits,).
 
     Args: fabric, circuits: as of `signals_of`.
     """
-    if any(resource.in_wavelengths for resource in fabric.resources):
+    if divides_ports(fabric):
         return np.ones(len(circuits), np.int64)
     return circuits.wavelength_n.astype(np.int64)
 
@@ -79,7 +84,7 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
         circuits: of the round, of one wavelength or more each.
         transfers: of the step.
     """
-    shared = any(resource.in_wavelengths for resource in fabric.resources)
+    shared = divides_ports(fabric)
     many = lanes_of_each(fabric, circuits)
     circuit = np.repeat(np.arange(len(circuits)), many)
     nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)

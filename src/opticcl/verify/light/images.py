@@ -23,6 +23,7 @@ from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.orbits import first_of_orbit, orbits_of_units
 from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds
+from opticcl.ir.signals import divides_ports
 from opticcl.verify.light.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
 from opticcl.verify.sweep import Cells, cells_of
 
@@ -134,7 +135,7 @@ def images_of_machine(
 def counts_by_orbits(fabric: Fabric) -> bool:
     """Whether each resource is for a number of circuits at a time, whatever it was set to before."""
     plain = not any(r.shared or r.once_per_job or r.one_setting for r in fabric.resources)
-    return plain and not any(r.in_wavelengths for r in fabric.resources)
+    return plain and not divides_ports(fabric)
 
 
 @lru_cache(4)

@@ -40,6 +40,7 @@ from opticcl.ir import (
 from opticcl.ir.light import Optics
 from opticcl.ir.netlist import Netlist
 from opticcl.ir.programme import DeviceTable
+from opticcl.ir.signals import divides_ports
 from opticcl.ir.tables import Tables, TableVerdict, TableViolation
 from opticcl.optics.device_changes import places_of
 from opticcl.optics.elements import KINDS
@@ -215,7 +216,7 @@ class _Judge:
         d, chunk_bytes = tables.data, tables.size_bytes / tables.collective.num_chunks
         with np.errstate(divide="ignore"):
             self.rates = 8 * chunk_bytes * d.chunk_n / d.shares / (d.until_s - d.from_s + slack(d.until_s))
-        self.shared = any(resource.in_wavelengths for resource in tables.fabric.resources)
+        self.shared = divides_ports(tables.fabric)
 
     def add(self, violations: list[TableViolation]) -> None:
         """Add violations, or count them beside the first of their rules."""
