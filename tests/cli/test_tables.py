@@ -35,7 +35,7 @@ def test_power_beside_tables(opticcl, answer, tmp_path):
     alone = opticcl("verify", "--tables", tmp_path / "tables")
     assert alone.returncode == 0
     first = f"all_reduce of 10 KB on lightpath with 64 nodes: {tmp_path / 'tables'}/"
-    assert alone.stdout.startswith(f"The plan is right: device tables.\n{first}\n")
+    assert alone.stdout.startswith(f"The device tables are right.\n{first}\n")
     assert "; power not judged" in alone.stdout
     wrong, code = answer("verify", "--tables", tmp_path / "tables", "--budget", "typical")
     plan, plan_code = answer("verify", *ring, "--budget", "typical")

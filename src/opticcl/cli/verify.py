@@ -146,7 +146,7 @@ def _verify_plan(request: VerifyRequest, plan: Plan) -> Result:
     what = ["data", "links" if packets else "circuits", *["light through every element"] * verdict.emulated]
     what += ["power"] * (values is not None)
     others = [*["power (--budget)"] * (values is None and not packets), "times (--time)"]
-    return _judged(str(plan), verdict, what, others)
+    return _judged(str(plan), verdict, "The plan is", what, others)
 
 
 def _verify_graph(request: VerifyRequest, file: Path) -> Result:
@@ -168,7 +168,7 @@ def _verify_graph(request: VerifyRequest, file: Path) -> Result:
         )
     graph = read_graph(file)
     verdict = verify_graph(graph, seed=request.seed, progress=request.progress)
-    return _judged(str(graph), verdict, ["data, in every order of execution"])
+    return _judged(str(graph), verdict, "The schedule is", ["data, in every order of execution"])
 
 
 def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
@@ -192,7 +192,7 @@ def _verify_times(request: VerifyRequest, plan: Plan, file: Path) -> Result:
         initial.require(plan.fabric)
         standing = initial.table
     verdict = check_programme(plan.circuits, programme, rules_of(programme), standing=standing)
-    return _judged(str(plan), verdict, ["times"], ["data", "circuits", "power"])
+    return _judged(str(plan), verdict, "The times are", (), ["data", "circuits", "power"])
 
 
 def _verify_tables(request: VerifyRequest, path: Path) -> Result:
@@ -216,27 +216,33 @@ def _verify_tables(request: VerifyRequest, path: Path) -> Result:
         f"{tables.collective.name} of {format_bytes(tables.size_bytes)} on {tables.fabric.name} with "
         f"{counted(tables.fabric.num_nodes, 'node')}: {printable(str(path))}/"
     )
-    return _judged(Verbatim(about), verdict, ["device tables"])
+    return _judged(Verbatim(about), verdict, "The device tables are")
 
 
 def _judged(
-    about: str, verdict: Verdict | TimeVerdict | TableVerdict, what: Sequence[str], others: Sequence[str] = ()
+    about: str,
+    verdict: Verdict | TimeVerdict | TableVerdict,
+    subject: str,
+    what: Sequence[str] = (),
+    others: Sequence[str] = (),
 ) -> Result:
     """A verdict, below what was verified.
 
     Args:
         about: the plan.
         verdict: on it.
-        what: was judged.
-        others: that were not, with the option that judges them.
+        subject: beginning of the sentence that has the verdict.
+        what: was judged of it.
+        others: that were not, with the options that judge them.
     """
     from opticcl.units import counted
 
-    said = "wrong" if verdict.violations else "right" if verdict.ok else "not judged"
-    more = f": {counted(len(verdict.violations), 'violation')}" if verdict.violations else ""
     if verdict.ok:
-        more = f": {', '.join(what)}." + (f" Not judged: {', '.join(others)}" if others else "")
+        headline = f"{subject} right{': ' * bool(what)}{', '.join(what)}."
+        headline += f" Not judged: {', '.join(others)}." if others else ""
+    elif verdict.violations:
+        headline = f"{subject} wrong: {counted(len(verdict.violations), 'violation')}."
+    else:
+        headline = f"{subject} not judged."
     shown = [about, Verbatim(verdict)]
-    return ComposedResult(
-        verdict.record, lambda: shown, verdict.ok, headline=f"The plan is {said}{more}".removesuffix(".") + "."
-    )
+    return ComposedResult(verdict.record, lambda: shown, verdict.ok, headline=headline)

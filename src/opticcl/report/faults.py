@@ -117,17 +117,20 @@ class FaultsReport(Result):
         """Lines below the rows, which are printed as they come."""
         return ["", *filter(None, (*self.lines(), self.dropped))]
 
+    def _slowest(self) -> list[str]:
+        """The failure that slows the collective down most, where there are several."""
+        slow_downs = {row.label: row.slow_down for row in self.rows if row.slow_down is not None}
+        if self.to_try == 1 or not slow_downs:
+            return []
+        label = max(slow_downs, key=slow_downs.__getitem__)
+        return [f"slowest: {slow_downs[label]:.4g} times as long, without {label}"]
+
     def lines(self) -> list[str]:
         """Lines below the table."""
         healthy, totals = self.healthy, self.totals()
         parts = ", ".join(f"{name} {count:,}" for name, count in totals["by_answer"].items())
-        slowest = max(self.rows, key=lambda row: row.slow_down or 0.0, default=None)
         lines = [
-            *(
-                [f"slowest: {slowest.slow_down:.4g} times as long, without {slowest.label}"]
-                if slowest is not None and slowest.slow_down is not None and self.to_try != 1
-                else []
-            ),
+            *self._slowest(),
             f"without failures: {healthy.plan.algorithm}, {format_seconds(healthy.time_s)}; number of parts by answer: {parts}",
             *(f"cut: {row.label}: no data leave {_nodes(row.cut)}" for row in self.rows if row.cut),
         ]
