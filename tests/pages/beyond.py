@@ -26,7 +26,7 @@ NODES = {
     "broadcast": (16, 64, 256),
     "all_to_all": (16, 64, 256, 1024),
 }
-"""Of the collectives whose gaps are looked at: larger ones of the others take minutes."""
+"""Sizes of the machines of each collective; larger ones take minutes [nodes]."""
 
 LARGE = 4.0
 """Gaps above it have a reason."""

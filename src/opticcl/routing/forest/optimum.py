@@ -102,7 +102,8 @@ def _behind_one(graph: CapacityGraph, weights: IntArray, targets: IntArray) -> O
         np.stack([weights.sum() - weights[targets], arriving[targets]]), axis=1, return_inverse=True
     )
     times = [Fraction(*ratio) if ratio[1] else Fraction(int(weights.sum()) + 1) for ratio in ratios.T.tolist()]
-    slowest = np.array([time == max(times) for time in times])[which.ravel()]
+    most = max(times)
+    slowest = np.array([time == most for time in times])[which.ravel()]
     return _ratio(graph, weights, np.arange(graph.num_vertices) != targets[slowest][0])
 
 
