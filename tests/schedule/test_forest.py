@@ -227,4 +227,4 @@ def test_trees_of_few_ranks_on_a_large_machine_are_left_out(nodes, tried):
     some = job(fabric("torus", nodes), range(0, 3 * 7, 7))
     calls, left_out = search_space(Request("all_gather"), some)
     assert any(call.startswith("forest") for call in calls) == tried
-    assert any("links; a search packs trees of machines of" in line for line in left_out) != tried
+    assert any("vertices that are not ranks, times ranks; a search splits" in line for line in left_out) != tried

@@ -11,25 +11,17 @@ from opticcl.ir import Fabric
 from opticcl.routing.concurrent_flow import ConcurrentFlow, concurrent_flow
 from opticcl.routing.flow_paths import WholePaths, whole_paths
 
-__all__ = ["exchange_flow", "exchange_paths", "num_exchange_flows", "num_links"]
-
-
-def num_links(fabric: Fabric) -> int:
-    """Links of the machine [count].
-
-    Args: fabric: with a network: a machine or a job on one.
-    """
-    machine = fabric.machine
-    assert isinstance(machine, PacketFabric)
-    return machine.network.num_links
+__all__ = ["exchange_flow", "exchange_paths", "num_exchange_flows"]
 
 
 def num_exchange_flows(fabric: Fabric) -> int:
     """Ranks times links of the machine [count].
 
-    Args: fabric: as of `num_links`.
+    Args: fabric: with a network: a machine or a job on one.
     """
-    return fabric.num_nodes * num_links(fabric)
+    machine = fabric.machine
+    assert isinstance(machine, PacketFabric)
+    return fabric.num_nodes * machine.network.num_links
 
 
 @lru_cache(maxsize=64)

@@ -26,7 +26,15 @@ from opticcl.routing.forest.packing import TreePacking, pack
 from opticcl.routing.forest.translation import TranslatedTree, translated_tree
 from opticcl.routing.shared_capacity import shared_capacity
 
-__all__ = ["TranslatedTree", "TreePacking", "has_network", "one_tree_for_all", "ranks_closed", "spanning_trees"]
+__all__ = [
+    "TranslatedTree",
+    "TreePacking",
+    "has_network",
+    "num_splittings",
+    "one_tree_for_all",
+    "ranks_closed",
+    "spanning_trees",
+]
 
 MOST_SHARED = limit("spanning_trees.MOST_SHARED")
 WITHIN = Fraction(1, 100)
@@ -105,6 +113,16 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int)
     if found is None and routed is not None:
         found = pack(kept, routed, root, within=WITHIN, fewest=fewest, routes=routes)
     return found
+
+
+def num_splittings(fabric: Fabric) -> int:
+    """Vertices of the machine that are not ranks, switches and nodes of others, times ranks [count].
+
+    Args: fabric: with a network: a machine or a job on one.
+    """
+    machine = fabric.machine
+    assert isinstance(machine, PacketFabric)
+    return fabric.num_nodes * (machine.network.num_vertices - fabric.num_nodes)
 
 
 @lru_cache(maxsize=64)

@@ -30,12 +30,13 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
-from opticcl.fabrics.exchange_flow import exchange_flow, exchange_paths, num_exchange_flows, num_links
+from opticcl.fabrics.exchange_flow import exchange_flow, exchange_paths, num_exchange_flows
 from opticcl.fabrics.spanning_trees import (
     TranslatedTree,
     TreePacking,
     direct_ranks,
     has_network,
+    num_splittings,
     one_tree_for_all,
     spanning_trees,
 )
@@ -52,7 +53,7 @@ MOST_NODES = limit("forest.MOST_NODES")
 MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
 MOST_NODES_ROOTED_TRIED = limit("forest.MOST_NODES_ROOTED_TRIED")
-MOST_LINKS_TRIED = limit("forest.MOST_LINKS_TRIED")
+MOST_SPLITTINGS_TRIED = limit("forest.MOST_SPLITTINGS_TRIED")
 MOST_NODES_TRANSLATED = limit("forest.MOST_NODES_TRANSLATED")
 MOST_TRIED = limit("forest.MOST_TRIED")
 MOST_ROUTED = limit("forest.MOST_ROUTED")
@@ -133,8 +134,9 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
     most = MOST_NODES_ROOTED_TRIED if collective.name in ROOTED else MOST_NODES_TRIED
     if not trees and n > most:
         return [NotTried("", f"{n:,} nodes; a search packs trees of {most} at most")]
-    if not trees and (links := num_links(fabric)) > MOST_LINKS_TRIED:
-        return [NotTried("", f"{links:,} links; a search packs trees of machines of {MOST_LINKS_TRIED:,} at most")]
+    if not trees and (splittings := num_splittings(fabric)) > MOST_SPLITTINGS_TRIED:
+        why = f"{splittings:,} vertices that are not ranks, times ranks; a search splits {MOST_SPLITTINGS_TRIED:,} off at most"
+        return [NotTried("", why)]
     if collective.name in ROOTED:
         return [{"pipeline": pieces, "trees": many} for many in (1, SEVERAL) for pieces in (8, 32, 128, 512)]
     if trees and all(tree.depth.max() == 1 for tree in trees):
