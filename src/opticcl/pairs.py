@@ -7,7 +7,7 @@ from operator import or_
 
 import numpy as np
 
-from opticcl.ir import IntArray, Transfers
+from opticcl.ir import IntArray
 from opticcl.ir.phases import Space
 
 __all__ = ["PairOrbits", "among", "distinct"]
@@ -28,18 +28,14 @@ class PairOrbits:
     numbers: IntArray
 
     @classmethod
-    def of(cls, space: Space, moves: tuple[bool, ...], transfers: Transfers) -> PairOrbits:
+    def of(cls, space: Space, moves: tuple[bool, ...], src: IntArray, dst: IntArray) -> PairOrbits:
         """The pairs of some transfers.
 
         Args:
             space: digits of the ranks.
             moves: whether translations move each digit.
-            transfers: of which senders are 0 in the digits that move.
+            src, dst: places, int64 (n,); senders are 0 in the digits that move.
         """
-        src, dst = (
-            np.asarray(end if space.places is None else space.places[end], np.int64)
-            for end in (transfers.src, transfers.dst)
-        )
         return cls(space, moves, distinct(src * space.num_ranks + dst))
 
     def __len__(self) -> int:

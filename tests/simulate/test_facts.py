@@ -18,12 +18,13 @@ from opticcl.fabrics import FABRICS, fabric, fabric_at_scale
 from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.ir.phases import Phase, PhaseRows, Space, Steps, part
-from opticcl.schedule import all_variants, generate
+from opticcl.schedule import all_variants, generate, reason_declined, search_space
 from opticcl.simulate import class_bounds, profile, schedule_facts
 from opticcl.simulate import parts as parts_module
 from opticcl.simulate.closed_form import facts as facts_module
+from opticcl.simulate.closed_form.ends import StepEnds, ends_of_steps
 from opticcl.simulate.closed_form.engine import costs
-from opticcl.simulate.closed_form.facts import BusiestNode, PlanFacts, ScheduleFacts, StepEnds, ends_of_step
+from opticcl.simulate.closed_form.facts import BusiestNode, PlanFacts, ScheduleFacts
 from opticcl.simulate.latency import path_latency
 
 PACKETS = [one for one in FABRICS.names() if fabric_at_scale(one, 16).hops_are_links]
@@ -173,8 +174,52 @@ def test_ends_of_a_step():
     """Three of rank 0, in two messages, two to rank 3, of which it adds one; none without transfers."""
     step = Transfers.of([0, 0, 2, 0], [1, 3, 3, 1], [0, 0, 0, 5], [4, 1, 2, 1], [Op.COPY, Op.COPY, Op.REDUCE, Op.COPY])
     steps = Steps.of_lists(4, 8, [step, step.take(np.zeros(0, int))])
-    assert ends_of_step(steps, 0) == StepEnds(3, 2, 6, 5, 2, 2, 2)
-    assert set(asdict(ends_of_step(steps, 1)).values()) == {0}
+    assert ends_of_steps(steps, [0, 1]) == [StepEnds(3, 2, 6, 5, 2, 2, 2), StepEnds()]
+
+
+def counted(step):
+    """Counts of ends of a step from its transfers one by one; different chunks of each rank that adds most."""
+    sent, received, chunks_sent, chunks_received, added = (Counter() for _ in range(5))
+    messages, sums = {}, {}
+    columns = (step.src, step.dst, step.op, step.size_chunks(), step.chunk_lo, step.chunk_n)
+    apart = np.ones(len(step), int) if step.chunk_step is None else step.chunk_step
+    for src, dst, op, size, lo, n, by in zip(*(c.tolist() for c in (*columns, apart)), strict=True):
+        sent[src] += 1
+        received[dst] += 1
+        chunks_sent[src] += size
+        chunks_received[dst] += size
+        messages.setdefault(src, set()).add((dst, op))
+        if op & Op.REDUCE:
+            added[dst] += n
+            sums.setdefault(dst, set()).update(range(lo, lo + n * by, by))
+    most = [max(each.values(), default=0) for each in (sent, received, chunks_sent, chunks_received, added)]
+    different = {len(sums[rank]) for rank, many in added.items() if many == most[-1]} or {0}
+    return most, max(map(len, messages.values()), default=0), different
+
+
+@pytest.mark.parametrize("name", FABRICS.names())
+def test_ends_from_rows_are_those_of_the_list(name):
+    """Of some steps of every algorithm and variant, evaluated together and one by one."""
+    where = fabric_at_scale(name, 16)
+    for collective in ("all_reduce", "all_to_all", "reduce_scatter", "gather"):
+        wanted = Request(collective)
+        for algorithm in search_space(wanted, where)[0]:
+            if reason_declined(algorithm, wanted, where):
+                continue
+            steps = generate(algorithm, wanted, where).steps
+            some = sorted(
+                {0, steps.num_steps // 3, steps.num_steps - 2, steps.num_steps - 1} & {*range(steps.num_steps)}
+            )
+            together = ends_of_steps(steps, some)
+            for i, ends in zip(
+                some, [*together, *(ends_of_steps(steps, [i])[0] for i in some[len(together) :])], strict=True
+            ):
+                most, messages, different = counted(steps(i))
+                assert [ends.sent, ends.received, ends.chunks_sent, ends.chunks_received, ends.added] == most, (
+                    algorithm,
+                    i,
+                )
+                assert (ends.messages, ends.sums in different) == (messages, True), (algorithm, i)
 
 
 def test_ends_that_are_known_need_no_transfers():

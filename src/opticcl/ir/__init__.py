@@ -5,7 +5,7 @@ columns: a step of two million transfers is five arrays. Everything big is lazy:
 are pure functions of the step's index, computed on demand; the last ones are kept within a bound, see `step_cache`.
 """
 
-from opticcl.ir._common import IntArray, same_columns
+from opticcl.ir._common import IntArray, row_keys, same_columns
 from opticcl.ir.circuit_plan import CircuitPlan
 from opticcl.ir.circuits import Circuits, concatenate_circuits
 from opticcl.ir.collective import Collective
@@ -45,5 +45,6 @@ __all__ = [
     "concatenate_circuits",
     "concatenate_transfers",
     "no_progress",
+    "row_keys",
     "same_columns",
 ]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opticcl.ir._common import IntArray
 from opticcl.ir.phase_rows import UNIT, MessagePart, PhaseRows, Space
 
-__all__ = ["Counted", "groups_of_equal", "in_order", "kept_bundles", "of_digits", "ranges_of_boxes"]
+__all__ = ["Counted", "chunks_of_rows", "groups_of_equal", "in_order", "kept_bundles", "of_digits", "ranges_of_boxes"]
 
 
 def groups_of_equal(kinds: IntArray) -> list[IntArray]:
@@ -176,6 +176,50 @@ def ranges_of_boxes(
         mine = rows if len(some) == len(rows) else rows.take(some)
         for nth, (lo, n, apart) in enumerate(_ranges_of_kind(space, one, moves, mine, elements, k)):
             yield some, nth, lo, n, np.asarray(apart)
+
+
+def chunks_of_rows(space: Space, parts: Sequence[MessagePart], rows: PhaseRows) -> tuple[IntArray, IntArray]:
+    """How many ranges the box of each row is, and its chunks, int64 (rows,) each [count]; no digit that moves is cut.
+
+    Args:
+        space: digits of the places.
+        parts: of the message.
+        rows: of phases.
+    """
+    ranges, chunks = np.ones((2, len(rows)), np.int64)
+    for one in dict.fromkeys(parts):  # parts of one kind together
+        kind = np.array([of == one for of in parts])
+        of_part = np.flatnonzero(kind[rows.part])
+        mine = rows if len(of_part) == len(rows) else rows.take(of_part)
+        # chunks with the same values of the other fields stand at equal distances; those that begin where others end
+        # are one range with these
+        total, first, run, inner, begin, end = np.array(
+            [[1], [1], [1], [1], [0], [0]]
+        )  # of all rows, until some differ
+        joins, wraps = np.ones(1, bool), np.zeros(1, bool)
+        for (digit, stride, radix), weight in reversed(list(zip(one.fields, one.weights, strict=True))):
+            if digit == UNIT:
+                many, distance = mine.unit_count, mine.unit_step * weight
+            else:
+                count, apart, whole = mine.count[:, digit], mine.step[:, digit], space.radices[digit]
+                if (count == 1).all():
+                    continue
+                cut = (count > 1) & (count * apart != whole)
+                run, inner = np.where(cut, count, run), np.where(cut, weight, inner)
+                wraps = wraps | cut & (mine.lo[:, digit] + count > whole)
+                per = np.where(stride >= apart, 1, np.minimum(radix, apart // stride))
+                per = np.where((count == 1) | cut, radix, per)
+                many, distance = radix // per, per * weight
+            some = many > 1
+            if not some.any():
+                continue
+            begin = np.where(some & (end == 0), distance, begin)
+            joins = joins & (~some | (end == 0) | (end == distance))
+            total, first = total * many, first * np.where(joins, many, 1)
+            end = np.where(some, many * distance, end)
+        together = np.where((run == 1) | ((first == inner) & (begin == 1)), first, 1)
+        ranges[of_part], chunks[of_part] = total // together * (1 + wraps), total * run
+    return ranges, chunks
 
 
 def _one_unit(rows: PhaseRows) -> PhaseRows:

@@ -56,6 +56,7 @@ LIMITS: dict[str, Guard] = {
     "limits.ROUTES_AT_ONCE": Guard(1 << 16, "routes", MEMORY, "of a larger step that are evaluated at once"),
     "routes.MOST_HOPS": Guard(1 << 20, "hops", MEMORY, "of the routes of a step that a fabric gives all at once"),
     "limits.TRANSFERS_LISTED": Guard(1 << 26, "transfers", REFUSAL, "of a step of phases that are listed: some 2 GB"),
+    "ends.ROWS_TOGETHER": Guard(1 << 12, "rows", MEMORY, "of steps whose senders and receivers are counted together"),
     "candidate.MOST_DISTINCT_STEPS": Guard(1 << 14, "steps", EFFORT, "of a schedule that a search evaluates to the end"),
     "search.MOST_STEP_BYTES": Guard(1 << 27, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),

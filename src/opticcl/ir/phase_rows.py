@@ -80,6 +80,14 @@ class Space:
         )
         return digits_of_place
 
+    def numbers(self, digits: IntArray) -> IntArray:
+        """Places with these digits, int64 (n,).
+
+        Args: digits: int (n, digits).
+        """
+        places: IntArray = digits[:, 0] if len(self.radices) == 1 else digits @ np.array(self.strides)
+        return places
+
     def ranks(self, places: IntArray) -> IntArray:
         """Rank at each place."""
         return places if self.order is None else self.order[places]
@@ -454,16 +462,15 @@ def shifted(rows: PhaseRows, k: int, space: Space) -> PhaseRows:
         k: step of the phase.
         space: digits of the places.
     """
-    lo = (rows.lo + k * rows.shift) % np.array(space.radices)
-    zero = np.zeros(len(rows), np.int64)
+    wide, narrow = _equal_values(0, rows.lo.shape), _equal_values(0, rows.op.shape)
     return replace(
         rows,
-        lo=lo,
+        lo=(rows.lo + k * rows.shift) % np.array(space.radices) if rows.shift.any() else rows.lo,
         unit_lo=rows.unit_lo + k * rows.unit_shift,
-        parts=rows.parts + k * rows.parts_step,
-        shift=np.zeros_like(lo),
-        unit_shift=zero,
-        parts_step=zero,
+        parts=rows.parts + k * rows.parts_step if rows.parts_step.any() else rows.parts,
+        shift=wide,
+        unit_shift=narrow,
+        parts_step=narrow,
     )
 
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError, TooLargeError
 from opticcl.ir._common import IntArray, same_columns
 from opticcl.ir._phase_events import events_of_phase
-from opticcl.ir._phase_lists import Counted, in_order, kept_bundles, of_digits, ranges_of_boxes
+from opticcl.ir._phase_lists import Counted, chunks_of_rows, in_order, kept_bundles, of_digits, ranges_of_boxes
 from opticcl.ir.limits import TRANSFERS_LISTED
 from opticcl.ir.paths import paths_of_rows
 from opticcl.ir.phase_rows import (
@@ -57,6 +57,7 @@ __all__ = [
     "Steps",
     "StoredSteps",
     "TransferEnds",
+    "chunks_of_rows",
     "join",
     "part",
 ]
@@ -522,6 +523,20 @@ class Steps:
     def moves(self, i: int) -> tuple[bool, ...]:
         """Whether translations move each digit in step i."""
         return self.phases[self.phase_of(i)[0]].moves or (False,) * len(self.space.radices)
+
+    def rows_of(self, i: int) -> PhaseRows | None:
+        """Rows as they are in step i; None where a function lists the step, or a box is cut in a digit that moves, so that
+        images of a row differ in their ranges of chunks.
+
+        Args: i: number of the step.
+        """
+        number, k = self.phase_of(i)
+        rows = self.phases[number].rows
+        if not isinstance(rows, PhaseRows) or self.group(i) != self.moves(i):
+            return None
+        if (there := self._carried(number, k)) is not None:
+            rows = rows.take(there)
+        return shifted(rows, k, self.space) if k else rows
 
     def representatives(self, i: int, *, received: bool = False) -> Transfers:
         """Transfers of step i of which translations of the digits of `group` make all others; they are kept as steps are.

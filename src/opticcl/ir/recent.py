@@ -73,24 +73,38 @@ class Recent:
             i: its argument.
             generate: the function.
         """
+        known: T | None = self.known(number, i)
+        if known is None:
+            known = generate(i)
+            self.keep(number, i, known)
+        return known
+
+    def known(self, number: int, i: int) -> Any:
+        """Value of a function at i that is kept; None where none is.
+
+        Args: number, i: as of `value`.
+        """
         with self._lock:
             entry = self._entries.get((number, i))
-            if entry is not None:
-                self._entries.move_to_end((number, i))
-                hit: T = entry[0]
-                return hit
-        columns = generate(i)
-        self._insert((number, i), columns)
-        return columns
+            if entry is None:
+                return None
+            self._entries.move_to_end((number, i))
+            return entry[0]
 
-    def _insert(self, key: tuple[int, int], columns: Any) -> None:
-        arrays = sum(map(num_bytes, columns)) if isinstance(columns, tuple) else num_bytes(columns)
-        size = arrays + OVERHEAD_BYTES
+    def keep(self, number: int, i: int, value: Any) -> None:
+        """Keep a value of a function.
+
+        Args:
+            number, i: as of `value`.
+            value: of the function at i.
+        """
+        arrays = sum(map(num_bytes, value)) if isinstance(value, tuple) else num_bytes(value)
+        size, key = arrays + OVERHEAD_BYTES, (number, i)
         if size > self._max_bytes:
             return
         with self._lock:
             _, before = self._entries.pop(key, (None, 0))  # another thread was faster
-            self._entries[key] = columns, size
+            self._entries[key] = value, size
             self._num_bytes += size - before
             while self._num_bytes > self._max_bytes:
                 _, (_, freed) = self._entries.popitem(last=False)

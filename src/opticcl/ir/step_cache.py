@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from opticcl.ir.circuit_plan import CircuitPlan, ClassRounds, LoweredBy, RoundsOfRule
@@ -46,20 +48,34 @@ class StepCache(Recent):
             return schedule
         return replace(schedule, step=_Cached(self, self.number(), schedule.step))
 
-    def each(self, schedule: Schedule, function: Callable[[Steps, int], U]) -> Callable[[int], U]:
+    def each(self, schedule: Schedule, function: Callable[[Steps, Iterable[int]], Sequence[U]]) -> Callable[[int], U]:
         """A function of each step of a schedule, cached for all schedules with an equal phase.
 
         Args:
             schedule: any, with cached steps or not.
-            function: one of a module, which takes the steps, and the number of one.
+            function: one of a module, which takes the steps and numbers of some, and gives the values of one or more of them,
+                from the first on.
         """
         steps, values, own = schedule.steps, self._values, self._values.number()
+        starts = [run.start for run in schedule.step_classes()]
 
-        def value(i: int) -> U:
+        def place(i: int) -> tuple[int, int]:
             number, k = steps.phase_of(i)
             key = steps.key(number)
-            at = (own, i) if key is None else (values.number((key, function)), k)
-            return values.value(*at, lambda _: function(steps, i))
+            return (own, i) if key is None else (values.number((key, function)), k)
+
+        def wanted(i: int) -> Iterator[int]:
+            yield i
+            yield from (at for at in islice(starts, bisect_right(starts, i), None) if values.known(*place(at)) is None)
+
+        def value(i: int) -> U:
+            known: U | None = values.known(*place(i))
+            if known is not None:
+                return known
+            several = function(steps, wanted(i))
+            for at, one in list(zip(wanted(i), several, strict=False)):
+                values.keep(*place(at), one)
+            return several[0]
 
         return value
 

@@ -25,8 +25,9 @@ from opticcl.simulate import (
     RunBound,
     class_bounds,
     costs,
-    ends_of_step,
+    ends_of_steps,
     least_fixed_s,
+    pairs_of_steps,
     profile,
     schedule_facts,
 )
@@ -78,7 +79,8 @@ class Candidate:
     ) -> None:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
-        self._facts = schedule_facts(cached, fabric, cache.each(cached, ends_of_step))
+        ends, pairs = cache.each(cached, ends_of_steps), cache.each(cached, pairs_of_steps)
+        self._facts = schedule_facts(cached, fabric, ends, pairs)
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also))
         self._light: dict[str | None, Light] = {}  # by preset
         self._cannot_close: dict[str | None, bool] = {}  # by preset

@@ -13,8 +13,9 @@ from opticcl.simulate.bounds import (
     moved_share,
     schedule_facts,
 )
+from opticcl.simulate.closed_form.ends import ends_of_steps, pairs_of_steps
 from opticcl.simulate.closed_form.engine import Cost, Profile, costs, profile
-from opticcl.simulate.closed_form.facts import PlanFacts, ends_of_step
+from opticcl.simulate.closed_form.facts import PlanFacts
 from opticcl.simulate.closed_form.uneven import UnevenExchange, port_bytes
 from opticcl.simulate.engines import (
     ENGINES,
@@ -39,7 +40,7 @@ __all__ = [
     "UnevenExchange",
     "class_bounds",
     "costs",
-    "ends_of_step",
+    "ends_of_steps",
     "engine_options",
     "least_fixed_s",
     "least_transfer_s",
@@ -48,6 +49,7 @@ __all__ = [
     "lower_bound",
     "lower_bound_s",
     "moved_share",
+    "pairs_of_steps",
     "port_bytes",
     "profile",
     "programme",

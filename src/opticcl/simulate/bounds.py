@@ -18,7 +18,8 @@ from opticcl.ir.capacity import Axis, Cut
 from opticcl.ir.limits import limit
 from opticcl.simulate._ring_trees import MOST_POSITIONS, ring_tree_lengths
 from opticcl.simulate._set_routes import busy_of_routes
-from opticcl.simulate.closed_form.facts import ScheduleFacts, StepEnds, circuits_at_once
+from opticcl.simulate.closed_form.ends import StepEnds, StepPairs
+from opticcl.simulate.closed_form.facts import ScheduleFacts, circuits_at_once
 from opticcl.simulate.held_links import bound_of_held_links
 from opticcl.simulate.latency import PathLatency, in_line_on, path_latency
 from opticcl.simulate.parts import memory_traffic
@@ -719,15 +720,20 @@ def _change_s(fabric: Fabric, assumed: Assumptions) -> float:
     return fabric.reconfiguration_s if charged else 0.0
 
 
-def schedule_facts(schedule: Schedule, fabric: Fabric, ends: Callable[[int], StepEnds] | None = None) -> ScheduleFacts:
+def schedule_facts(
+    schedule: Schedule,
+    fabric: Fabric,
+    ends: Callable[[int], StepEnds] | None = None,
+    pairs: Callable[[int], StepPairs] | None = None,
+) -> ScheduleFacts:
     """What `class_bounds` needs of a schedule under any assumptions.
 
     Args:
         schedule: of any algorithm.
         fabric: that it would run on.
-        ends: of a step, by its index, as `ScheduleFacts` takes them.
+        ends, pairs: of a step, by its index, as `ScheduleFacts` takes them.
     """
-    return ScheduleFacts(schedule, fabric, distances=_rate_of_all_links(fabric) > 0, ends=ends)
+    return ScheduleFacts(schedule, fabric, distances=_rate_of_all_links(fabric) > 0, ends=ends, pairs=pairs)
 
 
 def _rate_of_all_links(fabric: Fabric) -> float:

@@ -7,7 +7,7 @@ them; the longest latency depends on the law of latency alone. Only numbers are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -16,15 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Op, Resource, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
 from opticcl.ir.circuit_plan import listed_plan
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import ROUTES_AT_ONCE
-from opticcl.ir.phases import Steps
 from opticcl.pairs import PairOrbits
+from opticcl.simulate.closed_form.ends import StepEnds, StepPairs, ends_of_steps, pairs_of_steps
 from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, routes_of_step
-from opticcl.simulate.latency import PathLatency, first_transfers, most_messages, path_latency
-from opticcl.simulate.parts import busiest_sum, control_s, same_circuits, summed_chunks
+from opticcl.simulate.latency import PathLatency, most_messages, path_latency
+from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
 from opticcl.simulate.standing import Standing
 
 __all__ = [
@@ -32,9 +32,7 @@ __all__ = [
     "PlanFacts",
     "RunFacts",
     "ScheduleFacts",
-    "StepEnds",
     "circuits_at_once",
-    "ends_of_step",
     "slowest_load",
 ]
 
@@ -68,49 +66,6 @@ class BusiestNode:
     pair_hops: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StepEnds:
-    """What senders and receivers of a step have to do on any fabric.
-
-    Args:
-        sent, received: transfers of the rank that sends, and receives, most of them; 0 where there are none [count].
-        chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
-        added, sums: as in `BusiestNode` [chunks].
-        messages: of the rank that sends most of them [count].
-    """
-
-    sent: int
-    received: int
-    chunks_sent: int
-    chunks_received: int
-    added: int
-    sums: int
-    messages: int
-
-
-def ends_of_step(steps: Steps, i: int) -> StepEnds:
-    """Of a step, from what one rank of each orbit sends and receives; all 0 where it has no transfers.
-
-    Args:
-        steps: of a schedule.
-        i: number of the step.
-    """
-    sent, space = steps.representatives(i), steps.space
-    if not len(sent):
-        return StepEnds(0, 0, 0, 0, 0, 0, 0)
-    places = sent.dst if space.places is None else space.places[sent.dst]
-    received = replace(sent, dst=space.ranks(space.without(places, steps.group(i))))
-    (most_sent, chunks_sent), (most_received, chunks_received) = (
-        (int(np.bincount(end).max()), int(np.bincount(end, sent.size_chunks()).max()))
-        for end in (sent.src, received.dst)
-    )
-    adds = sent.op & Op.REDUCE > 0
-    if np.bincount(received.dst[adds]).max(initial=0) > 1:
-        received = steps.representatives(i, received=True)  # which of their chunks are the same
-    messages = _most_messages(sent, most_sent)
-    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
-
-
 def circuits_at_once(fabric: Fabric) -> int:
     """Partners that a node may have at the same time [count]."""
     return fabric.num_nodes if fabric.is_packet_switched else fabric.ports_per_node * fabric.lasers_per_port
@@ -123,14 +78,21 @@ class ScheduleFacts:
         schedule: of any algorithm.
         fabric: that it would run on.
         distances: whether links on shortest paths are counted.
-        ends: `ends_of_step` of the first step of a run, by its index, where they are kept; None: evaluated here.
+        ends, pairs: of the first step of a run, by its index, where they are kept; None: evaluated here.
     """
 
     def __init__(
-        self, schedule: Schedule, fabric: Fabric, *, distances: bool, ends: Callable[[int], StepEnds] | None = None
+        self,
+        schedule: Schedule,
+        fabric: Fabric,
+        *,
+        distances: bool,
+        ends: Callable[[int], StepEnds] | None = None,
+        pairs: Callable[[int], StepPairs] | None = None,
     ) -> None:
         self._steps = schedule.steps
-        self._ends = ends or (lambda i: ends_of_step(self._steps, i))
+        self._ends = ends or (lambda i: ends_of_steps(self._steps, [i])[0])
+        self._pairs_of_step = pairs or (lambda i: pairs_of_steps(self._steps, [i])[0])
         self._fabric, self._distances = fabric, distances
         self._classes = schedule.step_classes()
         self._splits = any(r.splits for r in fabric.resources)
@@ -170,11 +132,11 @@ class ScheduleFacts:
         )
         far, hops, partners, changes, differ = 0.0, 0, 0, False, False
         if self._distances or self._fabric.reconfiguration_s:
-            some, moves = self._steps.representatives(step), self._steps.group(step)
+            pairs = self._pairs_of_step(step)
             if self._distances:
-                far, hops = self._links(some, moves)
+                far, hops = self._links(pairs)
             if self._fabric.reconfiguration_s:
-                partners, changes, differ = self._pairs(step, some, moves)
+                partners, changes, differ = self._pairs(step, pairs)
         return BusiestNode(
             most,
             ends.messages,
@@ -188,49 +150,39 @@ class ScheduleFacts:
             hops if differ else 0,
         )
 
-    def _links(self, some: Transfers, moves: tuple[bool, ...]) -> tuple[float, int]:
-        """Links on shortest paths of all transfers, times their chunks, and once each.
-
-        Args:
-            some: transfers of representatives.
-            moves: digits whose translations make all others.
-        """
+    def _links(self, pairs: StepPairs) -> tuple[float, int]:
+        """Links on shortest paths of all transfers of a step, times their chunks, and once each."""
         last = self._apart
-        if last is None or last[0] != moves or not all(map(np.array_equal, last[1], (some.src, some.dst))):
-            last = self._apart = moves, (some.src, some.dst), self._links_of_images(some, moves)
+        if last is None or last[0] != pairs.moves or not all(map(np.array_equal, last[1], (pairs.src, pairs.dst))):
+            last = self._apart = pairs.moves, (pairs.src, pairs.dst), self._links_of_images(pairs)
         links = last[2]
-        return (
-            (0.0, 0) if links is None else (float((some.size_chunks() * links.astype(float)).sum()), int(links.sum()))
-        )
+        if links is None:
+            return 0.0, 0
+        return float((pairs.chunks * links.astype(float)).sum()), int((pairs.transfers * links).sum())
 
-    def _links_of_images(self, some: Transfers, moves: tuple[bool, ...]) -> IntArray | None:
-        """Links on shortest paths of all images of each transfer, int64 (n,); None where links are not passed one by one.
-
-        Args: some, moves: as of `_links`.
-        """
-        space, found = self._steps.space, [np.zeros(0, np.int64)]
-        src, dst = (ends if space.places is None else space.places[ends] for ends in (some.src, some.dst))
+    def _links_of_images(self, pairs: StepPairs) -> IntArray | None:
+        """Links on shortest paths of all images of each pair, int64 (n,); None where links are not passed one by one."""
+        space, moves, images = self._steps.space, pairs.moves, [np.zeros(0, np.int64)]
         many = max(1, ROUTES_AT_ONCE // prod(r for r, moved in zip(space.radices, moves, strict=True) if moved))
-        for at in range(0, len(src), many):
-            begin, end = space.images_of_pairs(src[at : at + many], dst[at : at + many], moves)
+        for at in range(0, len(pairs.src), many):
+            begin, end = space.images_of_pairs(pairs.src[at : at + many], pairs.dst[at : at + many], moves)
             apart = self._fabric.distance(begin.ravel(), end.ravel())
             if apart is None:
                 return None
-            found.append(apart.reshape(begin.shape).sum(axis=1))
-        return np.concatenate(found)
+            images.append(apart.reshape(begin.shape).sum(axis=1))
+        return np.concatenate(images)
 
-    def _pairs(self, step: int, some: Transfers, moves: tuple[bool, ...]) -> tuple[int, bool, bool]:
+    def _pairs(self, step: int, some: StepPairs) -> tuple[int, bool, bool]:
         """Most partners of a node, whether some pair did not stand, and whether no pair has several transfers; the pairs of the
         step stand then.
 
         Args:
             step: its number.
-            some: transfers of representatives.
-            moves: digits whose translations make all others.
+            some: its transfers.
         """
         steps, fabric = self._steps, self._fabric
-        pairs = PairOrbits.of(steps.space, moves, some)
-        differ = len(pairs) == len(some)
+        pairs = PairOrbits.of(steps.space, some.moves, some.src, some.dst)
+        differ = len(pairs) == int(some.transfers.sum())
         pairs = pairs.closed(steps.moves(step))  # boxes that are cut are no other pairs
         ends = pairs.ends[1:] if self._splits else pairs.ends
         partners = max(int(np.bincount(end).max()) for end in ends)
@@ -410,7 +362,7 @@ class RunFacts:
     def messages(self) -> list[int]:
         """Messages of the node that sends most of them in each round [count]."""
         if self.routes is not None:
-            return [ends_of_step(self._plan.schedule.steps, self.steps.start).messages]
+            return [ends_of_steps(self._plan.schedule.steps, [self.steps.start])[0].messages]
         transfers = self.transfers
         return [most_messages(transfers, circuits) for circuits in self.rounds]
 
@@ -448,19 +400,6 @@ class RunFacts:
             step, steps = self.steps.start, self._plan.schedule.steps
             self._summed[assumed.compute] = summed_chunks(steps.representatives(step, received=True), assumed)
         return self._summed[assumed.compute]
-
-
-def _most_messages(transfers: Transfers, sent: int | None = None) -> int:
-    """Messages of the rank that sends most of them [count].
-
-    Args:
-        transfers: of the step, one or more.
-        sent: transfers of the rank that sends most of them, where they are counted [count].
-    """
-    first = first_transfers(transfers)
-    if first is None and sent is not None:
-        return sent
-    return int(np.bincount(transfers.src if first is None else transfers.src[first]).max())
 
 
 def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:

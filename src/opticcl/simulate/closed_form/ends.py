@@ -1,0 +1,300 @@
+"""What senders and receivers of steps have to do on any fabric: from rows of many steps at once, without a list of any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opticcl.ir import IntArray, Op, Transfers, row_keys
+from opticcl.ir.limits import limit
+from opticcl.ir.phases import PhaseRows, Steps, chunks_of_rows, join
+from opticcl.simulate.latency import first_transfers
+from opticcl.simulate.parts import busiest_sum
+
+__all__ = ["StepEnds", "StepPairs", "ends_of_steps", "pairs_of_steps"]
+
+ROWS_TOGETHER = limit("ends.ROWS_TOGETHER")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepPairs:
+    """Transfers of a step, one of each orbit of translations, that whose sender is 0 in the digits that move.
+
+    Args:
+        moves: whether translations move each digit.
+        src, dst: places, int64 (n,).
+        transfers: of each pair, in ranges of chunks of their own, int64 (n,) [count].
+        chunks: of all of these, int64 (n,) [chunks].
+    """
+
+    moves: tuple[bool, ...]
+    src: IntArray
+    dst: IntArray
+    transfers: IntArray
+    chunks: IntArray
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the columns [bytes]."""
+        return self.src.nbytes + self.dst.nbytes + self.transfers.nbytes + self.chunks.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnds:
+    """What senders and receivers of a step have to do on any fabric.
+
+    Args:
+        sent, received: transfers of the rank that sends, and receives, most of them; 0 where there are none [count].
+        chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
+        added: chunks that arrive to be added, on the rank where most of them do [chunks].
+        sums: different chunks among them [chunks].
+        messages: of the rank that sends most of them [count].
+    """
+
+    sent: int = 0
+    received: int = 0
+    chunks_sent: int = 0
+    chunks_received: int = 0
+    added: int = 0
+    sums: int = 0
+    messages: int = 0
+
+
+def ends_of_steps(steps: Steps, numbers: Iterable[int]) -> list[StepEnds]:
+    """Of some steps, from what one rank of each orbit sends and receives; all 0 where a step has no transfers.
+
+    Args:
+        steps: of a schedule.
+        numbers: of the steps; the first of them are evaluated, as many as suit each other.
+    Returns: of the first step, and of some behind it.
+    """
+    first = next(behind := iter(numbers))
+    several = _SeveralSteps.of(steps, chain([first], behind))
+    if several is None:
+        return [_ends_of_list(steps, first)]
+    return [
+        one if one.sums >= 0 else replace(one, sums=busiest_sum(steps.representatives(i, received=True))[1])
+        for i, one in zip(several.numbers, _ends_of_rows(several), strict=True)
+    ]
+
+
+def pairs_of_steps(steps: Steps, numbers: Iterable[int]) -> list[StepPairs]:
+    """Of some steps, their pairs of ranks.
+
+    Args: steps, numbers: as of `ends_of_steps`.
+    Returns: of the first step, and of some behind it.
+    """
+    first = next(behind := iter(numbers))
+    several = _SeveralSteps.of(steps, chain([first], behind))
+    if several is None:
+        sent, places = steps.representatives(first), steps.space.places
+        src, dst = (np.asarray(end if places is None else places[end], np.int64) for end in (sent.src, sent.dst))
+        once, chunks = np.ones(len(sent), np.int64), sent.size_chunks().astype(np.int64)
+        return [StepPairs(steps.group(first), src, dst, once, chunks)]
+    edges = np.searchsorted(several.step, np.arange(len(several.numbers) + 1)).tolist()
+    columns = several.src, several.dst, several.transfers, several.chunks * several.rows.parts
+    return [
+        StepPairs(moved, *(column[lo:hi] for column in columns))
+        for moved, lo, hi in zip(several.moves, edges, edges[1:], strict=False)
+    ]
+
+
+class _SeveralSteps(NamedTuple):
+    """Rows of several steps that send something, with their places and sizes.
+
+    Args:
+        steps: of a schedule.
+        numbers: of the steps.
+        moves: whether translations move each digit in each of them.
+        step: which of the steps each row is of, ascending, int64 (rows,).
+        rows: of all.
+        src, dst: places, int64 (rows,).
+        transfers, chunks: of each row, int64 (rows,) [count].
+    """
+
+    steps: Steps
+    numbers: list[int]
+    moves: list[tuple[bool, ...]]
+    step: IntArray
+    rows: PhaseRows
+    src: IntArray
+    dst: IntArray
+    transfers: IntArray
+    chunks: IntArray
+
+    @classmethod
+    def of(cls, steps: Steps, numbers: Iterable[int]) -> _SeveralSteps | None:
+        """The first of some steps, as many as suit each other; None where rows do not say what the first one sends.
+
+        Args: steps, numbers: as of `ends_of_steps`.
+        """
+        space, left, of_steps = steps.space, ROWS_TOGETHER, dict[int, PhaseRows]()
+        for i in numbers:
+            mine = steps.rows_of(i)
+            if mine is None or (of_steps and len(mine) > left):
+                break
+            of_steps[i] = mine
+            left -= len(mine)
+        if not of_steps:
+            return None
+        rows = join([*of_steps.values()])
+        step = np.repeat(np.arange(len(of_steps)), [*map(len, of_steps.values())])
+        src, dst = map(space.numbers, (rows.src, rows.dst))
+        transfers, chunks = chunks_of_rows(space, steps.parts, rows)
+        if len(sends := np.flatnonzero(src != dst)) < len(rows):
+            rows = rows.take(sends)
+            step, src, dst, transfers, chunks = (column[sends] for column in (step, src, dst, transfers, chunks))
+        return cls(steps, [*of_steps], [*map(steps.moves, of_steps)], step, rows, src, dst, transfers, chunks)
+
+
+def _ends_of_list(steps: Steps, i: int) -> StepEnds:
+    """Of a step whose rows do not say it."""
+    sent, space = steps.representatives(i), steps.space
+    if not len(sent):
+        return StepEnds()
+    places = sent.dst if space.places is None else space.places[sent.dst]
+    received = replace(sent, dst=space.ranks(space.without(places, steps.group(i))))
+    (most_sent, chunks_sent), (most_received, chunks_received) = (
+        (int(np.bincount(end).max()), int(np.bincount(end, sent.size_chunks()).max()))
+        for end in (sent.src, received.dst)
+    )
+    adds = sent.op & Op.REDUCE > 0
+    if np.bincount(received.dst[adds]).max(initial=0) > 1:
+        received = steps.representatives(i, received=True)  # which of their chunks are the same
+    messages = _most_messages(sent, most_sent)
+    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
+
+
+def _most_messages(transfers: Transfers, sent: int) -> int:
+    """Messages of the rank that sends most of them [count].
+
+    Args:
+        transfers: of the step, one or more.
+        sent: transfers of the rank that sends most of them [count].
+    """
+    first = first_transfers(transfers)
+    return sent if first is None else int(np.bincount(transfers.src[first]).max())
+
+
+def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
+    """Of steps that rows define; `sums` is -1 where rows do not say it."""
+    steps, numbers, moves, step, rows, src, dst, transfers, chunks = several
+    if not len(rows):
+        return [StepEnds()] * len(numbers)
+    space, num_steps = steps.space, len(numbers)
+    stays = ~np.array(moves)
+    carried, of_orbit = chunks * rows.parts, dst if stays.all() else space.numbers(rows.dst * stays[step])
+    senders, receivers = (_Ends.of_ranks(step, end, space.num_ranks, num_steps) for end in (src, space.ranks(of_orbit)))
+    adds = rows.op & Op.REDUCE > 0
+    arrived, times = receivers.sums(chunks * adds), receivers.sums(transfers * adds)
+    added = receivers.most(arrived)
+    at = receivers.first_with(arrived, added)
+    busiest = np.flatnonzero(adds & (receivers.of == at[step]) & (times[receivers.of] > 1))
+    sums = np.where(times[at] > 1, _distinct(several, busiest), added)
+    sent = senders.sums(transfers)
+    messages = sent if sent.max() == 1 else senders.sums(_first_of_equal(row_keys([step, src, dst, rows.op])))
+    columns = (
+        senders.most(sent),
+        receivers.most(receivers.sums(transfers)),
+        senders.most(senders.sums(carried)),
+        receivers.most(receivers.sums(carried)),
+        added,
+        sums,
+        senders.most(messages),
+    )
+    return [StepEnds(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _distinct(several: _SeveralSteps, at: IntArray) -> IntArray:
+    """Different chunks that one rank receives in each step, from boxes of one shape, int64 (steps,); -1 where shapes differ.
+
+    Args:
+        several: steps.
+        at: rows whose images the rank receives, ascending.
+    """
+    steps, moves, step, chunks = several.steps, np.array(several.moves), several.step[at], several.chunks[at]
+    rows, radices = several.rows.take(at), np.array(steps.space.radices)
+    distinct, first = np.full(len(moves), -1, np.int64), np.searchsorted(step, step)
+    inside = np.array([[d in one.digits for d in range(len(radices))] for one in steps.parts])[rows.part]
+    among, ahead = inside & (rows.count > 1), (rows.lo - rows.dst * moves[step]) % radices * inside
+    count, apart = np.where(among, rows.count, 1), np.where(among, rows.step, radices)
+    shape = np.column_stack([count, apart, rows.unit_count, rows.unit_step, chunks])
+    units_apart = (rows.unit_count > 1) & (rows.unit_lo != rows.unit_lo[first])
+    cut_apart = (among & (count * apart != radices) & (ahead != ahead[first])).any(axis=1)
+    differs = (shape != shape[first]).any(axis=1) | units_apart | cut_apart
+    boxes = ahead % apart  # a box has all values that leave this remainder
+    columns = [step, rows.part, rows.unit_lo, *boxes.T]
+    every = step[_first_of_equal(row_keys(columns))]
+    distinct[step] = chunks * np.bincount(every, minlength=len(moves))[step]
+    distinct[step[differs]] = -1
+    return distinct
+
+
+def _first_of_equal(keys: IntArray) -> npt.NDArray[np.bool_]:
+    """Which numbers do not stand before, bool (n,)."""
+    first = np.ones(len(keys), bool)
+    if not (keys[1:] > keys[:-1]).all():
+        first[:] = False
+        first[np.unique(keys, return_index=True)[1]] = True
+    return first
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ends:
+    """Ranks at one end of the transfers of several steps, in the order of steps and ranks.
+
+    Args:
+        of: which of them each transfer has, int64 (transfers,).
+        step: of each, ascending, int64 (ends,).
+        num_steps: of all [count].
+    """
+
+    of: IntArray
+    step: IntArray
+    num_steps: int
+
+    @classmethod
+    def of_ranks(cls, step: IntArray, rank: IntArray, num_ranks: int, num_steps: int) -> _Ends:
+        """The ends of transfers.
+
+        Args:
+            step, rank: of each transfer, int64 (transfers,).
+            num_ranks: of the schedule [count].
+            num_steps: of all [count].
+        """
+        keys = step * num_ranks + rank
+        if num_steps * num_ranks <= len(keys):
+            return cls(keys, np.repeat(np.arange(num_steps), num_ranks), num_steps)
+        every, of = np.unique(keys, return_inverse=True)
+        return cls(of, every // num_ranks, num_steps)
+
+    def sums(self, amounts: IntArray) -> IntArray:
+        """Sum of the amounts of transfers of each end, int64 (ends,)."""
+        if len(amounts) and (amounts == amounts[0]).all():
+            return np.bincount(self.of, minlength=len(self.step)) * int(amounts[0])
+        sums: IntArray = np.bincount(self.of, amounts, len(self.step)).astype(np.int64)
+        return sums
+
+    def most(self, amounts: IntArray) -> IntArray:
+        """The largest amount of an end in each step, 0 where a step has none, int64 (steps,)."""
+        most = np.zeros(self.num_steps, np.int64)
+        np.maximum.at(most, self.step, amounts)
+        return most
+
+    def first_with(self, amounts: IntArray, wanted: IntArray) -> IntArray:
+        """The first end of each step that has an amount.
+
+        Args:
+            amounts: of each end, int64 (ends,).
+            wanted: in each step, int64 (steps,).
+        Returns: int64 (steps,), any end where no end has it.
+        """
+        first = np.zeros(self.num_steps, np.int64)
+        some = np.flatnonzero(amounts == wanted[self.step])[::-1]
+        first[self.step[some]] = some  # of several values, numpy assigns the last
+        return first
