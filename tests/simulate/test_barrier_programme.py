@@ -92,7 +92,7 @@ class Clock:
             if self.at_the_end:
                 arrived = dict.fromkeys(range(len(t)), self.now)
         src, dst, op = t.src.tolist(), t.dst.tolist(), t.op.tolist()
-        end = self.now + summed_chunks(t, self.assumed) * self.chunk_bytes / self.assumed.memory_bytes_per_s
+        end = self.now + summed_chunks(t, self.assumed.compute) * self.chunk_bytes / self.assumed.memory_bytes_per_s
         for i in range(len(t)):
             placed = max([arrived.get(i, 0.0), *(left[k] for k in left if src[k] == dst[i])])
             self.data.append((step, i, placed, end if op[i] & Op.REDUCE else placed))

@@ -70,24 +70,20 @@ def test_a_link_that_stands_is_not_set_again(planes, due):
     assert [facts.of_run(run).changes for run in range(len(steps))] == due
 
 
-def of_rows(where, rows):
-    """What the busiest node and the pairs of a step need: (src, dst, chunks, links between them, whether it adds)."""
+def of_rows(where, rows, transfers):
+    """What the busiest node and the pairs of a step need, from rows (src, dst, chunks, links between them) of its transfers."""
     splits = any(resource.splits for resource in where.resources)
     ends = [1] if splits else [0, 1]
 
     def most(value, sides):
         return max(sum(value(row) for row in mine) for side in sides for mine in grouped(rows, side))
 
-    adds = grouped([row for row in rows if row[4]], 1)
-    busiest = max(adds, key=lambda mine: (sum(row[2] for row in mine), -mine[0][1]), default=[])
     pairs = {row[:2] for row in rows}
     partners = max(len({row[1 - side] for row in mine}) for side in ends for mine in grouped(rows, side))
     links = sum(row[3] for row in rows)
     return {
-        "most": most(lambda row: 1, ends), "chunks": most(lambda row: row[2], ends),
-        "messages": max(len({(row[1], row[4]) for row in mine}) for mine in grouped(rows, 0)),
-        "link_chunks": sum(row[2] * row[3] for row in rows), "added": sum(row[2] for row in busiest),
-        "sums": max((row[2] for row in busiest), default=0), "partners": partners * (where.reconfiguration_s > 0),
+        "most": most(lambda row: 1, ends), "chunks": most(lambda row: row[2], ends), "ends": asdict(counted(transfers)),
+        "link_chunks": sum(row[2] * row[3] for row in rows), "partners": partners * (where.reconfiguration_s > 0),
         "changes": where.reconfiguration_s > 0, "hops": links,
         "pair_hops": links * (len(pairs) == len(rows) and where.reconfiguration_s > 0),
     }  # fmt: skip
@@ -114,8 +110,8 @@ def test_the_busiest_node_of_any_step(where, drawn):
     apart = where.distance(src, dst)
     apart = np.zeros(len(src), int) if apart is None else apart
     schedule = Schedule("by hand", nothing_required(4, 8), 1, lambda i: transfers)
-    rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), adds.tolist(), strict=True))
-    assert asdict(ScheduleFacts(schedule, where, distances=True).of_run(0)) == of_rows(where, rows)
+    rows = list(zip(src.tolist(), dst.tolist(), count.tolist(), apart.tolist(), strict=True))
+    assert asdict(ScheduleFacts(schedule, where, distances=True).of_run(0)) == of_rows(where, rows, transfers)
     far = asdict(ScheduleFacts(schedule, where, distances=False).of_run(0))
     assert far["link_chunks"] == far["hops"] == far["pair_hops"] == 0
 
@@ -143,7 +139,7 @@ def test_ranks_that_are_none_are_refused():
         with pytest.raises(ValueError, match="negative"):
             schedule_facts(schedule, where).of_run(0)
     with pytest.raises(ValueError, match="negative"):
-        parts_module.busiest_sum(Transfers.of([0, 1], [1, -1], 0, 1, Op.REDUCE))
+        parts_module.summed_chunks(Transfers.of([0, 1], [1, -1], 0, 1, Op.REDUCE), "chain")
 
 
 def test_a_transfer_of_several_circuits_is_shared_among_them():
@@ -174,11 +170,11 @@ def test_ends_of_a_step():
     """Three of rank 0, in two messages, two to rank 3, of which it adds one; none without transfers."""
     step = Transfers.of([0, 0, 2, 0], [1, 3, 3, 1], [0, 0, 0, 5], [4, 1, 2, 1], [Op.COPY, Op.COPY, Op.REDUCE, Op.COPY])
     steps = Steps.of_lists(4, 8, [step, step.take(np.zeros(0, int))])
-    assert ends_of_steps(steps, [0, 1]) == [StepEnds(3, 2, 6, 5, 2, 2, 2), StepEnds()]
+    assert ends_of_steps(steps, [0, 1]) == [StepEnds(3, 2, 6, 5, 6, 6, 2), StepEnds()]
 
 
 def counted(step):
-    """Counts of ends of a step from its transfers one by one; different chunks of each rank that adds most."""
+    """Ends of a step from its transfers one by one."""
     sent, received, chunks_sent, chunks_received, added = (Counter() for _ in range(5))
     messages, sums = {}, {}
     columns = (step.src, step.dst, step.op, step.size_chunks(), step.chunk_lo, step.chunk_n)
@@ -192,9 +188,9 @@ def counted(step):
         if op & Op.REDUCE:
             added[dst] += n
             sums.setdefault(dst, set()).update(range(lo, lo + n * by, by))
-    most = [max(each.values(), default=0) for each in (sent, received, chunks_sent, chunks_received, added)]
-    different = {len(sums[rank]) for rank, many in added.items() if many == most[-1]} or {0}
-    return most, max(map(len, messages.values()), default=0), different
+    most = [max(each.values(), default=0) for each in (sent, received, chunks_sent, chunks_received)]
+    fused = max((many + 2 * len(sums[rank]) for rank, many in added.items()), default=0)
+    return StepEnds(*most, 3 * max(added.values(), default=0), fused, max(map(len, messages.values()), default=0))
 
 
 @pytest.mark.parametrize("name", FABRICS.names())
@@ -211,15 +207,9 @@ def test_ends_from_rows_are_those_of_the_list(name):
                 {0, steps.num_steps // 3, steps.num_steps - 2, steps.num_steps - 1} & {*range(steps.num_steps)}
             )
             together = ends_of_steps(steps, some)
-            for i, ends in zip(
-                some, [*together, *(ends_of_steps(steps, [i])[0] for i in some[len(together) :])], strict=True
-            ):
-                most, messages, different = counted(steps(i))
-                assert [ends.sent, ends.received, ends.chunks_sent, ends.chunks_received, ends.added] == most, (
-                    algorithm,
-                    i,
-                )
-                assert (ends.messages, ends.sums in different) == (messages, True), (algorithm, i)
+            apart = [ends_of_steps(steps, [i])[0] for i in some]
+            assert apart == [counted(steps(i)) for i in some], algorithm
+            assert together == apart[: len(together)], algorithm
 
 
 def test_ends_that_are_known_need_no_transfers():
@@ -229,10 +219,9 @@ def test_ends_that_are_known_need_no_transfers():
         raise AssertionError
 
     schedule = Schedule("never made", nothing_required(4, 1), 2, step)
-    known = (StepEnds(2, 3, 5, 7, 4, 1, 1), StepEnds(3, 2, 7, 5, 4, 1, 2))
+    known = (StepEnds(2, 3, 5, 7, 12, 6, 1), StepEnds(3, 2, 7, 5, 12, 6, 2))
     facts = ScheduleFacts(schedule, fabric("ideal:nodes=4"), distances=False, ends=known.__getitem__)
-    for run, messages in enumerate((1, 2)):
-        assert facts.of_run(run) == BusiestNode(3, messages, 7.0, 0.0, 4, 1)
+    assert [facts.of_run(run) for run in (0, 1)] == [BusiestNode(3, 7.0, ends) for ends in known]
 
 
 def test_rounds_that_steps_share_carry_what_each_of_them_sends():
@@ -306,24 +295,13 @@ def of_steps(where, steps):
     at_once = where.num_nodes if where.is_packet_switched else where.ports_per_node * where.lasers_per_port
     standing = None
     for step in steps:
-        listed, _ = step.ranges()
-        src, dst, op = step.src.tolist(), step.dst.tolist(), step.op.tolist()
+        src, dst = step.src.tolist(), step.dst.tolist()
         if not src:
             yield None
             continue
         apart = where.distance(step.src, step.dst)
         links = [0] * len(src) if apart is None else apart.tolist()
-        adds = [bool(one & Op.REDUCE) for one in op]
-        found = of_rows(where, list(zip(src, dst, step.size_chunks().tolist(), links, adds, strict=True)))
-        messages = Counter(sender for sender, _, _ in set(zip(src, dst, op, strict=True)))
-        arrived = [
-            (receiver, chunk)
-            for receiver, lo, count, how in zip(listed.dst, listed.chunk_lo, listed.chunk_n, listed.op, strict=True)
-            for chunk in range(lo, lo + count * bool(how & Op.REDUCE))
-        ]
-        most = Counter(receiver for receiver, _ in arrived)
-        busiest = min(most, key=lambda rank: (-most[rank], rank), default=None)
-        found["messages"], found["sums"] = max(messages.values()), len({one for one in arrived if one[0] == busiest})
+        found = of_rows(where, list(zip(src, dst, step.size_chunks().tolist(), links, strict=True)), step)
         pairs = set(zip(src, dst, strict=True))
         found["changes"] = where.reconfiguration_s > 0 and (standing is None or not pairs <= standing)
         if found["changes"] or found["partners"] > at_once:

@@ -25,5 +25,5 @@ def test_they_count_as_their_single_chunks(steps, compute):
             mine = [chunks for chunks, at in zip(carried, dst, strict=True) if at == rank]
             arrived = sum(map(len, mine))
             due[rank] = 3 * arrived if compute == "chain" else arrived + 2 * len(set().union(*mine))
-        assert summed_chunks(transfers, assumed) == due.max()
+        assert summed_chunks(transfers, compute) == due.max()
         assert np.allclose(sums_s(transfers, 1.0, assumed), due[dst] / assumed.memory_bytes_per_s, rtol=1e-12, atol=0)

@@ -81,7 +81,7 @@ class Candidate:
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         ends, pairs = cache.each(cached, ends_of_steps), cache.each(cached, pairs_of_steps)
         self._facts = schedule_facts(cached, fabric, ends, pairs)
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also))
+        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, ends))
         self._light: dict[str | None, Light] = {}  # by preset
         self._cannot_close: dict[str | None, bool] = {}  # by preset
         self._verdict: Verdict | None = None

@@ -145,7 +145,7 @@ class _Writer:
             rounds = [self._round(transfers, circuits) for circuits in self.plan.rounds(steps.start)]
             defined = self.images(steps.start) if self.devices is None else None
             received = transfers if defined is None else defined.received_by_first()
-            sum_s = summed_chunks(received, self.assumed) * self.chunk_bytes / self.assumed.memory_bytes_per_s
+            sum_s = summed_chunks(received, self.assumed.compute) * self.chunk_bytes / self.assumed.memory_bytes_per_s
             step = steps.start
             while step < steps.stop:
                 begin_s, num_changes = self.now_s, len(self.tables.devices)

@@ -68,7 +68,7 @@ def simulate_with_barriers(
         num_rounds[c] = len(rounds) * repeats
         exchanges = [charged_control_s(fabric, transfers, circuits, assumed) for circuits in rounds]
         ends = [run_round(transfers, circuits, chunk_bytes, repeats) for circuits in rounds]
-        sum_s = summed_chunks(transfers, assumed) * chunk_bytes / assumed.memory_bytes_per_s
+        sum_s = summed_chunks(transfers, assumed.compute) * chunk_bytes / assumed.memory_bytes_per_s
         compute[c] = sum_s * repeats
         in_line = not fabric.is_packet_switched and in_line_on(fabric, assumed)
         first = steps.start

@@ -680,7 +680,7 @@ def class_bounds(
             yield RunBound(0.0, 0.0, 0.0)
             continue
         rounds = max(ceil(found.most / at_once), least_rounds(found.hops))
-        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.messages)
+        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.ends.messages)
         if change_s:
             settings = max(ceil(found.partners / at_once), least_rounds(found.pair_hops))
             fixed += len(steps) * (settings - 1) * change_s
@@ -691,7 +691,7 @@ def class_bounds(
         moving = found.chunks / node_rate
         if found.link_chunks:
             moving = max(moving, found.link_chunks / all_links)
-        traffic = memory_traffic(assumed.compute, found.added, found.sums)
+        traffic = found.ends.summed_chunks(assumed.compute)
         share = len(steps) / chunks
         yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
 

@@ -17,7 +17,6 @@ Counts = TypeVar("Counts", int, np.ndarray)
 
 __all__ = [
     "Reconfiguration",
-    "busiest_sum",
     "charged_control_s",
     "control_s",
     "latencies",
@@ -58,26 +57,14 @@ def charged_control_s(fabric: Fabric, transfers: Transfers, circuits: Circuits, 
     return control_s(fabric, transfers, circuits) if assumed.control == "charged" else 0.0
 
 
-def summed_chunks(transfers: Transfers, assumed: Assumptions) -> float:
-    """Memory traffic of the sums of a step, on the rank with the most of it [chunks]."""
-    return float(_memory_chunks(transfers, assumed).max(initial=0))
+def summed_chunks(transfers: Transfers, compute: str) -> float:
+    """Memory traffic of the sums of a step, on the rank with the most of it [chunks].
 
-
-def busiest_sum(transfers: Transfers) -> tuple[int, int]:
-    """Chunks that arrive to be added, on the rank where most of them do, and how many different chunks these are [chunks]."""
-    adds = transfers.op & Op.REDUCE > 0
-    if not len(adds) or not adds.any():
-        return 0, 0
-    dst = transfers.dst
-    chunks, rows_of = (np.bincount(dst[adds], of) for of in (transfers.chunk_n[adds], None))
-    rank = chunks.argmax()
-    arrived, rows = chunks[rank], rows_of[rank]
-    if rows == 1:
-        return int(arrived), int(arrived)
-    _, lo, n = _ranges(transfers.take(np.flatnonzero((dst == rank) & adds)))
-    order = np.argsort(lo, kind="stable")
-    covered = newly_covered(np.zeros_like(lo), lo[order], (lo + n)[order])
-    return int(arrived), int(covered.sum())
+    Args:
+        transfers: of the step.
+        compute: as in `Assumptions`.
+    """
+    return float(_memory_chunks(transfers, compute).max(initial=0))
 
 
 def memory_traffic(compute: str, arrived: Counts, covered: Counts) -> Counts:
@@ -106,19 +93,19 @@ def sums_s(transfers: Transfers, chunk_bytes: float, assumed: Assumptions) -> np
     seconds = np.zeros(len(transfers))
     adds = np.flatnonzero(transfers.op & Op.REDUCE)
     if assumed.compute != "none" and len(adds):
-        chunks = _memory_chunks(transfers, assumed)[transfers.dst[adds]]
+        chunks = _memory_chunks(transfers, assumed.compute)[transfers.dst[adds]]
         seconds[adds] = chunks * chunk_bytes / assumed.memory_bytes_per_s
     return seconds
 
 
-def _memory_chunks(transfers: Transfers, assumed: Assumptions) -> np.ndarray:
+def _memory_chunks(transfers: Transfers, compute: str) -> np.ndarray:
     """Memory traffic of the sums of a step on each rank, up to the last that adds [chunks]."""
     adds = np.flatnonzero(transfers.op & Op.REDUCE)
-    if assumed.compute == "none" or not len(adds):
+    if compute == "none" or not len(adds):
         return np.zeros(0)
     dst, lo, n = _ranges(transfers if len(adds) == len(transfers) else transfers.take(adds))
     arrived = np.bincount(dst, n)
-    if assumed.compute == "chain":
+    if compute == "chain":
         return memory_traffic("chain", arrived, arrived)
     covered = arrived
     if np.bincount(dst).max() > 1:

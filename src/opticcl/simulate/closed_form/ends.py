@@ -14,7 +14,7 @@ from opticcl.ir import IntArray, Op, Transfers, row_keys
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import PhaseRows, Steps, chunks_of_rows, join
 from opticcl.simulate.latency import first_transfers
-from opticcl.simulate.parts import busiest_sum
+from opticcl.simulate.parts import summed_chunks
 
 __all__ = ["StepEnds", "StepPairs", "ends_of_steps", "pairs_of_steps"]
 
@@ -51,8 +51,7 @@ class StepEnds:
     Args:
         sent, received: transfers of the rank that sends, and receives, most of them; 0 where there are none [count].
         chunks_sent, chunks_received: the most that a rank sends, and receives [chunks].
-        added: chunks that arrive to be added, on the rank where most of them do [chunks].
-        sums: different chunks among them [chunks].
+        chain, fused: memory traffic of the sums of the rank with the most of it, under either value of `compute` [chunks].
         messages: of the rank that sends most of them [count].
     """
 
@@ -60,9 +59,16 @@ class StepEnds:
     received: int = 0
     chunks_sent: int = 0
     chunks_received: int = 0
-    added: int = 0
-    sums: int = 0
+    chain: int = 0
+    fused: int = 0
     messages: int = 0
+
+    def summed_chunks(self, compute: str) -> int:
+        """Memory traffic of the sums of the rank with the most of it [chunks].
+
+        Args: compute: as in `Assumptions`.
+        """
+        return {"none": 0, "chain": self.chain, "fused": self.fused}[compute]
 
 
 def ends_of_steps(steps: Steps, numbers: Iterable[int]) -> list[StepEnds]:
@@ -78,7 +84,7 @@ def ends_of_steps(steps: Steps, numbers: Iterable[int]) -> list[StepEnds]:
     if several is None:
         return [_ends_of_list(steps, first)]
     return [
-        one if one.sums >= 0 else replace(one, sums=busiest_sum(steps.representatives(i, received=True))[1])
+        one if one.fused >= 0 else replace(one, fused=_fused(steps, i))
         for i, one in zip(several.numbers, _ends_of_rows(several), strict=True)
     ]
 
@@ -163,11 +169,13 @@ def _ends_of_list(steps: Steps, i: int) -> StepEnds:
         (int(np.bincount(end).max()), int(np.bincount(end, sent.size_chunks()).max()))
         for end in (sent.src, received.dst)
     )
-    adds = sent.op & Op.REDUCE > 0
-    if np.bincount(received.dst[adds]).max(initial=0) > 1:
-        received = steps.representatives(i, received=True)  # which of their chunks are the same
-    messages = _most_messages(sent, most_sent)
-    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, *busiest_sum(received), messages)
+    chain, messages = int(summed_chunks(received, "chain")), _most_messages(sent, most_sent)
+    return StepEnds(most_sent, most_received, chunks_sent, chunks_received, chain, _fused(steps, i), messages)
+
+
+def _fused(steps: Steps, i: int) -> int:
+    """Memory traffic of the fused sums of a step from what ranks receive [chunks]."""
+    return int(summed_chunks(steps.representatives(i, received=True), "fused"))
 
 
 def _most_messages(transfers: Transfers, sent: int) -> int:
@@ -182,7 +190,7 @@ def _most_messages(transfers: Transfers, sent: int) -> int:
 
 
 def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
-    """Of steps that rows define; `sums` is -1 where rows do not say it."""
+    """Of steps that rows define; `fused` is -1 where rows do not say it."""
     steps, numbers, moves, step, rows, src, dst, transfers, chunks = several
     if not len(rows):
         return [StepEnds()] * len(numbers)
@@ -191,11 +199,10 @@ def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
     carried, of_orbit = chunks * rows.parts, dst if stays.all() else space.numbers(rows.dst * stays[step])
     senders, receivers = (_Ends.of_ranks(step, end, space.num_ranks, num_steps) for end in (src, space.ranks(of_orbit)))
     adds = rows.op & Op.REDUCE > 0
-    arrived, times = receivers.sums(chunks * adds), receivers.sums(transfers * adds)
-    added = receivers.most(arrived)
-    at = receivers.first_with(arrived, added)
-    busiest = np.flatnonzero(adds & (receivers.of == at[step]) & (times[receivers.of] > 1))
-    sums = np.where(times[at] > 1, _distinct(several, busiest), added)
+    arrived, again = receivers.sums(chunks * adds), receivers.sums(transfers * adds) > 1
+    covered = _distinct(several, receivers.of, np.flatnonzero(adds & again[receivers.of]), arrived)
+    fused = receivers.most(arrived + 2 * covered)
+    fused[receivers.step[covered < 0]] = -1
     sent = senders.sums(transfers)
     messages = sent if sent.max() == 1 else senders.sums(_first_of_equal(row_keys([step, src, dst, rows.op])))
     columns = (
@@ -203,36 +210,41 @@ def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
         receivers.most(receivers.sums(transfers)),
         senders.most(senders.sums(carried)),
         receivers.most(receivers.sums(carried)),
-        added,
-        sums,
+        3 * receivers.most(arrived),
+        fused,
         senders.most(messages),
     )
     return [StepEnds(*values) for values in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _distinct(several: _SeveralSteps, at: IntArray) -> IntArray:
-    """Different chunks that one rank receives in each step, from boxes of one shape, int64 (steps,); -1 where shapes differ.
+def _distinct(several: _SeveralSteps, end: IntArray, at: IntArray, arrived: IntArray) -> IntArray:
+    """Different chunks that arrive at each end, from boxes of one shape, int64 (ends,); -1 where shapes differ.
 
     Args:
         several: steps.
-        at: rows whose images the rank receives, ascending.
+        end: that each row arrives at.
+        at: rows that arrive at ends where several do.
+        arrived: chunks that arrive at each end, which differ where one row does.
     """
-    steps, moves, step, chunks = several.steps, np.array(several.moves), several.step[at], several.chunks[at]
-    rows, radices = several.rows.take(at), np.array(steps.space.radices)
-    distinct, first = np.full(len(moves), -1, np.int64), np.searchsorted(step, step)
-    inside = np.array([[d in one.digits for d in range(len(radices))] for one in steps.parts])[rows.part]
-    among, ahead = inside & (rows.count > 1), (rows.lo - rows.dst * moves[step]) % radices * inside
+    covered = arrived.copy()
+    if not len(at):
+        return covered
+    at = at[np.argsort(end[at], kind="stable")]
+    end, step, chunks, rows = end[at], several.step[at], several.chunks[at], several.rows.take(at)
+    radices, first = np.array(several.steps.space.radices), np.searchsorted(end, end)
+    inside = np.array([[d in one.digits for d in range(len(radices))] for one in several.steps.parts])[rows.part]
+    among = inside & (rows.count > 1)
+    ahead = (rows.lo - rows.dst * np.array(several.moves)[step]) % radices * inside
     count, apart = np.where(among, rows.count, 1), np.where(among, rows.step, radices)
     shape = np.column_stack([count, apart, rows.unit_count, rows.unit_step, chunks])
     units_apart = (rows.unit_count > 1) & (rows.unit_lo != rows.unit_lo[first])
     cut_apart = (among & (count * apart != radices) & (ahead != ahead[first])).any(axis=1)
     differs = (shape != shape[first]).any(axis=1) | units_apart | cut_apart
     boxes = ahead % apart  # a box has all values that leave this remainder
-    columns = [step, rows.part, rows.unit_lo, *boxes.T]
-    every = step[_first_of_equal(row_keys(columns))]
-    distinct[step] = chunks * np.bincount(every, minlength=len(moves))[step]
-    distinct[step[differs]] = -1
-    return distinct
+    every = end[_first_of_equal(row_keys([end, rows.part, rows.unit_lo, *boxes.T]))]
+    covered[end] = chunks * np.bincount(every, minlength=len(covered))[end]
+    covered[end[differs]] = -1
+    return covered
 
 
 def _first_of_equal(keys: IntArray) -> npt.NDArray[np.bool_]:
@@ -285,16 +297,3 @@ class _Ends:
         most = np.zeros(self.num_steps, np.int64)
         np.maximum.at(most, self.step, amounts)
         return most
-
-    def first_with(self, amounts: IntArray, wanted: IntArray) -> IntArray:
-        """The first end of each step that has an amount.
-
-        Args:
-            amounts: of each end, int64 (ends,).
-            wanted: in each step, int64 (steps,).
-        Returns: int64 (steps,), any end where no end has it.
-        """
-        first = np.zeros(self.num_steps, np.int64)
-        some = np.flatnonzero(amounts == wanted[self.step])[::-1]
-        first[self.step[some]] = some  # of several values, numpy assigns the last
-        return first

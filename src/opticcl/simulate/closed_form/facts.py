@@ -24,7 +24,7 @@ from opticcl.pairs import PairOrbits
 from opticcl.simulate.closed_form.ends import StepEnds, StepPairs, ends_of_steps, pairs_of_steps
 from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, routes_of_step
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
-from opticcl.simulate.parts import control_s, same_circuits, summed_chunks
+from opticcl.simulate.parts import control_s, same_circuits
 from opticcl.simulate.standing import Standing
 
 __all__ = [
@@ -43,11 +43,9 @@ class BusiestNode:
 
     Args:
         most: transfers of the node that sends or receives most of them [count].
-        messages: of the node that sends most of them [count].
         chunks: that the busiest node sends or receives [chunks].
+        ends: what senders and receivers have to do.
         link_chunks: chunks times links on their shortest paths; 0 on fabrics without a distance.
-        added: chunks that arrive to be added, on the rank where most of them do [chunks].
-        sums: different chunks among them [chunks].
         partners: nodes that the node with the most of them sends to or receives from [count].
         changes: whether some pair did not stand in the run before.
         hops: links on shortest paths of all transfers; 0 as above [count].
@@ -55,11 +53,9 @@ class BusiestNode:
     """
 
     most: int
-    messages: int
     chunks: float
-    link_chunks: float
-    added: int = 0
-    sums: int = 0
+    ends: StepEnds
+    link_chunks: float = 0.0
     partners: int = 0
     changes: bool = False
     hops: int = 0
@@ -137,18 +133,7 @@ class ScheduleFacts:
                 far, hops = self._links(pairs)
             if self._fabric.reconfiguration_s:
                 partners, changes, differ = self._pairs(step, pairs)
-        return BusiestNode(
-            most,
-            ends.messages,
-            float(chunks),
-            far,
-            ends.added,
-            ends.sums,
-            partners,
-            changes,
-            hops,
-            hops if differ else 0,
-        )
+        return BusiestNode(most, float(chunks), ends, far, partners, changes, hops, hops if differ else 0)
 
     def _links(self, pairs: StepPairs) -> tuple[float, int]:
         """Links on shortest paths of all transfers of a step, times their chunks, and once each."""
@@ -212,10 +197,14 @@ class PlanFacts:
     Args:
         plan: schedule, fabric and circuits.
         also: assumptions that it will be costed under, so that very many routes are evaluated once for all of them.
+        ends: of a step, by its index, where they are kept; None: evaluated here.
     """
 
-    def __init__(self, plan: CircuitPlan, also: Sequence[Assumptions] = ()) -> None:
+    def __init__(
+        self, plan: CircuitPlan, also: Sequence[Assumptions] = (), ends: Callable[[int], StepEnds] | None = None
+    ) -> None:
         self.plan = plan
+        self.ends = ends or (lambda i: ends_of_steps(plan.schedule.steps, [i])[0])
         self.laws = tuple(path_latency(plan.fabric, assumed) for assumed in also)
         self._classes = plan.schedule.step_classes()
         self._listed = self._listed_plan()
@@ -334,7 +323,6 @@ class RunFacts:
     def __init__(self, facts: PlanFacts, steps: range) -> None:
         self._facts, self._plan, self.steps = facts, facts.plan, steps
         self._longest: dict[PathLatency, list[float]] = {}
-        self._summed: dict[str, float] = {}
 
     @cached_property
     def routes(self) -> RoutesOfStep | RoutesOfWaves | None:
@@ -362,7 +350,7 @@ class RunFacts:
     def messages(self) -> list[int]:
         """Messages of the node that sends most of them in each round [count]."""
         if self.routes is not None:
-            return [ends_of_steps(self._plan.schedule.steps, [self.steps.start])[0].messages]
+            return [self._facts.ends(self.steps.start).messages]
         transfers = self.transfers
         return [most_messages(transfers, circuits) for circuits in self.rounds]
 
@@ -391,15 +379,12 @@ class RunFacts:
                         self._longest[one] = rounds.longest_s(one)
         return self._longest[law]
 
-    def summed_chunks(self, assumed: Assumptions) -> float:
+    def summed_chunks(self, assumed: Assumptions) -> int:
         """Memory traffic of the sums of a step, on the rank with the most of it [chunks].
 
         Args: assumed: time assumptions.
         """
-        if assumed.compute not in self._summed:
-            step, steps = self.steps.start, self._plan.schedule.steps
-            self._summed[assumed.compute] = summed_chunks(steps.representatives(step, received=True), assumed)
-        return self._summed[assumed.compute]
+        return self._facts.ends(self.steps.start).summed_chunks(assumed.compute)
 
 
 def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:
