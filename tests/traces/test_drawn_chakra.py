@@ -151,11 +151,11 @@ about_calls = st.fixed_dictionaries(
 @st.composite
 def traces(draw):
     """Nodes of any kind with any attributes, with dependencies on earlier ones and on none that there is."""
-    found = []
+    found, apart = [], draw(st.sampled_from([1, 64, 2**40]))  # ids of one byte and of several
     for number in range(1, draw(st.integers(1, 14)) + 1):
         kind = draw(st.sampled_from([COMP, COMP, SEND, RECV, COLL, COLL, COLL, 2]))
-        needs = draw(st.lists(st.integers(1, number - 1), max_size=3)) if number > 1 else []
-        one = Node(number, kind, draw(st.sampled_from([None, False, False, True])))
+        needs = draw(st.lists(st.integers(1, number - 1).map(apart.__mul__), max_size=3)) if number > 1 else []
+        one = Node(number * apart, kind, draw(st.sampled_from([None, False, False, True])))
         one.needs, one.took_us = [*needs, *draw(st.sampled_from([[], [], [10**6]]))], draw(st.integers(0, 50))
         one.control = draw(st.integers(0, len(one.needs)))
         if kind in (SEND, RECV, COLL):
@@ -163,7 +163,7 @@ def traces(draw):
             if draw(st.booleans()):  # most records are whole
                 one.attributes |= {"comm_size": draw(small), "comm_type": draw(st.integers(0, 9))}
         found.append(one)
-    found.append(Node(99, COLL, False, [], 0, 7, {"comm_type": 0, "comm_size": 8}))
+    found.insert(draw(st.integers(0, len(found))), Node(99, COLL, False, [], 0, 7, {"comm_type": 0, "comm_size": 8}))
     return found
 
 

@@ -133,3 +133,15 @@ def test_cut_and_changed_files_raise_nothing_else(folder, name, data):
     content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     for damaged in (content, content[: data.draw(st.integers(0, len(content)))]):
         assert one_line(load, folder / name, bytes(damaged)).isprintable()
+
+
+def test_names_that_are_no_patterns(tmp_path):
+    """A file whose name has brackets is that file; a missing one is told in the same way alone and among others."""
+    for name, size in (("a[1].log", 8), ("a1.log", 16)):
+        (tmp_path / name).write_text(f"AR;{size};0,1\n")
+    assert load_workload(tmp_path / "a[1].log").total_bytes == 8
+    assert load_workload(tmp_path / "a[12].log").total_bytes == 16
+    for name in ("none.log", "none.json"):
+        for paths in ([name], ["a1.log", name]):
+            with pytest.raises(WorkloadError, match=f"{name}: no such file; give a trace"):
+                load_workload([tmp_path / one for one in paths])

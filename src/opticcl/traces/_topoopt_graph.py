@@ -83,11 +83,11 @@ def read_graph(path: Path) -> Graph:
     omissions = Omissions()
     with reading(path, "TopoOpt task graph (.fbuf)") as file:
         graph = root(content_of(path, file, MAX_FILE_BYTES))
-        num_nodes, num_switches = graph.integer(1, "<I"), graph.integer(2, "<I")
+        num_nodes, num_switches = graph.number(1, "<I"), graph.number(2, "<I")
         ends = {
-            device.integer(1): divmod(device.integer(3), max(1, num_nodes + num_switches))
+            device.number(1): divmod(device.number(3), max(1, num_nodes + num_switches))
             for device in graph.tables(9)
-            if device.integer(0, "<h") == _BETWEEN_NODES
+            if device.number(0, "<h") == _BETWEEN_NODES
         }
         tasks = tuple(_tasks(graph))
         if not tasks or not num_nodes:
@@ -128,15 +128,15 @@ def trace_of(path: Path, graph: Graph) -> RankTrace:
 def _tasks(graph: FlatTable) -> Iterator[GraphTask]:
     links = 0
     for table in graph.tables(8):
-        run_s = table.real(3) * 1e-3
+        run_s = table.number(3, "<f") * 1e-3
         if not 0 <= run_s < math.inf:
             raise DamageError(table.at, f"a task of {run_s} seconds")
-        size = check_size(table.integer(4), table.at, "the size of a task")
+        size = check_size(table.number(4), table.at, "the size of a task")
         following = table.integers(5, MAX_LINKS)
         links += len(following)
         if links > MAX_LINKS:
             raise DamageError(table.at, f"more than {MAX_LINKS:,} dependencies")
-        yield GraphTask(table.at, table.integer(0, "<h"), table.integer(1), table.integer(2), run_s, size, following)
+        yield GraphTask(table.at, table.number(0, "<h"), table.number(1), table.number(2), run_s, size, following)
 
 
 def _call(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 from opticcl.reading import DamageError
 
@@ -29,52 +30,45 @@ class FlatTable:
         self._data, self.at = data, at
         vtable = at - _number(data, "<i", at)
         size = _number(data, "<H", vtable)
-        if size < 4 or size % 2 or vtable + size > len(data):
+        if size < 4 or size % 2:
             raise DamageError(at, "a table without a vtable")
+        _inside(data, vtable, size)
         self._fields = struct.unpack_from(f"<{size // 2 - 2}H", data, vtable + 4)
 
-    def _place(self, field: int) -> int:
-        """Byte at which a field starts; 0 if it is absent."""
+    def _place(self, field: int) -> int | None:
+        """Byte at which a field starts; None if it is absent."""
         offset = self._fields[field] if field < len(self._fields) else 0
-        return self.at + offset if offset else 0
+        return self.at + offset if offset else None
 
-    def integer(self, field: int, form: str = "<Q") -> int:
+    def number(self, field: int, form: str = "<Q") -> Any:
         """A number of the given struct form, 0 where it is absent."""
         place = self._place(field)
-        return _number(self._data, form, place) if place else 0
-
-    def real(self, field: int) -> float:
-        """A float32."""
-        place = self._place(field)
-        if not place:
-            return 0.0
-        _inside(self._data, place, 4)
-        return float(struct.unpack_from("<f", self._data, place)[0])
+        return 0 if place is None else _number(self._data, form, place)
 
     def integers(self, field: int, limit: int) -> tuple[int, ...]:
         """A vector of u64.
 
         Raises: DamageError: it has more than `limit`; many tables may point to one long vector.
         """
-        start, length = self._vector(field, 8)
-        if length > limit:
-            raise DamageError(start, f"a vector of {length:,} numbers, more than a file may have in all")
-        return struct.unpack_from(f"<{length}Q", self._data, start)
+        places = self._elements(field, 8)
+        if len(places) > limit:
+            raise DamageError(places.start, f"a vector of {len(places):,} numbers, more than a file may have in all")
+        return struct.unpack_from(f"<{len(places)}Q", self._data, places.start)
 
     def tables(self, field: int) -> Iterator[FlatTable]:
         """A vector of tables."""
-        start, length = self._vector(field, 4)
-        for place in range(start, start + 4 * length, 4):
+        for place in self._elements(field, 4):
             yield FlatTable(self._data, place + _number(self._data, "<I", place))
 
-    def _vector(self, field: int, width: int) -> tuple[int, int]:
+    def _elements(self, field: int, width: int) -> range:
+        """Bytes at which the elements of a vector start."""
         place = self._place(field)
-        if not place:
-            return 0, 0
-        start = place + _number(self._data, "<I", place)
-        length = _number(self._data, "<I", start)
-        _inside(self._data, start + 4, length * width)
-        return start + 4, length
+        if place is None:
+            return range(0)
+        vector = place + _number(self._data, "<I", place)
+        start, size = vector + 4, width * _number(self._data, "<I", vector)
+        _inside(self._data, start, size)
+        return range(start, start + size, width)
 
 
 def root(data: bytes) -> FlatTable:
@@ -85,9 +79,9 @@ def root(data: bytes) -> FlatTable:
     return FlatTable(data, _number(data, "<I", 0))
 
 
-def _number(data: bytes, form: str, at: int) -> int:
+def _number(data: bytes, form: str, at: int) -> Any:
     _inside(data, at, struct.calcsize(form))
-    return int(struct.unpack_from(form, data, at)[0])
+    return struct.unpack_from(form, data, at)[0]
 
 
 def _inside(data: bytes, at: int, size: int) -> None:

@@ -33,11 +33,9 @@ class JsonStream:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-        decoder = json.JSONDecoder(strict=False)
-        self._scan = decoder.raw_decode
-        self._scan_once = decoder.scan_once  # type: ignore[attr-defined]  # not in typeshed
-        self._text, self._place, self._before, self._ended = "", 0, 0, False
-        self._batch, self._singly = 0, 0
+        self._scan = json.JSONDecoder(strict=False).raw_decode
+        self._text, self._ended = "", False
+        self._before = self._place = self._batch = self._singly = 0
 
     @property
     def at(self) -> int:
@@ -52,24 +50,16 @@ class JsonStream:
             self._place = match.end()
             if self._place < len(self._text):
                 return self._text[self._place]
-            if self._ended:
+            if not self._more():
                 return ""
-            self._more(CHUNK)
 
     def value(self) -> Any:
         """The next value, decoded whole.
 
         Raises: DamageError: no value, or one that is too long or nested too deeply.
         """
-        try:  # the usual case: an object, whole and followed by something
-            parsed, end = self._scan_once(self._text, self._place)
-        except (StopIteration, ValueError, RecursionError):
+        if self._text[self._place : self._place + 1] in " \t\r\n":  # or at the end
             self.peek()
-        else:
-            if self._is_whole(parsed, end):
-                self._place = end
-                return parsed
-        wanted = CHUNK
         while True:
             try:
                 parsed, end = self._scan(self._text, self._place)
@@ -77,23 +67,15 @@ class JsonStream:
                 raise DamageError(self.at, "a value nested too deeply") from None
             except ValueError as error:
                 place = getattr(error, "pos", self._place)
-                inside = place + _SLACK < len(self._text) and "Unterminated" not in str(error)
-                if self._ended or inside:
+                if self._ended or (self._is_settled(place) and "Unterminated" not in str(error)):
                     what = "no JSON: " + getattr(error, "msg", "a number with too many digits")
                     raise DamageError(self._before + place, what) from None
             else:
-                if self._ended or self._is_whole(parsed, end):
+                if not isinstance(parsed, (int, float)) or self._is_settled(end):  # 1 may be the start of 1.5e3
                     self._place = end
                     return parsed
-            if len(self._text) - self._place > MAX_VALUE:
+            if not self._more():
                 raise DamageError(self.at, f"a value of more than {MAX_VALUE:,} characters")
-            self._more(wanted)
-            wanted *= 2
-
-    def _is_whole(self, found: Any, end: int) -> bool:
-        """Whether a value that ends there does not go on behind the buffer, as 1 may be of 1.5e3."""
-        left = len(self._text) - end
-        return left > _SLACK or (left > 0 and not isinstance(found, (int, float)))
 
     def members(self) -> Iterator[str]:
         """Names in the next object; the caller takes the value of each before the next."""
@@ -115,7 +97,6 @@ class JsonStream:
         self._expect("[")
         if self.peek() == "]":
             return self._expect("]")
-        self.peek()
         while True:
             yield self.at
             if between := _COMMA.match(self._text, self._place):  # the usual case
@@ -136,22 +117,22 @@ class JsonStream:
         """
         if self._place < self._singly:
             return ()
-        following = [
-            comma.end()
+        commas = [
+            comma
             for match in end.finditer(self._text, max(self._place, len(self._text) - _REACH))
             if (comma := _COMMA.match(self._text, match.end()))
         ]
-        self._singly = following[-1] if following else len(self._text)
-        values = decode(f"[{self._text[self._place : self._text.rindex(',', 0, following[-1])]}]") if following else ()
+        self._singly = commas[-1].end() if commas else len(self._text)
+        values = decode(f"[{self._text[self._place : commas[-1].start()]}]") if commas else ()
         if values:
-            self._batch, self._place = self._place, following[-1]
+            self._batch, self._place = self._place, self._singly
         return values
 
     def position(self, index: int) -> int:
         """Position of an element of the last batch."""
         place = self._batch
         for _ in range(index):
-            between = _COMMA.match(self._text, self._scan_once(self._text, place)[1])
+            between = _COMMA.match(self._text, self._scan(self._text, place)[1])
             assert between is not None  # a further element follows
             place = between.end()
         return self._before + place
@@ -171,16 +152,13 @@ class JsonStream:
         Args: end: the last character of the value, with what follows; what follows is not skipped.
         Returns: whether there is such an end; if not, nothing is skipped.
         """
-        wanted = CHUNK
         while True:
             match = end.search(self._text, self._place)
-            if match is not None and (match.end() + _SLACK < len(self._text) or self._ended):
+            if match is not None and self._is_settled(match.end()):
                 self._place = match.end()
                 return True
-            if self._ended or len(self._text) - self._place > MAX_VALUE:
+            if not self._more():
                 return False
-            self._more(wanted)
-            wanted *= 2
 
     def finish(self) -> None:
         """Check that the text has ended.
@@ -197,9 +175,18 @@ class JsonStream:
             raise DamageError(self.at, f"expected {character!r}, {shown}")
         self._place += 1
 
-    def _more(self, size: int) -> None:
-        content = self._file.read(size)
+    def _is_settled(self, place: int) -> bool:
+        """Whether the text goes on so far behind a place that what is not read yet cannot change what stands before it."""
+        return self._ended or place + _SLACK < len(self._text)
+
+    def _more(self) -> bool:
+        """Read on, as much again as is kept; whether the file had not ended and what is kept is not too long."""
+        kept = self._text[self._place :]
+        if self._ended or len(kept) > MAX_VALUE:
+            return False
+        content = self._file.read(max(CHUNK, len(kept)))
         self._ended = not content
         self._before += self._place
-        self._text = self._text[self._place :] + self._decode(content, not content)
+        self._text = kept + self._decode(content, not content)
         self._place = self._singly = 0
+        return True
