@@ -20,7 +20,6 @@ from opticcl.ir.task_graph import (
     Task,
     TaskGraph,
     Workload,
-    counted_calls,
     highest_rank,
 )
 from opticcl.traces.notes import Omissions, measured
@@ -71,7 +70,6 @@ def _step_graph(
     """
     builder = GraphBuilder(rank_count.value)
     tasks: list[Task] = []
-    kept: list[CollectiveCall] = []
     ends: list[tuple[int, ...]] = []  # tasks that stand for each recorded task
     for one in step.tasks:
         after = tuple(sorted({i for j in one.after for i in ends[j]}))
@@ -80,7 +78,6 @@ def _step_graph(
             ends.append(after)
             continue
         ends.append((len(tasks),))
-        kept += batch
         if batch:
             tasks.append(builder.task(batch, after, one))
         else:
@@ -95,7 +92,7 @@ def _step_graph(
     ]
     about = [*(waits if receives else ()), *notes, *step.notes]
     more = (step.name, lowered(step.bound) if receives or missing else step.bound, (), step.recorded)
-    return builder.graph(trace.name, trace.source, tasks, about, kept, rank_count, *more)
+    return builder.graph(trace.name, trace.source, tasks, about, rank_count, *more)
 
 
 def job_of(workload: Workload, *, num_ranks: int = 0) -> TaskGraph:
@@ -145,9 +142,7 @@ def _one_after_the_other(workload: Workload, rank_count: RankCount) -> TaskGraph
         bound = lowered(bound)
     measured_s = measured(workload.calls)[0]
     recorded = RecordedTimes(workload.compute_s, measured_s) if measured_s else None
-    return builder.graph(
-        workload.name, workload.source, tasks, notes, workload.calls, rank_count, bound=bound, recorded=recorded
-    )
+    return builder.graph(workload.name, workload.source, tasks, notes, rank_count, bound=bound, recorded=recorded)
 
 
 Call = TypeVar("Call", CollectiveCall, RankCall)
@@ -238,7 +233,6 @@ class GraphBuilder:
         source: str,
         tasks: Sequence[Task],
         notes: Sequence[str],
-        calls: Sequence[CollectiveCall],
         rank_count: RankCount,
         step: str = "",
         bound: Bound = "",
@@ -251,16 +245,14 @@ class GraphBuilder:
             name, source: of the job.
             tasks: made by `task`, and computation.
             notes: of the trace.
-            calls: that the tasks must have.
             rank_count: number of ranks and its source.
             step: name of the step, if the trace has several.
             bound, device_ranks, recorded: see `TaskGraph`.
-        Raises: WorkloadError: calls or bytes differ from the given ones, an internal error.
         """
         lines = list(notes)
         if self.unknown_pairs:
             lines.append(f"transfers without recorded ranks: {self.unknown_pairs:,}, assumed from rank 0 to rank 1")
-        made = TaskGraph(
+        return TaskGraph(
             name,
             source,
             self.num_ranks,
@@ -273,13 +265,6 @@ class GraphBuilder:
             device_ranks=device_ranks,
             recorded=recorded,
         )
-        kept, wanted = (
-            (made.network_bytes, made.num_calls),
-            (sum(size for _, _, size in counted_calls(calls)), len(calls)),
-        )
-        if kept != wanted:
-            raise WorkloadError(f"{name}: {kept[0]:,} of {wanted[0]:,} bytes were kept")
-        return made
 
     def _group_of(self, call: CollectiveCall, num_groups: int) -> str:
         """Name of the process group of such a call."""

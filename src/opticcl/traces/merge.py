@@ -211,7 +211,6 @@ def _graph(
     builder = GraphBuilder(model.count.value)
     place = {old: new for new, old in enumerate(order)}
     made: list[Task] = []
-    kept: list[CollectiveCall] = []
     for old in order:
         node = nodes[old]
         waits = tuple(sorted({place[j] for j in after[old]}))
@@ -229,12 +228,11 @@ def _graph(
                 )
             )
         else:
-            kept.append(node.call)
             streams = node.streams if any(node.streams) else ()
             made.append(replace(builder.task([node.call], waits, node.task), devices=node.devices, streams=streams))
     name, source = _about(traces)
     ranks = tuple(trace.rank for trace in traces)
-    return builder.graph(name, source, made, notes, kept, model.count, step, bound, ranks)
+    return builder.graph(name, source, made, notes, model.count, step, bound, ranks)
 
 
 @dataclass(slots=True)
