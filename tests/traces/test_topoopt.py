@@ -148,6 +148,19 @@ def test_what_stays_where_it_is_is_counted(path):
         assert any(note.endswith(f", {size} bytes in all") for note in left_out)
 
 
+def test_calls_of_one_size_go_together(path):
+    """Of those that can start at once, in disjoint groups; in the order of kind and size, whatever that of the file."""
+    pairs = [device(50 + i, src * 5 + dst) for i, (src, dst) in enumerate([(1, 2), (3, 0), (0, 1)])]
+    tasks = [task(TRANSFER, 1 + i, device=50 + i, size=size) for i, size in enumerate([8, 16, 8])]
+    load(path, graph([*tasks, task(ALL_REDUCE, 9, size=4, following=(0, 1))], pairs))
+    job = load_job(path)
+    assert [(t.name, t.size_bytes, job.groups[t.group].num_groups) for t in job.tasks] == [
+        ("task 9", 4, 1),
+        ("task 1", 8, 2),
+        ("task 2", 16, 1),
+    ]
+
+
 def test_odd_dependencies_are_repaired_and_noted(path):
     """A circle, a dangling id and an id given twice: every call is kept."""
     tasks = [

@@ -270,7 +270,7 @@ def _check_groups(trace: RankTrace) -> None:
 
     Raises: WorkloadError: its size is not the number of its ranks.
     """
-    seen = set[tuple[int, int]]()
+    seen: set[tuple[int, int]] = set()
     for call in kinds_of(trace.calls):
         if call.is_transfer or not call.ranks or (id(call.ranks), call.group_size) in seen:
             continue

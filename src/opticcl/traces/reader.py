@@ -76,7 +76,7 @@ class TraceReader:
             raise TypeError(f"{cls.__name__} implements neither read nor read_ranks")
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
-        """A whole file.
+        """A whole file of one rank.
 
         Args:
             path: the file.
@@ -84,10 +84,8 @@ class TraceReader:
             tasks: whether tasks are wanted beside the calls, for formats that record them.
         Raises: WorkloadError: the file cannot be read or contains no call.
         """
-        found = self.read_ranks(path, options, tasks=tasks)
-        if len(found) > 1:
-            raise refusal(path, f"is of {len(found):,} ranks; give it alone")
-        return found[0]
+        (trace,) = self.read_ranks(path, options, tasks=tasks)
+        return trace
 
     def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
         """The traces of all ranks in a file.
