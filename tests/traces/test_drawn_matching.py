@@ -232,6 +232,25 @@ def test_large_all_to_alls_have_no_matrix(many, kept):
         assert call.size_bytes == 300 + many - 1
 
 
+@pytest.mark.parametrize("kind", ["all_to_all", "all_gather"])
+def test_shares_are_even(kind):
+    """A call whose size is that of a share has parts of one size: none are kept."""
+    calls = [[collective(kind, 8, counts="share", ranks=(0, 1, 2))] for _ in range(3)]
+    (call,) = merged_workload(traces_of(calls), 3).calls
+    assert (call.size_bytes, call.matrix_bytes) == (24, ())
+
+
+def test_what_several_ranks_say_together():
+    """The computation of the rank that computes most, where the number of ranks is from, all that is left out."""
+    traces = traces_of([[collective()], [collective()]], world_size=2, world_source="world")
+    for trace, took_s in zip(traces, (1.5, 2.5), strict=True):
+        trace.compute_s = took_s
+        trace.omissions.add("a kind", 3)
+    read = merged_workload(traces, 0)
+    assert (read.compute_s, read.num_ranks, read.ranks_source) == (2.5, 2, "world of f0")
+    assert [(one.what, one.calls, one.size_bytes) for one in read.omitted] == [("a kind", 2, 6)]
+
+
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
