@@ -6,7 +6,17 @@ import random
 from functools import partial
 from itertools import pairwise
 
-SAID = ("allreduce", "_allgather_base", "_reduce_scatter_base", "broadcast", "reduce", "all_to_all", "send", "gather", "barrier")
+SAID = (
+    "allreduce",
+    "_allgather_base",
+    "_reduce_scatter_base",
+    "broadcast",
+    "reduce",
+    "all_to_all",
+    "send",
+    "gather",
+    "barrier",
+)
 RANKS = "[0, 1, 2, 3]"
 INFO = {"rank": 0, "world_size": 4, "backend": "nccl", "pg_config": []}
 GAPS = (0, 1, 2, 3, 5, 10, 19, 20, 21, 22, 30)  # microseconds; 20 is when a kernel counts as queued

@@ -213,16 +213,15 @@ class Order:
         if precise and self.issued is not None:
             self._by_streams(precise)
             self.said = f"by {len(precise)} recorded stream waits"
-        elif precise or outside:
-            mixed = [{"thread": -1, "at": -1} for _ in precise] + outside
-            matched = self._in_turn(sorted(mixed, key=lambda wait: wait["at"]))
-            self.said = f"order: {matched} of {len(mixed)} stream waits without a recorded stream"
+        elif outside:
+            matched = self._in_turn(sorted(outside, key=lambda wait: wait["at"]))
+            self.said = f"order: {matched} of {len(outside)} stream waits without a recorded stream"
             self._after_idle()
             self.bound = "upper"
         else:
             self._after_idle()
             self._by_kind()
-            self.said = "order: no stream waits are recorded"
+            self.said = f"order: {len(precise)} recorded" if precise else "order: no stream waits are recorded"
             self.bound = "estimate"
         self._queued()
         self._on_stream()

@@ -103,9 +103,9 @@ class StreamWait(NamedTuple):
         recorded_at: correlation id of the record of the event; -1 if not recorded.
     """
 
-    thread: int
-    host_us: float
-    correlation: int
+    thread: int = -1
+    host_us: float = -1.0
+    correlation: int = -1
     stream: int = -1
     waits_for: int = -1
     recorded_at: int = -1

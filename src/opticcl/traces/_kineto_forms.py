@@ -330,8 +330,7 @@ class FileEvents:
             correlation = count_of(args.get("correlation"), -1)
             part.add_launch(correlation, _name(event.tid), self._time(event, "ts"), graph="GraphLaunch" in name)
         elif name.endswith("StreamWaitEvent"):
-            thread, correlation = part.thread_index(_name(event.tid)), count_of(args.get("correlation"), -1)
-            part.waits.append(StreamWait(thread, self._time(event, "ts"), correlation))
+            part.waits.append(StreamWait(part.thread_index(_name(event.tid)), self._time(event, "ts")))
 
     def _add_sync(self, event: TraceEvent, name: str, args: dict[str, Any]) -> None:
         if "wait event" not in name.lower():
@@ -343,7 +342,8 @@ class FileEvents:
             self.irregular["stream waits without an event, ignored"] += 1
             return
         part = self.part("device", event, args)
-        part.waits.append(StreamWait(-1, -1.0, correlation, stream, waits_for, recorded_at))
+        wait = StreamWait(correlation=correlation, stream=stream, waits_for=waits_for, recorded_at=recorded_at)
+        part.waits.append(wait)
 
     def _add_record(self, kind: str, event: TraceEvent, args: dict[str, Any], at: int) -> None:
         name = args.get("Collective name")

@@ -108,7 +108,7 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
     if precise and kernel_issue is not None:
         _hold_by_streams(kernels, calls, precise, holds)
         notes.append(f"order: kernels depend on collectives by {len(precise):,} recorded stream waits")
-    elif outside := _outside(waits, calls):
+    elif outside := _outside([wait for wait in waits if wait.stream < 0], calls):
         matched = _hold_in_turn(kernels, calls, outside, holds)
         by_times = [count] * len(calls)
         _hold_by_times(kernels, ended, calls, kernel_issue, call_issue, opens, by_times)
@@ -122,8 +122,13 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
         _hold_by_times(kernels, ended, calls, kernel_issue, call_issue, opens, holds)
         _hold_by_kind(kernels, calls, holds)
         bound = "estimate"
+        known = (
+            f"{len(precise):,} recorded stream waits have no place among the kernels"
+            if precise
+            else "no stream waits are recorded"
+        )
         notes.append(
-            "order: no stream waits are recorded; a hidden collective that brings data holds up the next kernel, a hidden "
+            f"order: {known}; a hidden collective that brings data holds up the next kernel, a hidden "
             "reduction only kernels issued after the last collective: an estimate"
         )
     _hold_queued(kernels, ended, calls, holds)

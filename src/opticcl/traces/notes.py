@@ -76,7 +76,9 @@ def notes_on(calls: Sequence[CollectiveCall], num_ranks: int = 0) -> Iterator[st
     if transfers:
         size = sum(size for call, _, size in kinds if call.is_transfer)
         yield f"transfers from one rank to another: {transfers:,} of {size:,} bytes in all"
-    part = sum(number for call, number, _ in kinds if call.ranks and len(call.ranks) < num_ranks and not call.is_transfer)
+    part = sum(
+        number for call, number, _ in kinds if call.ranks and len(call.ranks) < num_ranks and not call.is_transfer
+    )
     if part:
         yield f"groups smaller than all {num_ranks:,} ranks: {part:,} of {len(calls):,} calls"
     if empty:

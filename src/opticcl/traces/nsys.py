@@ -337,7 +337,7 @@ class _Report:
                 process.events.add_launch(correlation, thread, start * 1e-3, graph="GraphLaunch" in word)
             elif word.endswith("StreamWaitEvent") and "CUPTI_ACTIVITY_KIND_CUDA_EVENT" not in self._tables:
                 index = process.events.thread_index(thread)
-                process.events.waits.append(StreamWait(index, start * 1e-3, correlation))
+                process.events.waits.append(StreamWait(index, start * 1e-3))
 
     def _add_waits(self) -> None:
         """Waits of streams with the last record of their event."""
@@ -358,7 +358,9 @@ class _Report:
                 at = bisect_left(recorded[key], (correlation, -1)) - 1
                 if at >= 0:
                     number, of = recorded[key][at]
-                    process.of(device).waits.append(StreamWait(-1, -1.0, correlation, stream, of, number))
+                    process.of(device).waits.append(
+                        StreamWait(correlation=correlation, stream=stream, waits_for=of, recorded_at=number)
+                    )
 
     def _add_ranges(self) -> None:
         for row, (start, end, text, text_id, thread, payload, packed) in enumerate(
