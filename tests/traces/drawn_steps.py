@@ -30,6 +30,7 @@ class DrawnSteps:
         self.events, self.number, self.free = [], -1, {}
         self.parts = self.draw.choice(("devices", "processes", "places", "ranks"))
         self.launches = self.draw.random() < 0.7
+        self.kept = self.draw.choice((0.97, 0.97, 0.97, 0.6))  # of the launches; the others are not in the file
         self.numbered = self.launches or self.draw.random() < 0.7
         self.streams = self.draw.random() < 0.8
         self.external = not self.launches or self.draw.random() < 0.3
@@ -62,7 +63,7 @@ class DrawnSteps:
 
     def kernel(self, at, number, name, took, stream, thread, start=-1, **args):
         """Add a kernel and its launch, as far as the trace has such; it starts when its stream is free."""
-        if self.launches and self.draw.random() < 0.97:
+        if self.launches and self.draw.random() < self.kept:
             self.event("cuda_runtime", "cudaLaunchKernel", at, 1, thread, correlation=number)
         args |= {"correlation": number} if self.numbered and self.draw.random() < 0.99 else {}
         args |= {"stream": stream} if self.streams else {}
