@@ -266,6 +266,15 @@ FORMS = {
         ),
         collective="allgather", chunks=2, in_place=0,
     ),
+    "several copies": algo(
+        *(
+            gpu(r, "".join(f'<copy i_off="{k}" o_off="{2 * r + k}"/>' for k in range(2)),
+                block(0, step(0, "s", f"o {2 * r}", count=2), step(1, "r", target=f"o {2 - 2 * r}", count=2), send=1 - r,
+                      receive=1 - r), i=2, o=4)
+            for r in range(2)
+        ),
+        collective="allgather", chunks=4, in_place=0,
+    ),
     "all_gather in place": algo(
         *(
             gpu(r, block(0, step(0, "s", "i 0"), step(1, "r", target=f"o {1 - r}"), send=1 - r, receive=1 - r), i=1, o=2)
@@ -317,8 +326,15 @@ def test_a_block_without_peers_needs_no_channel(tmp_path):
     """Some generators number it -1; with a peer it is refused."""
     alone = '</tb><tb id="1" send="-1" recv="-1" chan="-1"></tb>'
     assert verify_graph(graph_of(SMALL.replace("</tb>", alone), tmp_path)).ok
-    with pytest.raises(PlanFileError, match="chan='-1' is not a whole number of 0 or more"):
-        graph_of(SMALL.replace('chan="0"', 'chan="-1"'), tmp_path)
+    first, last = SMALL.split("<tb ")[1:]
+    for peer in (first, last):
+        with pytest.raises(PlanFileError, match="chan='-1' is not a whole number of 0 or more"):
+            graph_of(SMALL.replace(peer, peer.replace('chan="0"', 'chan="-1"')), tmp_path)
+
+
+def test_a_buffer_that_is_not_named_has_no_chunks(tmp_path):
+    """Sizes may be left out."""
+    assert graph_of(SMALL.replace(' s_chunks="1"', ""), tmp_path).num_cells == 4
 
 
 def test_deep_connections_are_noted(tmp_path):
@@ -415,6 +431,7 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         ('srcoff="1"', 'srcoff="2"', "line 5, step: chunk_unknown: chunks 2 to 2 of buffer i of gpu 0"),
         ('cnt="1"', 'cnt="3"', "chunk_unknown: chunks 0 to 2"),
         ('cnt="1"', 'cnt="2147483647"', "more than 67,108,864 chunks"),
+        (LAST, LAST.replace('cnt="1"', 'cnt="33554432"'), "more than 67,108,864 chunks"),
         (' s="1"', ' s="2"', "step_unknown: s=2 where step 1 is due"),
         ('send="1"', 'send="7"', "line 3, tb: rank_unknown: send=7 is no other gpu"),
         ('send="1"', 'send="0"', "rank_unknown: send=0 is no other gpu"),
