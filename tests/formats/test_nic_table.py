@@ -46,14 +46,17 @@ def test_the_layout_is_the_documented_one(maker, path):
     position = tables.fabric.netlist().position
     decoded = set()
     for node in range(nodes):
+        before = (-1, 0, 0)
         for row in range(first[node], first[node + 1]):
             at = 64 + 8 * (nodes + 1) + 32 * row
             slot, length, action, op, transceiver, wavelength, gates, lo, n = struct.unpack_from(
                 "<IIBBHH2xQII", raw, at
             )
             assert slot + length <= slots
+            assert before < (slot, action, transceiver)
+            before = slot, action, transceiver
             number = node * transceivers + transceiver
-            decoded.add((slot, action, op, number, wavelength, lo, n))
+            decoded.add((slot, length, action, op, number, wavelength, lo, n))
             device = position["tx_gate" if action == 0 else "rx_gate"]
             base = (node * groups + transceiver // 2) * groups
             for group in range(groups):
@@ -62,7 +65,8 @@ def test_the_layout_is_the_documented_one(maker, path):
                 assert (gates >> group) & 1 == state
             assert gates
     slots_of = np.rint(d.from_s / slot_s).astype(int)
-    columns = (slots_of, 1 - d.sends, d.op, d.device, d.wavelength, d.chunk_lo, d.chunk_n)
+    lengths = np.ceil((d.until_s - d.from_s) / slot_s - 1e-6).astype(int)
+    columns = (slots_of, lengths, 1 - d.sends, d.op, d.device, d.wavelength, d.chunk_lo, d.chunk_n)
     assert decoded == set(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
     assert count == len(d)
 

@@ -408,10 +408,15 @@ def test_flipped_bytes_never_give_a_traceback(tmp_path, data):
     [("a.txt", b""), ("a.parquet", b"PAR1"), ("a.csv", b"x,y\n1,2\n"), ("a.json", b"[1]"), ("a.json", b"{}")],
 )
 def test_foreign_files_are_refused(tmp_path, name, content):
-    """Files of other kinds."""
+    """Files of other kinds; nothing is left open."""
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(PlanFileError):
-        read(tmp_path / name)
+    free = []
+    for _ in range(2):
+        with pytest.raises(PlanFileError):
+            read(tmp_path / name)
+        free.append(os.dup(0))  # the first number that is free
+        os.close(free[-1])
+    assert free[0] == free[1]
 
 
 def test_absent_files_are_refused(tmp_path):
