@@ -63,6 +63,22 @@ def test_records_that_launch_on_no_device_are_counted(tmp_path, lone):
     ] * bool(lone)
 
 
+def test_a_thread_that_launches_on_several_devices(tmp_path):
+    """A record is of the device on which the first kernel within it is launched."""
+    made = job("all_reduce", "all_gather", "broadcast")
+    events = merged(made, (9, 9), (0, 1))
+    for event in events:
+        rank = event["args"]["device"] if event["cat"] == "kernel" else event["tid"] - 1
+        event["ts"] += 10**5 * rank
+    (tmp_path / "a.json").write_text(kineto(events, information(made, -1)))
+    apart = load_workload(tmp_path / "a.json")
+    for event in events:
+        event["tid"] = 1 if event["cat"] != "kernel" else event["tid"]
+    (tmp_path / "a.json").write_text(kineto(events, information(made, -1)))
+    read = load_workload(tmp_path / "a.json")
+    assert (read.calls, read.omitted, len(read.calls)) == (apart.calls, (), 3)
+
+
 @pytest.mark.parametrize(("hosts", "what"), [((9, 9), "2 device"), ((9, 10), "2 process")])
 def test_too_few_devices_or_processes_for_their_order_are_refused(tmp_path, hosts, what):
     """Two of four ranks; with what to give instead."""
