@@ -159,6 +159,15 @@ def test_sends_are_transfers(path):
     assert "left out: 1 send from a rank to itself, 4 bytes in all" in read.notes
 
 
+@pytest.mark.parametrize(("word", "ranks"), [("send", (-1, 3)), ("recv", (3, -1))])
+def test_the_other_end_of_a_transfer_alone(path, word, ranks):
+    """Without a rank of the trace and without a group the own end is unknown."""
+    one = record(word, 2, ts=2, Rank=3)
+    del one["args"]["Process Group Ranks"]
+    read = load(path, text(record("allreduce", 4), one, info={"world_size": 8}))
+    assert [call.ranks for call in read.calls] == [(0, 1, 2, 3), ranks]
+
+
 def test_kernels_alone_and_annotations_alone(path):
     """Without records the kernels tell sizes; older traces have them in the annotations."""
     kernel = record("allreduce", 10, cat="kernel", name="ncclKernel_AllReduce", dur=5)
