@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sys
+import tempfile
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -123,7 +125,34 @@ def exchanged(maker: str, *sizes: float) -> Callable[[], Run]:
     return prepare
 
 
+def from_file(maker: str, *sizes: int) -> Callable[[], Run]:
+    """As `planned`, an all_gather on a network of 1,024 GPUs whose file has its links in no order, read and cut too.
+
+    Args:
+        maker: of its links, in tests/routing/forest/networks.py.
+        sizes: its arguments.
+    """
+
+    def prepare() -> Run:
+        ready()
+        sys.path.append(str(Path(__file__).parents[2]))
+        from tests.routing.forest import networks
+
+        lines = [",".join(link) for link in getattr(networks, maker)(*sizes)]
+        random.Random(1).shuffle(lines)
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False) as file:
+            file.write("\n".join(["source,target,rate", *lines, ""]))
+        name = f"network:file={file.name},nodes=n*,directed=no"
+        return planned(name, 32)()
+
+    return prepare
+
+
 PARTS = 32
+for _maker, *_sizes in (("rails", 128), ("grid", 32, 32), ("leaves", 32, 32, 8)):
+    register(
+        f"forest.file_{_maker}_1024", f"all_gather on {_maker} of 1,024 GPUs from a file", from_file(_maker, *_sizes)
+    )
 for _name in ("superpod:nodes=1024", "torus:shape=32x32"):
     _kind = _name.partition(":")[0]
     register(f"forest.cut_{_kind}_1024", f"narrowest cut of {_name}, all nodes tried", cut(_name))

@@ -1,15 +1,16 @@
 """Trees of all ranks on packet networks: right at every rank, and as fast as the narrowest cut allows."""
 
+import random
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tests.routing.forest.networks import PUBLISHED
+from tests.routing.forest.networks import PUBLISHED, grid, rails
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
 from opticcl.collective import Request
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics import fabric, job
 from opticcl.fabrics.spanning_trees import spanning_trees
 from opticcl.formats.plan_read import read_plan_file
@@ -71,6 +72,31 @@ def test_boxes_of_a100_by_one_tree(boxes: int) -> None:
     assert least_s < total_s < 1.03 * least_s
 
 
+def shuffled(folder: Path, links: list[tuple[str, str, str]]) -> Fabric:
+    """The network of links (source, target, rate), written in any order; nodes are those whose names begin with n."""
+    lines = [f"{a},{b},{rate}\n" for a, b, rate in random.Random(0).sample(links, len(links))]
+    return written(folder, "source,target,rate\n" + "".join(lines), nodes="n*")
+
+
+@pytest.mark.parametrize("collective", ["all_gather", "reduce_scatter", "all_reduce"])
+@pytest.mark.parametrize(
+    ("links", "seconds"),
+    [(rails(18), Fraction(136, 200 * 144)), (grid(12, 12), Fraction(143, 200 * 144))],
+)
+def test_networks_from_files_by_one_tree(
+    collective: str, links: list[tuple[str, str, str]], seconds: Fraction, tmp_path: Path
+) -> None:
+    """More nodes than are packed one by one, in no order: names tell where they are; a link that is narrower breaks it."""
+    where = shuffled(tmp_path, links)
+    plan = compile(where, collective, 10**9, algorithm="forest:pipeline=64")
+    assert plan.verify().ok
+    least_s = float(seconds) * (2 if collective == "all_reduce" else 1)
+    total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s
+    assert least_s < total_s < 1.06 * least_s
+    with pytest.raises(TooLargeError, match="trees of 144 nodes are packed one by one; at most 128"):
+        compile(shuffled(tmp_path, [(*links[0][:2], "10GB/s"), *links[1:]]), collective, 10**9, algorithm="forest")
+
+
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name][0]().num_compute <= 128])
 def test_published_networks(name: str, tmp_path: Path) -> None:
     """In the time of the narrowest cut, 1 % for fewer trees and H + s - 1 steps of s pieces more: data, paths, engines."""
@@ -122,15 +148,16 @@ SWITCHED = "source,target,rate\n" + "".join(
 """Routes lead over one of two switches."""
 
 
-def written(folder: Path, text: str) -> Fabric:
-    """The network of nodes x, y and z of a file.
+def written(folder: Path, text: str, nodes: str = "x+y+z") -> Fabric:
+    """The network of a file, whose nodes pass on what is for others.
 
     Args:
         folder: to write the file in.
         text: of the file.
+        nodes: patterns of their names.
     """
     (folder / "net.csv").write_text(text, "utf-8")
-    return fabric("network", file=str(folder / "net.csv"), nodes="x+y+z", directed=False, relays=True)
+    return fabric("network", file=str(folder / "net.csv"), nodes=nodes, directed=False, relays=True)
 
 
 @pytest.mark.parametrize(("text", "gigabits"), [(SIDES, 88), (SWITCHED, 104)])

@@ -350,6 +350,10 @@ class PacketFabric(Fabric):
         made, lost = self.network.graph(nodes), self.lost_links
         return made if lost is None else replace(made, capacity=np.where(lost, 0, made.capacity))
 
+    def orders(self) -> Iterator[IntArray]:
+        """Orders of the nodes in which digits of their places may be translated, the place of each node, int64 (nodes,)."""
+        yield np.arange(self.num_nodes)
+
     def shortest_paths_s(
         self, node: int, of_hops: HopLatency
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -8,6 +8,7 @@ out from parameters, and refuses what is no network of which every node reaches 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -444,6 +445,16 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     def names(self) -> tuple[str, ...]:
         """Names of the vertices in the file, nodes first."""
         return self._content.vertices.names
+
+    def orders(self) -> Iterator[IntArray]:
+        """That of the file, and that of the names, with numbers in them by value: b2g0 before b10g0."""
+        yield from super().orders()
+        parts = [re.split("([0-9]+)", name) for name in self.names[: self.num_nodes]]
+        keys = [
+            [(len(digits := one.lstrip("0")), digits) if k % 2 else (0, one) for k, one in enumerate(part)]
+            for part in parts
+        ]
+        yield np.argsort(sorted(range(self.num_nodes), key=keys.__getitem__))
 
     def coordinates(self, node: int) -> str:
         """Number of a node, and its name in the file."""

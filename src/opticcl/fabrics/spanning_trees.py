@@ -6,6 +6,7 @@ of all links, packets leave the routes of the fabric: a link of a tree is then a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -19,10 +20,11 @@ import numpy.typing as npt
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics._packet import PacketFabric
 from opticcl.ir import Fabric, IntArray
-from opticcl.ir.limits import limit
+from opticcl.ir.limits import ROUTES_AT_ONCE, limit
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
+from opticcl.routing.forest.symmetry import translations
 from opticcl.routing.forest.translation import TranslatedTree, translated_tree
 from opticcl.routing.shared_capacity import shared_capacity
 
@@ -141,21 +143,43 @@ def one_tree_for_all(fabric: Fabric, inwards: bool) -> TranslatedTree | None:
         return None
     graph = machine.graph(nodes)
     best = optimum(graph)
-    shapes = [fabric.dimensions] if prod(fabric.dimensions) == n else []
-    near = _nearest(fabric, graph, nodes)
-    shapes += [(n // near, near)] if 1 < near < n and n % near == 0 else []
-    for radices in (*shapes, (n,)):
-        classes = _Classes(fabric, graph, nodes, radices, inwards)
+    for radices, order in _digits(fabric, graph, nodes):
+        classes = _Classes(fabric, graph, nodes if order is None else nodes[order], radices, inwards)
         cost, length = classes.costs()
         tree = translated_tree(radices, cost, length) if np.isfinite(cost).any() else None
         if tree is None or best is None:
             continue
         every = np.arange(1, n)
         taken, times = np.unique(tree.moved(every, tree.parent[1:], -1), return_counts=True)
-        load = sum(count * classes.load(one) for one, count in zip(taken.tolist(), times.tolist(), strict=True))
+        load = sum(
+            count * classes.load(hops) for count, (hops, _) in zip(times.tolist(), classes.routes(taken), strict=True)
+        )
         if (load / np.maximum(graph.capacity, 1)).max() <= best.time * (1 + WITHIN):
-            return tree
+            return tree._replace(order=order)
     return None
+
+
+def _digits(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> Iterator[tuple[tuple[int, ...], IntArray | None]]:
+    """Radices of digits of ranks whose translations may be symmetries, and the rank at each place.
+
+    Args:
+        fabric: a machine or a job on one.
+        graph: its links.
+        nodes: of all ranks, int (ranks,).
+    """
+    n = len(nodes)
+    shapes = [fabric.dimensions] if prod(fabric.dimensions) == n else []
+    near = _nearest(fabric, graph, nodes)
+    shapes += [(n // near, near)] if 1 < near < n and n % near == 0 else []
+    yield from ((shape, None) for shape in shapes)
+    assert isinstance(fabric.machine, PacketFabric)
+    for number, of_machine in enumerate(fabric.machine.orders()):
+        order = np.argsort(of_machine[nodes], kind="stable")
+        if (symmetry := translations(graph, order)) is not None and symmetry.radices not in shapes[
+            : 0 if number else None
+        ]:
+            yield symmetry.radices, order if number else None
+    yield (n,), None
 
 
 def _turned(graph: CapacityGraph) -> IntArray | None:
@@ -199,32 +223,26 @@ def _nearest(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> int:
 
 
 @lru_cache(maxsize=64)
-def direct_ranks(fabric: Fabric, inwards: bool) -> IntArray:
+def direct_ranks(fabric: Fabric) -> IntArray:
     """Ranks that the route of rank 0 leads to past no other rank, int64 (at most ranks - 1,).
 
-    Args:
-        fabric: with a network: a machine or a job on one.
-        inwards: whether routes lead the other way.
+    Args: fabric: with a network: a machine or a job on one.
     Raises: UnsupportedError: no route leads to a rank.
     """
-    machine, n = fabric.machine, fabric.num_nodes
+    machine = fabric.machine
     assert isinstance(machine, PacketFabric)
-    nodes = fabric.machine_nodes(np.arange(n))
-    head = machine.graph(nodes).head
-    ends = np.broadcast_to(nodes[:1], n - 1), nodes[1:]
-    hops, offsets = fabric.route(*(ends[::-1] if inwards else ends))
-    passed = np.add.reduceat(head[hops] < n, offsets[:-1])
-    return 1 + np.flatnonzero(passed == 1)  # the last link of each leads to a rank
+    nodes = fabric.machine_nodes(np.arange(fabric.num_nodes))
+    return _direct(fabric, machine.graph(nodes), nodes, inwards=False)
 
 
 class _Classes:
-    """Routes from each rank to that which a translation takes it to.
+    """Routes from the rank at each place to that at the place which a translation takes it to.
 
     Args:
         fabric: a machine or a job on one.
         graph: its links.
-        nodes: of all ranks, int (ranks,).
-        radices: of the digits of ranks.
+        nodes: at all places, int (ranks,).
+        radices: of the digits of places.
         inwards: whether routes lead the other way.
     """
 
@@ -234,13 +252,24 @@ class _Classes:
         self.fabric, self.graph, self.nodes, self.inwards = fabric, graph, nodes, inwards
         self.origin = TranslatedTree(radices, nodes, nodes)
 
-    def _routes(self, one: int) -> tuple[IntArray, IntArray]:
-        ends = self.nodes, self.nodes[self.origin.moved(np.arange(len(self.nodes)), np.array(one))]
-        return self.fabric.route(*(ends[::-1] if self.inwards else ends))
+    def routes(self, classes: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+        """Routes of each class, (hops, offsets).
 
-    def load(self, one: int) -> IntArray:
-        """Routes of a class over each link, int64 (links,)."""
-        return np.bincount(self._routes(one)[0], minlength=len(self.graph.tail))
+        Args: classes: int (classes,).
+        """
+        n = len(self.nodes)
+        together = max(1, ROUTES_AT_ONCE // n)
+        for some in np.split(classes, range(together, len(classes), together)):
+            moved = self.nodes[self.origin.moved(np.arange(n), some[:, None])].ravel()
+            ends = np.tile(self.nodes, len(some)), moved
+            hops, offsets = self.fabric.route(*(ends[::-1] if self.inwards else ends))
+            for first in range(0, len(moved), n):
+                mine = offsets[first : first + n + 1]
+                yield hops[mine[0] : mine[-1]], mine - mine[0]
+
+    def load(self, hops: IntArray) -> IntArray:
+        """How often routes lead over each link, int64 (links,)."""
+        return np.bincount(hops, minlength=len(self.graph.tail))
 
     def costs(self) -> tuple[npt.NDArray[np.float64], IntArray]:
         """Load over capacity of the busiest link of each class, infinite where a route passes a rank, and its longest route.
@@ -249,14 +278,27 @@ class _Classes:
         """
         n = len(self.nodes)
         cost, length = np.full(n, np.inf), np.zeros(n, np.int64)
-        for one in direct_ranks(self.fabric, self.inwards).tolist():
-            hops, offsets = self._routes(one)
+        direct = self.direct()
+        for one, (hops, offsets) in zip(direct.tolist(), self.routes(direct), strict=True):
             length[one] = np.diff(offsets).max()
-            through = self.graph.head[hops] < n
-            if np.count_nonzero(through) == n:  # the last link of each leads to a rank
-                load = np.bincount(hops, minlength=len(self.graph.tail))
-                cost[one] = (load / np.maximum(self.graph.capacity, 1)).max()
+            if np.count_nonzero(self.graph.head[hops] < n) == n:  # the last link of each leads to a rank
+                cost[one] = (self.load(hops) / np.maximum(self.graph.capacity, 1)).max()
         return cost, length
+
+    def direct(self) -> IntArray:
+        """Classes by which place 0 has a route past no other rank, int64 (at most ranks - 1,)."""
+        return _direct(self.fabric, self.graph, self.nodes, self.inwards)
+
+
+def _direct(fabric: Fabric, graph: CapacityGraph, nodes: IntArray, inwards: bool) -> IntArray:
+    """Places that the route of place 0 leads to past no other rank, int64.
+
+    Args: fabric, graph, nodes, inwards: as of `_Classes`.
+    """
+    ends = np.broadcast_to(nodes[:1], len(nodes) - 1), nodes[1:]
+    hops, offsets = fabric.route(*(ends[::-1] if inwards else ends))
+    passed = np.add.reduceat(graph.head[hops] < len(nodes), offsets[:-1])
+    return 1 + np.flatnonzero(passed == 1)  # the last link of each leads to a rank
 
 
 def _routes(fabric: Fabric, graph: CapacityGraph) -> list[tuple[int, ...]]:

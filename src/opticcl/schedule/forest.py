@@ -128,7 +128,7 @@ def variants(collective: Request, fabric: Fabric) -> list[dict[str, int] | NotTr
         many = NotTried("", f"{flows:,} flows, ranks times links; a search tries {MOST_FLOWS_TRIED:,} at most")
         return [many] if flows > MOST_FLOWS_TRIED else [{"pipeline": parts} for parts in (1, 8, 32)]
     with suppress(UnsupportedError):  # rank 0 has no route to some other
-        if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric, False))) > MOST_ROUTED:
+        if n <= MOST_NODES_TRANSLATED and (routes := n * len(direct_ranks(fabric))) > MOST_ROUTED:
             return [NotTried("", f"{routes:,} routes; a search divides trees by {MOST_ROUTED:,} at most")]
     trees = _trees_for_all(fabric, collective)
     most = MOST_NODES_ROOTED_TRIED if collective.name in ROOTED else MOST_NODES_TRIED
@@ -213,8 +213,10 @@ def _translations(collective: Request, trees: list[TranslatedTree], pieces: int)
         rows = PhaseRows.of(len(radices), 0, dst, owner, unit_lo=-stage[order], unit_shift=1, op=op)
         phases.append(Phase(rows, (True,) * len(radices), stages + pieces - 1))
     part = MessagePart((*((d, 1, radices[d]) for d in digits), (UNIT, 1, pieces)), pieces)
-    steps = Steps(Space(radices), [part], phases)
-    return Schedule.of("forest", collective.on(n, n * pieces), steps, cut=1 if len(phases) > 1 else None)
+    steps = Steps(Space(radices, trees[0].order), [part], phases)
+    return Schedule.of(
+        "forest", collective.on(n, n * pieces, owner=steps.owners), steps, cut=1 if len(phases) > 1 else None
+    )
 
 
 def _trees_for_all(fabric: Fabric, collective: Request) -> list[TranslatedTree]:
@@ -230,8 +232,9 @@ def _trees_for_all(fabric: Fabric, collective: Request) -> list[TranslatedTree]:
         trees = [one_tree_for_all(fabric, up) for up in _directions(collective)]
     except UnsupportedError:  # some ranks have no route to others, or what `_packings` says
         return []
-    same = len({tree.radices for tree in trees if tree is not None}) == 1
-    return [tree for tree in trees if tree is not None] if same and None not in trees else []
+    every = [tree for tree in trees if tree is not None]
+    same = len(every) == len(trees) and len({Space(tree.radices, tree.order) for tree in every}) == 1
+    return every if same else []
 
 
 def _directions(collective: Request) -> list[bool]:

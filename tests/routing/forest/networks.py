@@ -99,6 +99,30 @@ def bridge_of_five_and_seven() -> CapacityGraph:
     return network(12, links)
 
 
+def rails(count: int) -> list[tuple[str, str, str]]:
+    """Rows (source, target, rate) of boxes of GPUs n0g0, n0g1, ... on a switch a box, with their cards on a switch a rail."""
+    every = [(box, gpu) for box in range(count) for gpu in range(8)]
+    return [(f"n{box}g{gpu}", f"box{box}", "300GB/s") for box, gpu in every] + [
+        (f"n{box}g{gpu}", f"rail{gpu}", "25GB/s") for box, gpu in every
+    ]
+
+
+def grid(*sides: int) -> list[tuple[str, str, str]]:
+    """Rows of a torus of nodes n0_0, n0_1, ... with links of 50 GB/s."""
+    nodes = list(np.ndindex(*sides))
+    ahead = [
+        tuple((at + (k == d)) % sides[k] for k, at in enumerate(node)) for d in range(len(sides)) for node in nodes
+    ]
+    names = ["n" + "_".join(map(str, node)) for node in nodes * len(sides)]
+    return [(name, "n" + "_".join(map(str, node)), "50GB/s") for name, node in zip(names, ahead, strict=True)]
+
+
+def leaves(count: int, size: int, spines: int) -> list[tuple[str, str, str]]:
+    """Rows of leaves of nodes n0_0, n0_1, ... of 50 GB/s, and a link of 100 GB/s from each leaf to each spine."""
+    below = [(f"n{leaf}_{node}", f"leaf{leaf}", "50GB/s") for leaf in range(count) for node in range(size)]
+    return below + [(f"leaf{leaf}", f"spine{spine}", "100GB/s") for leaf in range(count) for spine in range(spines)]
+
+
 PUBLISHED = {
     "one box of eight A100": (lambda: boxes(1, 8, 300, 25), "7/300"),
     "two boxes of A100": (lambda: boxes(2, 8, 300, 25, 2), "3/65"),

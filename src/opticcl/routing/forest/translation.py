@@ -33,11 +33,13 @@ class TranslatedTree(NamedTuple):
         radices: of the digits of a vertex, the last one fastest.
         parent: of each vertex, 0 for 0, int64 (vertices,).
         depth: of each vertex, int64 (vertices,).
+        order: rank at each vertex, int64 (vertices,); None: its number.
     """
 
     radices: tuple[int, ...]
     parent: IntArray
     depth: IntArray
+    order: IntArray | None = None
 
     def moved(self, vertices: IntArray, by: IntArray, sign: int = 1) -> IntArray:
         """Vertices moved by others, digit by digit.
