@@ -1,7 +1,9 @@
 """Small files of each format, written for the tests, and what is done with all of them."""
 
+import json
 from fractions import Fraction
-from itertools import combinations
+
+import numpy as np
 
 from opticcl.fabrics import fabric
 
@@ -73,6 +75,63 @@ TWO_BOXES = {
     "simgrid": (SIMGRID, {}),
 }
 """Text of each format and what its caller says: two boxes of two nodes, 50 GB/s within and 25 GB/s between them."""
+
+
+def a100_boxes():
+    """Two boxes of eight A100 in each format: (text, what its caller says).
+
+    A GPU has 12 NVLinks of 25 GB/s to the NVSwitches of its box and a card of 200 Gb/s, every second one on the same switch.
+    Source: NVIDIA, DGX A100 datasheet; the two switches as in the topologies of ForestColl.
+    """
+    gpus = [(f"b{box}g{gpu}", f"b{box}nvs", f"ib{gpu % 2}") for box in range(2) for gpu in range(8)]
+    links = [(gpu, nvs, "300GB/s", "700ns") for gpu, nvs, _ in gpus]
+    links += [(gpu, ib, "200Gb/s", "2us") for gpu, _, ib in gpus]
+    kinds = dict.fromkeys((gpu for gpu, _, _ in gpus), "node") | dict.fromkeys(
+        ("b0nvs", "b1nvs", "ib0", "ib1"), "switch"
+    )
+    number = {one: k for k, one in enumerate(kinds)}
+    counts = [[0 if a == b else 12 if a // 8 == b // 8 else 1 for a in range(16)] for b in range(16)]
+    limits = []
+    for gpu in range(16):
+        box, other = ([v for v in range(16) if v != gpu and (v // 8 == gpu // 8) is same] for same in (True, False))
+        for some, most in ((box, 12), (other, 1)):
+            limits += [[[gpu], some, most, f"{gpu} out"], [some, [gpu], most, f"{gpu} in"]]
+    csv = ["source,target,rate,latency,directed,source_kind,target_kind"]
+    csv += [f"{a},{b},{rate},{late},no,{kinds[a]},{kinds[b]}" for a, b, rate, late in links]
+    keys = (("k", "node", "kind"), ("r", "edge", "rate"), ("l", "edge", "latency"))
+    graphml = [f'<key id="{key}" for="{of}" attr.name="{name}"/>' for key, of, name in keys]
+    graphml += ['<graph edgedefault="undirected">']
+    graphml += [f'<node id="{one}"><data key="k">{kind}</data></node>' for one, kind in kinds.items()]
+    for a, b, rate, late in links:
+        body = f'<data key="r">{rate}</data><data key="l">{late}</data>'
+        graphml.append(f'<edge source="{a}" target="{b}">{body}</edge>')
+    gml = [f'node [ id {number[one]} label "{one}" kind "{kind}" ]' for one, kind in kinds.items()]
+    gml += [f'edge [ source {number[a]} target {number[b]} rate "{r}" latency "{late}" ]' for a, b, r, late in links]
+    listed = {
+        "nodes": [{"id": one, "kind": kind} for one, kind in kinds.items()],
+        "links": [{"source": a, "target": b, "rate": rate, "latency": late} for a, b, rate, late in links],
+    }
+    zone = [
+        f'<host id="{one}" speed="1Gf"/>' if kind == "node" else f'<router id="{one}"/>' for one, kind in kinds.items()
+    ]
+    for a, b, rate, late in links:
+        bandwidth = rate.replace("/", "p")
+        zone.append(
+            f'<link id="{a}-{b}" bandwidth="{bandwidth}" latency="{late}" sharing_policy="SPLITDUPLEX"/>'
+            f'<route src="{a}" dst="{b}"><link_ctn id="{a}-{b}"/></route>'
+        )
+    return {
+        "csv": ("\n".join(csv), {}),
+        "graphml": (f"<graphml>{''.join(graphml)}</graph></graphml>", {}),
+        "gml": (f"graph [ directed 0 {' '.join(gml)} ]", {}),
+        "node_link": (json.dumps(listed | {"directed": False, "multigraph": False}), {}),
+        "msccl": (
+            json.dumps({"msccl_type": "topology", "name": "", "switches": limits, "links": counts}),
+            {"rate": "25GB/s"},
+        ),
+        "simgrid": (f'<platform version="4.1"><zone id="z" routing="Floyd">{"".join(zone)}</zone></platform>', {}),
+    }
+
 
 ASTRA = """# rings of two
 topology: [ Switch, Ring ]
@@ -232,15 +291,11 @@ def columns(made):
 def most_of_all_cuts(made):
     """Largest ratio of nodes in a set to the rate that leaves it, over all sets that leave a node out, as a fraction [s/GB]."""
     net = made.network
-    links = [
-        (a, b, Fraction(rate) / (8 * 10**9))
-        for a, b, rate in zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True)
-    ]
-    worst = Fraction(0)
-    for size in range(1, net.num_vertices):
-        for chosen in combinations(range(net.num_vertices), size):
-            inside = set(chosen)
-            count = sum(v < net.num_nodes for v in inside)
-            if 0 < count < net.num_nodes:
-                worst = max(worst, count / sum(rate for a, b, rate in links if a in inside and b not in inside))
-    return worst
+    sets = np.arange(1 << net.num_vertices)
+    has = [sets >> vertex & 1 for vertex in range(net.num_vertices)]
+    nodes, leaves = sum(has[: net.num_nodes]), np.zeros(len(sets), np.int64)
+    for a, b, rate in zip(net.tail.tolist(), net.head.tolist(), net.rate_bits_per_s.tolist(), strict=True):
+        leaves += round(rate) * (has[a] & ~has[b])
+    proper = (nodes > 0) & (nodes < net.num_nodes)
+    pairs = np.unique(np.stack([nodes[proper], leaves[proper]]), axis=1)
+    return max(8 * 10**9 * Fraction(int(count), int(rate)) for count, rate in pairs.T)

@@ -3,6 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from tests.fabrics.network_files import (
     ASTRA,
@@ -18,6 +19,7 @@ from tests.fabrics.network_files import (
     SIMAI,
     SIMGRID,
     TWO_BOXES,
+    a100_boxes,
     cluster,
     columns,
     every_pair,
@@ -28,9 +30,12 @@ from tests.fabrics.network_files import (
     written,
 )
 
+import opticcl
+from opticcl.assumptions import assumptions
 from opticcl.errors import FabricError, OpticclError
 from opticcl.fabrics import fabric
 from opticcl.fabrics.networks import FORMATS
+from opticcl.routing.forest.optimum import optimum
 
 BOXES = sorted(
     (a, b, rate, 700.0)
@@ -52,6 +57,30 @@ def test_the_same_boxes_in_every_format(form, tmp_path):
     assert made.num_nodes == 4
     assert most_of_all_cuts(made) == Fraction(1, 25)  # one box: two shards over 50 GB/s
     assert made.node_rate_bits_per_s == 600e9
+
+
+@pytest.mark.parametrize("form", TWO_BOXES)
+def test_two_boxes_of_a100_in_every_format(form, tmp_path):
+    """3/65 s a GB of each GPU's part, as ForestColl finds, by all cuts; a schedule that takes as long."""
+    text, given = a100_boxes()[form]
+    made = network_of(tmp_path, text, **given)
+    assert (made.num_nodes, made.network.num_vertices) == (16, 20)
+    assert most_of_all_cuts(made) == Fraction(3, 65)
+    graph = made.graph(np.arange(16))
+    best = optimum(graph)
+    assert best.time / Fraction(graph.unit_bits_per_s) * 8 * 10**9 == Fraction(3, 65)
+    plan = opticcl.compile(made, "all_gather", 10**11, algorithm="forest:pipeline=64")
+    total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s
+    assert 300 / 65 / 16 < total_s < 1.04 * 300 / 65 / 16
+
+
+def test_limits_of_one_sender(tmp_path):
+    """A star whose middle sends or takes one at a time, as MSCCL-tools describe it: both ways of a switch before it."""
+    text = '{"msccl_type": "topology", "links": [[0,1,1,1],[1,0,0,0],[1,0,0,0],[1,0,0,0]], "switches": '
+    text += '[[[0], [1, 2, 3], 1, "out"], [[1, 2, 3], [0], 1, "in"]]}'
+    made = network_of(tmp_path, text, rate="1GB/s")
+    assert made.network.num_links == 8
+    assert most_of_all_cuts(made) == 3  # what three nodes have enters the first by one link
 
 
 @pytest.mark.parametrize("form", [name for name in FORMATS.names() if name != "foreign"])
@@ -336,9 +365,26 @@ REFUSED = [
     ),
     (MSCCL, {}, "the file counts links: rate= is that of one"),
     (
-        MSCCL.replace("[]", '[[[0], [1, 2], 1, "x"]]'),
+        MSCCL.replace("[]", '[[[0], [2, 3], 1, "x"], [[1], [2, 3], 1, "y"]]'),
         {"rate": "1GB/s"},
-        r"switches\[0\] limits a set that is not a node against all others",
+        "nodes 0, 1 are limited against node 2, which has no limit against them",
+    ),
+    (
+        MSCCL.replace(
+            "[]", '[[[0, 1], [2], 1, "x"], [[0, 1], [3], 1, "y"], [[0], [2, 3], 1, "z"], [[1], [2, 3], 1, "t"]]'
+        ),
+        {"rate": "1GB/s"},
+        "the link of nodes 0 and 3 is less than their limits",
+    ),
+    (
+        MSCCL.replace("[]", '[[[0], [1, 4], 1, "x"]]'),
+        {"rate": "1GB/s"},
+        r"switches\[0\] has no sets of nodes 0 to 3",
+    ),
+    (
+        MSCCL.replace("[]", '[[[0, 1], [2, 3], 1, "x"]]'),
+        {"rate": "1GB/s"},
+        r"switches\[0\] limits a set that is not a node against others",
     ),
     (MSCCL.replace("[[0, 2, 1, 0],", "[[0, 2, 1],"), {"rate": "1GB/s"}, "links is not a square matrix"),
     (

@@ -1,13 +1,16 @@
 """Topologies of MSCCL-tools in JSON: `links[receiver][sender]` counts links, `switches` limit what sets of pairs send together.
 
-A link of count k has k times `rate=`. Limits of sets are no vertices. Those of a node against all others, out and in, are what
-a switch with one link a node does, and are read as one; any other set fits no graph and is refused.
+A link of count k has k times `rate=`. Limits of sets are no vertices. Where each of some senders has one towards the same
+receivers, and each receiver one from these senders, a switch does the same, with a link from each sender and to each receiver:
+NVSwitches of a box, which is senders and receivers alike, or cards between two boxes, a switch each way. Any other set fits no
+graph and is refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from math import nan
 from typing import Any
 
@@ -47,56 +50,84 @@ def read_msccl_topology(text: str, options: FileOptions) -> FileGraph:
     counts = {
         (s, d): whole(n, f"links[{d}][{s}]") for d, row in enumerate(links) for s, n in enumerate(row) if n != "0"
     }
-    if topology.get("switches"):
-        most = dict(_limits(topology["switches"], size))
-        _add_hub(made, counts, most, size, rate)
-    else:
-        for (sender, receiver), count in sorted(counts.items()):
-            made.edge(sender, receiver, count * rate)
+    for senders, receivers, out, into in _switches(_limits(topology.get("switches") or [], size), counts):
+        hub = made.vertex(f"switch {len(made.kinds) - size}", SWITCH)
+        for sender in filter(out.get, senders):  # a limit of 0 lets nothing pass
+            made.edge(sender, hub, out[sender] * rate, way=Way.ONE)
+        for receiver in filter(into.get, receivers):
+            made.edge(hub, receiver, into[receiver] * rate, way=Way.ONE)
+        for pair in product(senders, receivers):
+            if pair[0] != pair[1] and counts.pop(pair, 0) < min(out[pair[0]], into[pair[1]]):
+                raise FileFaultError(
+                    0,
+                    f"the link of nodes {pair[0]} and {pair[1]} is less than their limits, or has two; no graph has that",
+                )
+    for (sender, receiver), count in sorted(counts.items()):
+        made.edge(sender, receiver, count * rate)
     made.rate_hint = "the file counts links: rate= is that of one"
     return made.graph()
 
 
-def _limits(entries: Any, size: int) -> Iterator[tuple[tuple[int, str], int]]:
-    """(node, direction) and the limit of each entry.
+_Entry = tuple[int, frozenset[int]]
+"""A node and those that it is limited against."""
 
-    Raises: FileFaultError: an entry that is not a node against all others.
+
+def _limits(entries: Any, size: int) -> tuple[dict[_Entry, int], dict[_Entry, int]]:
+    """The least limit of each node towards others, and from others.
+
+    Raises: FileFaultError: an entry that is not a node against others.
     """
+    out: dict[_Entry, int] = {}
+    into: dict[_Entry, int] = {}
     for place, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         if not isinstance(entry, list) or len(entry) != 4 or not all(isinstance(side, list) for side in entry[:2]):
             raise FileFaultError(0, f"switches[{place}] is not [senders, receivers, limit, name]")
-        sides = [{whole(rank, f"switches[{place}]") for rank in side} for side in entry[:2]]
-        for here, there, way in ((0, 1, "out"), (1, 0, "in")):
-            if len(sides[here]) == 1 and sides[there] == set(range(size)) - sides[here] and size > 2:
-                yield (min(sides[here]), way), whole(entry[2], f"switches[{place}]")
-                break
-        else:
+        senders, receivers = (frozenset(whole(rank, f"switches[{place}]") for rank in side) for side in entry[:2])
+        if not senders or not receivers or max(senders | receivers) >= size or senders & receivers:
+            raise FileFaultError(0, f"switches[{place}] has no sets of nodes 0 to {size - 1} that are apart")
+        if min(len(senders), len(receivers)) > 1:
             raise FileFaultError(
-                0, f"switches[{place}] limits a set that is not a node against all others; no graph has such a limit"
+                0, f"switches[{place}] limits a set that is not a node against others; no graph has such a limit"
             )
+        limit = whole(entry[2], f"switches[{place}]")
+        for one, others, limits in ((senders, receivers, out), (receivers, senders, into)):
+            if len(one) == 1:
+                key = min(one), others
+                limits[key] = min(limit, limits.get(key, limit))
+    return out, into
 
 
-def _add_hub(
-    made: FileGraphBuilder, counts: dict[tuple[int, int], int], most: dict[tuple[int, str], int], size: int, rate: float
-) -> None:
-    """Links of every node to a switch, which have the limits of the nodes.
+def _switches(
+    limits: tuple[dict[_Entry, int], dict[_Entry, int]], counts: dict[tuple[int, int], int]
+) -> Iterator[tuple[list[int], list[int], dict[int, int], dict[int, int]]]:
+    """Senders and receivers of each switch that the limits together are, and the links of each.
 
     Args:
-        made: collects edges.
+        limits: of `_limits`.
         counts: links from node to node.
-        most: limits.
-        size: nodes [count].
-        rate: of a link [bit/s].
-    Raises: FileFaultError: a node without a limit, a pair without a link, or a link of less than the limits of its ends.
+    Raises: FileFaultError: a limit that belongs to no switch.
     """
-    hub = made.vertex("switch", SWITCH)
-    for sender in range(size):
-        for receiver in set(range(size)) - {sender}:
-            due = min(most.get((sender, "out"), 0), most.get((receiver, "in"), 0))
-            if not due or counts.get((sender, receiver), 0) < due:
-                raise FileFaultError(
-                    0, f"the limits of nodes {sender} and {receiver} and their link are not a switch of one link a node"
-                )
-    for rank in range(size):
-        made.edge(rank, hub, most[rank, "out"] * rate, way=Way.ONE)
-        made.edge(hub, rank, most[rank, "in"] * rate, way=Way.ONE)
+    out, into = (dict(side) for side in limits)
+    while out or into:
+        node, others = next(iter(out or into))
+        side, back = (out, into) if out else (into, out)
+        alike = {v: (others | {node}) - {v} for v in sorted(others | {node})}  # all are senders and receivers
+        if all((v, rest) in side for v, rest in alike.items()):
+            near = far = list(alike)
+        else:
+            near, far = sorted(v for v, rest in side if rest == others), sorted(others)
+        its = {v: side.pop((v, frozenset(far) - {v})) for v in near}
+        pairs = {w: [(v, w) if side is out else (w, v) for v in near if v != w] for w in far}
+        whole_of = {w: back.pop((w, frozenset(near) - {w}), None) for w in far}
+        theirs = {
+            w: counts.get(pairs[w][0], 0) if one is None and len(near) == 1 else one for w, one in whole_of.items()
+        }
+        if None in theirs.values():
+            alone = next(w for w, one in theirs.items() if one is None)
+            raise FileFaultError(
+                0,
+                f"nodes {', '.join(map(str, near[:4]))} are limited against node {alone}, which has no limit against them; "
+                "these limits are not those of a switch",
+            )
+        known = {w: one for w, one in theirs.items() if one is not None}
+        yield (near, far, its, known) if side is out else (far, near, known, its)
