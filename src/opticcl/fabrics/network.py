@@ -9,6 +9,7 @@ out from parameters, and refuses what is no network of which every node reaches 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,12 +27,13 @@ from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._failures import FailingFabric
 from opticcl.fabrics._packet import Network, PacketFabric, at_least, hash_of, positive_rates
 from opticcl.fabrics.networks import read_network
-from opticcl.fabrics.networks.file_graph import IN_SERVERS, NODE, FileGraph, FileOptions, Way
-from opticcl.ir import Circuits, Fabric, FabricNumbers, IntArray, Part, PartKind, PartUse, Resource, Usage
+from opticcl.fabrics.networks.circuits import set_circuits
+from opticcl.fabrics.networks.file_graph import IN_SERVERS, NODE, Circuit, FileFaultError, FileGraph, FileOptions, Way
+from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, IntArray, Part, PartKind, PartUse, Resource, Usage
 from opticcl.ir.limits import limit
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.paths import paths_of_rows
-from opticcl.units import counted
+from opticcl.units import counted, format_seconds
 
 SHEET = datasheet("network")
 MOST_RATES = limit("network.MOST_RATES")
@@ -66,6 +68,7 @@ class _Content(NamedTuple):
         pool: rate that each link has a share of, int64 (links,); None: each has its own.
         notes: what was assumed or left out.
         digest: of the content of the file.
+        circuit_switches: that circuits pass.
     """
 
     network: Network
@@ -73,6 +76,7 @@ class _Content(NamedTuple):
     pool: IntArray | None
     notes: tuple[str, ...]
     digest: str
+    circuit_switches: tuple[Circuit, ...]
 
 
 @register_fabric("network", listed=False)
@@ -180,6 +184,10 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
     def _content(self) -> _Content:
         """What the file and the parameters say together."""
         graph, digest = read_network(self, self.content)
+        try:
+            graph, circuit_switches = set_circuits(graph)
+        except FileFaultError as fault:
+            raise _refusal(self.file, str(fault)) from None
         vertices = self._vertices(graph)
         links = _links(graph, vertices, self.directed is False, self.duplex == "full")
         rates, latencies = self._filled(graph, links)
@@ -200,7 +208,11 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
             notes.append(
                 f"No latency in the file of {unknown}: under published latencies they add nothing, latency= says more."
             )
-        return _Content(network, vertices, numbers, tuple(notes), digest)
+        if circuit_switches:
+            slowest = format_seconds(max(one.reconfiguration_s for one in circuit_switches))
+            passed = counted(len(circuit_switches), "circuit switch")
+            notes.append(f"Circuits through {passed} are set before a job, in {slowest}, and stand while it runs.")
+        return _Content(network, vertices, numbers, tuple(notes), digest, circuit_switches)
 
     def _vertices(self, graph: FileGraph) -> _Vertices:
         """Which vertices are nodes, and their order.
@@ -437,7 +449,16 @@ class FileNetwork(FileOptions, FailingFabric, PacketFabric):
         for kind, mine in (("nvlink_switch", kinds == "NVSwitch"), ("electrical_switch", outside)):
             each, counts = np.unique(np.stack([ports[mine], fastest[mine]]), axis=1, return_counts=True)
             parts += [Part(kind, int(n), int(p), float(r)) for p, r, n in zip(*each, counts, strict=True) if p]
+        of_circuits = Counter(one.ports for one in self._content.circuit_switches)
+        parts += [Part("circuit_switch", count, ports=most) for most, count in of_circuits.items()]
         return tuple(parts)
+
+    def control_plane(self) -> ControlPlane:
+        """Circuit switches are set before a job; none without them."""
+        if not (switches := self._content.circuit_switches):
+            return super().control_plane()
+        slowest = max(one.reconfiguration_s for one in switches)
+        return ControlPlane("circuits are set", slowest, "nothing", self.source)
 
     # --- names ------------------------------------------------------------------------------------------------------
 

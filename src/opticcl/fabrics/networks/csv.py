@@ -5,7 +5,7 @@
 
 Columns are separated by commas, semicolons or tabs; lines that begin with # are comments. Where `directed` is yes or missing,
 the link leads from source to target. The columns `source_kind` and `target_kind` mark vertices: node,
-NVSwitch, switch, ...
+NVSwitch, switch, ... A link with `circuit` stands through an optical circuit switch: ports=64 reconfiguration=10ms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from opticcl.fabrics.networks.file_graph import (
 )
 
 ENDS = {"source": "source", "src": "source", "from": "source", "target": "target", "dst": "target", "to": "target"}
-KNOWN = ENDS | {name: name for name in ("rate", "latency", "directed", "source_kind", "target_kind")}
+KNOWN = ENDS | {name: name for name in ("rate", "latency", "directed", "circuit", "source_kind", "target_kind")}
 DIRECTED = {
     "yes": Way.ONE,
     "true": Way.ONE,
@@ -88,7 +88,8 @@ def read_csv(text: str, options: FileOptions) -> FileGraph:
         said = row.get("directed", "").lower()
         if said not in DIRECTED:
             raise FileFaultError(line, f"directed={said[:40]!r} is neither yes nor no")
-        made.edge(source, target, attributes.rate(row, line), attributes.latency(row, line), DIRECTED[said], line)
+        circuit = attributes.circuit(row, line)
+        made.edge(source, target, *attributes.of_edge(row, line), DIRECTED[said], line, circuit)
     made.rate_hint, made.lists_vertices = attributes.hint(), False
     return made.graph()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from fractions import Fraction
@@ -24,6 +25,7 @@ __all__ = [
     "NODE",
     "SWITCH",
     "Attributes",
+    "Circuit",
     "FileFaultError",
     "FileGraph",
     "FileGraphBuilder",
@@ -43,8 +45,11 @@ NODE, SWITCH = "node", "switch"
 IN_SERVERS = ("NVSwitch", "PCI switch", "CPU")
 """Kinds of vertices inside a server."""
 
+_OF_EDGES = ("source", "target", "key", "id", "directed", "latency", "circuit")
 COMPUTE_KINDS = {"node", "host", "gpu", "compute", "server", "npu", "endpoint"}
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/µμ]*)\s*")
+
+_NAMED_VALUE = re.compile(r"""([a-z]+)["']?\s*[:=]\s*["']?([^\s,;"'}]+)""")
 
 
 class Way(IntEnum):
@@ -114,6 +119,20 @@ class Nic(NamedTuple):
     hub: int = -1
 
 
+class Circuit(NamedTuple):
+    """What a file says of an optical circuit switch.
+
+    Args:
+        switch: its name; "" where there is one, or where the switch is a vertex.
+        ports: each with one circuit in and one out [count].
+        reconfiguration_s: to set them [s].
+    """
+
+    switch: str
+    ports: int
+    reconfiguration_s: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FileGraph:
     """Vertices and edges of a file, edges as columns of equal length.
@@ -131,6 +150,8 @@ class FileGraph:
         pcie_bits_per_s: of a link between a node and a PCI switch, NaN where it is unknown [bit/s].
         rate_hint: how to say a rate that the file does not have, for messages.
         lists_vertices: whether the file has a list of the vertices; else they are the ends of its edges.
+        circuits: of edges that are one.
+        circuit_switches: of vertices that are one.
     """
 
     names: tuple[str, ...]
@@ -146,6 +167,8 @@ class FileGraph:
     pcie_bits_per_s: float = nan
     rate_hint: str = ""
     lists_vertices: bool = True
+    circuits: Mapping[int, Circuit] = field(default_factory=dict)
+    circuit_switches: Mapping[int, Circuit] = field(default_factory=dict)
 
 
 @dataclass
@@ -164,14 +187,17 @@ class FileGraphBuilder:
     pcie_bits_per_s: float = nan
     rate_hint: str = ""
     lists_vertices: bool = True
+    circuits: dict[int, Circuit] = field(default_factory=dict)
+    circuit_switches: dict[int, Circuit] = field(default_factory=dict)
 
-    def vertex(self, name: str, kind: str = "", line: int = 0) -> int:
+    def vertex(self, name: str, kind: str = "", line: int = 0, circuit: Circuit | None = None) -> int:
         """Add a vertex.
 
         Args:
             name: of its own.
             kind: of the vertex, "" if unknown.
             line: of the file.
+            circuit: of a circuit switch.
         Returns: its number.
         Raises: FileFaultError: another one has that name.
         """
@@ -183,6 +209,10 @@ class FileGraphBuilder:
             )
         self.number[name] = len(self.kinds)
         self.kinds.append(kind)
+        if circuit is not None:
+            if kind == NODE:
+                raise FileFaultError(line, f"the node {name[:60]!r} has circuit=; a circuit switch or a link has")
+            self.circuit_switches[self.number[name]] = circuit
         return self.number[name]
 
     def end(self, name: str, line: int = 0) -> int:
@@ -195,7 +225,14 @@ class FileGraphBuilder:
         return self.number[name]
 
     def edge(
-        self, source: int, target: int, rate: float = nan, latency: float = nan, way: int = Way.ONE, line: int = 0
+        self,
+        source: int,
+        target: int,
+        rate: float = nan,
+        latency: float = nan,
+        way: int = Way.ONE,
+        line: int = 0,
+        circuit: Circuit | None = None,
     ) -> None:
         """Add an edge.
 
@@ -205,6 +242,7 @@ class FileGraphBuilder:
             latency: NaN if unknown [s].
             way: `Way`.
             line: of the file.
+            circuit: of an edge that is one.
         Raises: FileFaultError: a self-loop, a rate that is not positive, a negative latency, or too many edges.
         """
         if source == target:
@@ -218,6 +256,8 @@ class FileGraphBuilder:
             raise FileFaultError(
                 line, f"more than {self.options.edges:,} edges; raise edges= if the machine is so large"
             )
+        if circuit is not None:
+            self.circuits[len(self.edges)] = circuit
         self.edges.append((source, target, rate, latency, int(way), line))
 
     def expect(self, count: int, what: str) -> None:
@@ -245,6 +285,8 @@ class FileGraphBuilder:
             pcie_bits_per_s=self.pcie_bits_per_s,
             rate_hint=self.rate_hint,
             lists_vertices=self.lists_vertices,
+            circuits=self.circuits,
+            circuit_switches=self.circuit_switches,
         )
 
 
@@ -304,6 +346,13 @@ class Attributes:
             return NODE
         return next((kind for kind in IN_SERVERS if kind.lower() == said), SWITCH)
 
+    def of_edge(self, attributes: dict[str, str], line: int) -> tuple[float, float]:
+        """Rate and latency of an edge, NaN without one [bit/s], [s].
+
+        Raises: FileFaultError: as `rate` and `latency`.
+        """
+        return self.rate(attributes, line), self.latency(attributes, line)
+
     def rate(self, attributes: dict[str, str], line: int) -> float:
         """Rate of an edge, NaN without one [bit/s].
 
@@ -336,9 +385,30 @@ class Attributes:
             )
             raise FileFaultError(line, f"{key}: {fault}{hint}") from None
 
+    def circuit(self, attributes: dict[str, str], line: int) -> Circuit | None:
+        """The circuit switch of an edge or of a vertex, None without one.
+
+        Raises: FileFaultError: no whole number of ports, or no time.
+        """
+        if not (text := attributes.get("circuit", "").strip()):
+            return None
+        said = dict(_NAMED_VALUE.findall(text))
+        if not {"ports", "reconfiguration"} <= said.keys() <= {"switch", "ports", "reconfiguration"}:
+            raise FileFaultError(
+                line, f"circuit={text[:60]!r}; write it as ports=64 reconfiguration=10ms, and switch=NAME"
+            )
+        ports = whole(said["ports"], "ports", line)
+        try:
+            seconds = exact_quantity(said["reconfiguration"], "s", "")
+        except FileFaultError as fault:
+            raise FileFaultError(line, f"reconfiguration: {fault}") from None
+        if ports < 2 or seconds < 0:
+            raise FileFaultError(line, f"circuit={text[:60]!r}; two ports or more, and a time of 0 or more")
+        return Circuit(said.get("switch", ""), ports, seconds)
+
     def hint(self) -> str:
         """Attributes of edges that may be the rate, for the message that there is none."""
-        others = [name for name in self._seen if name not in ("source", "target", "key", "id", "directed", "latency")]
+        others = [name for name in self._seen if name not in _OF_EDGES]
         if not others:
             return ""
         return f"its edges have {', '.join(map(printable, others[:6]))}: rate_key=NAME,rate_unit=Gb/s takes one of them"

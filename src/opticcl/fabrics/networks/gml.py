@@ -74,8 +74,13 @@ def _parse(text: str) -> Pairs:
 
 
 def _plain(pairs: Pairs) -> dict[str, str]:
-    """Values that are texts, by key."""
-    return {key: value for key, value, _ in pairs if isinstance(value, str)}
+    """Values that are texts, by key, and lists of such values in one text."""
+    return {key: value if isinstance(value, str) else _in_one(value) for key, value, _ in pairs}
+
+
+def _in_one(pairs: Pairs) -> str:
+    """A list in a text, such as "ports=64 reconfiguration=10ms"."""
+    return " ".join(f"{key}={value}" for key, value, _ in pairs if isinstance(value, str))
 
 
 @register_network("gml", "GML", _sniff)
@@ -98,12 +103,13 @@ def read_gml(text: str, options: FileOptions) -> FileGraph:
             raise FileFaultError(
                 line, f"two vertices have the id {node['id'][:40]!r}" if "id" in node else "a vertex without id"
             )
-        number[node["id"]] = made.vertex(node["label"] if by_label else node["id"], attributes.kind(node), line)
+        name = node["label"] if by_label else node["id"]
+        number[node["id"]] = made.vertex(name, attributes.kind(node), line, attributes.circuit(node, line))
     for edge, line in ((_plain(v), line) for key, v, line in graph if key == "edge" and isinstance(v, list)):
         source, target = (number.get(edge.get(end, "")) for end in ("source", "target"))
         if source is None or target is None:
             raise FileFaultError(line, "an edge whose source or target is not an id of a vertex")
         way = Way.ONE if edge.get("directed", directed) == "1" else Way.BOTH
-        made.edge(source, target, attributes.rate(edge, line), attributes.latency(edge, line), way, line)
+        made.edge(source, target, *attributes.of_edge(edge, line), way, line, attributes.circuit(edge, line))
     made.rate_hint = attributes.hint()
     return made.graph()

@@ -71,7 +71,8 @@ def read_graphml(text: str, options: FileOptions) -> FileGraph:
     for node in graphs[0].of("node"):
         if "id" not in node.attributes:
             raise FileFaultError(node.line, "a vertex without id")
-        made.vertex(node.attributes["id"], attributes.kind(keys.of(node)), node.line)
+        said_of = keys.of(node)
+        made.vertex(node.attributes["id"], attributes.kind(said_of), node.line, attributes.circuit(said_of, node.line))
     default = graphs[0].attributes.get("edgedefault", "")
     for edge in graphs[0].of("edge"):
         source, target = (made.end(edge.attributes.get(end, ""), edge.line) for end in ("source", "target"))
@@ -80,6 +81,6 @@ def read_graphml(text: str, options: FileOptions) -> FileGraph:
             raise FileFaultError(edge.line, "the graph has no edgedefault, directed or undirected")
         of = keys.of(edge)
         way = Way.ONE if of.get("directed", said).lower() in ("true", "yes", "1") else Way.BOTH
-        made.edge(source, target, attributes.rate(of, edge.line), attributes.latency(of, edge.line), way, edge.line)
+        made.edge(source, target, *attributes.of_edge(of, edge.line), way, edge.line, attributes.circuit(of, edge.line))
     made.rate_hint = attributes.hint()
     return made.graph()

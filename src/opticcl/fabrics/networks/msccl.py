@@ -2,7 +2,7 @@
 
 A link of count k has k times `rate=`. Limits of sets are no vertices. Where each of some senders has one towards the same
 receivers, and each receiver one from these senders, a switch does the same, with a link from each sender and to each receiver:
-NVSwitches of a box, which is senders and receivers alike, or cards between two boxes, a switch each way. Any other set fits no
+NVSwitches of a box, whose nodes are all senders and receivers, or cards between two boxes, a switch each way. Any other set fits no
 graph and is refused.
 """
 
@@ -111,9 +111,9 @@ def _switches(
     while out or into:
         node, others = next(iter(out or into))
         side, back = (out, into) if out else (into, out)
-        alike = {v: (others | {node}) - {v} for v in sorted(others | {node})}  # all are senders and receivers
-        if all((v, rest) in side for v, rest in alike.items()):
-            near = far = list(alike)
+        members = {v: (others | {node}) - {v} for v in sorted(others | {node})}  # each is sender and receiver
+        if all((v, rest) in side for v, rest in members.items()):
+            near = far = list(members)
         else:
             near, far = sorted(v for v, rest in side if rest == others), sorted(others)
         its = {v: side.pop((v, frozenset(far) - {v})) for v in near}

@@ -73,14 +73,17 @@ def read_node_link(text: str, options: FileOptions) -> FileGraph:
     for place, node in enumerate(_objects(whole, "nodes")):
         if "id" not in node:
             raise FileFaultError(0, f"node {place} of the list has no id")
-        made.vertex(node["id"], attributes.kind(node))
+        try:
+            made.vertex(node["id"], attributes.kind(node), 0, attributes.circuit(node, 0))
+        except FileFaultError as fault:
+            raise FileFaultError(0, f"node {place} of the list: {fault}") from None
     for place, edge in enumerate(_objects(whole, lists[0])):
         try:
             if not {"source", "target"} <= edge.keys():
                 raise FileFaultError(0, "has no source or no target")
             way = Way.ONE if edge.get("directed", str(directed).lower()) == "true" else Way.BOTH
             source, target = made.end(edge["source"]), made.end(edge["target"])
-            made.edge(source, target, attributes.rate(edge, 0), attributes.latency(edge, 0), way)
+            made.edge(source, target, *attributes.of_edge(edge, 0), way, 0, attributes.circuit(edge, 0))
         except FileFaultError as fault:
             raise FileFaultError(0, f"{lists[0][:-1]} {place} of the list: {fault}") from None
     made.rate_hint = attributes.hint()

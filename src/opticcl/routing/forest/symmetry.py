@@ -2,7 +2,7 @@
 
 Some order of the vertices that compute is tried: a vertex at place p has digit p // stride % radix. Rotating a digit is a
 symmetry if the switches can be permuted so that every link leads to one of its capacity. Switches are matched by what hangs
-from them, with every vertex that computes distinct, and where that leaves several equal by telling one of them apart; each link
+from them, with every vertex that computes distinct, and where that leaves several equal by naming one of them; each link
 is checked.
 
 Source: ours; for digits of places, Cayley graphs of products of cyclic groups.
@@ -20,7 +20,7 @@ from opticcl.routing.forest.graph import CapacityGraph
 
 __all__ = ["Translations", "translations"]
 
-MOST_TOLD_APART = limit("symmetry.MOST_TOLD_APART")
+MOST_SINGLED = limit("symmetry.MOST_SINGLED")
 MIXED = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
 
 
@@ -84,7 +84,7 @@ def _rotated(graph: CapacityGraph, order: IntArray, stride: int, above: int) -> 
     names[graph.num_compute :] = 0
     moved = names.copy()
     moved[image[: graph.num_compute]] = names[: graph.num_compute]
-    for told_apart in range(MOST_TOLD_APART):
+    for singled in range(MOST_SINGLED):
         names, moved = (_names_of_switches(graph, some) for some in (names, moved))
         here, there = (
             graph.num_compute + np.argsort(some[graph.num_compute :], kind="stable") for some in (names, moved)
@@ -98,7 +98,7 @@ def _rotated(graph: CapacityGraph, order: IntArray, stride: int, above: int) -> 
         if not len(equal):
             return None
         names[here[equal[0]]] = moved[there[equal[0]]] = (
-            told_apart  # any of these to any; the next round says what follows
+            singled  # any of these to any; the next round says what follows
         )
     return None
 
