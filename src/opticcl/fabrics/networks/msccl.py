@@ -2,8 +2,8 @@
 
 A link of count k has k times `rate=`. Limits of sets are no vertices. Where each of some senders has one towards the same
 receivers, and each receiver one from these senders, a switch does the same, with a link from each sender and to each receiver:
-NVSwitches of a box, whose nodes are all senders and receivers, or cards between two boxes, a switch each way. Any other set fits no
-graph and is refused.
+NVSwitches of a box, whose nodes are all senders and receivers, or cards between two boxes, a switch each way. Any other set
+fits no graph and is refused.
 """
 
 from __future__ import annotations
