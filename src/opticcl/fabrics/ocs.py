@@ -130,7 +130,7 @@ class Ocs(Fabric):
 
     def ends_of_links(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Node where each link that circuits pass begins, and node where it ends, int64 (hops,)."""
-        begin = circuits.hops.astype(np.int64) % self.nodes
+        begin = (circuits.hops % np.int32(self.nodes)).astype(np.int64)
         end = np.empty_like(begin)
         end[:-1] = begin[1:]
         last = circuits.hop_offsets[1:] - 1
@@ -139,8 +139,8 @@ class Ocs(Fabric):
 
     def _planes_of(self, circuits: Circuits) -> IntArray:
         """Plane of each link that circuits pass, int64 (hops,)."""
-        planes: IntArray = circuits.hops.astype(np.int64) // self.nodes % self.planes
-        return planes
+        planes: IntArray = circuits.hops // np.int32(self.nodes) % np.int32(self.planes)
+        return planes.astype(np.int64)
 
     def usage(self, circuits: Circuits) -> Iterator[Usage]:
         """Its shares of the transmitter and of the receiver of every link."""

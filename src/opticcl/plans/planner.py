@@ -287,11 +287,13 @@ class _Times:
     Attributes:
         finished: whether all searches ended before the deadline.
         untried: choices of links to hold that were left out, in words; "": none.
+        timelines: of plans of algorithms that a search found, by size and time of a change.
     """
 
     def __init__(self, asked: PlanTask, rule: LightRule) -> None:
         self._asked, self.searches = asked, Searches(assumptions=asked.assumed, rule=rule)
         self.finished, self.untried = True, ""
+        self.timelines: dict[tuple[int, float], Timeline] = {}
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
 
     def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
@@ -319,6 +321,7 @@ class _Times:
         if held is not None and held.untried:
             self.untried = f"balanced_digits with {held.untried}"
         if fastest is not None:
+            self.timelines[size_bytes, where.reconfiguration_s] = fastest.profile.timeline(size_bytes)
             return fastest.lower_bound_s([size_bytes]), Plan(fastest.profile.plan, size_bytes).algorithm
         if held is None:
             raise search.refusal()
@@ -432,7 +435,8 @@ def plan_collective(
     plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     if assumed.configuration is not None:
         notes.append(_on_start(plan, assumed.configuration))
-    timeline = profile(plan.circuits, assumed).timeline(size_bytes)
+    known = times.timelines.get((size_bytes, where.reconfiguration_s))
+    timeline = known or profile(plan.circuits, assumed).timeline(size_bytes)
     has_delays = isinstance(where, Ocs) and wanted.name in COLLECTIVES
     regrets: list[Regret] = []
     changes = "reconfiguration" in where.parameters and where.reconfiguration_s > 0

@@ -71,17 +71,33 @@ class Digraph:
         return int(self.distance.max())
 
     @cached_property
+    def least_load(self) -> int:
+        """Pairs over the busiest link, at least: the mean over all links [count]."""
+        return -(-int(self.distance.sum()) // int((self.links >= 0).sum()))
+
+    @cached_property
     def paths(self) -> PairPaths:
         """Paths of at most `longest` links that load the busiest link little, by moving one path at a time.
 
         Where that would relax more links than `MOST_RELAXED`, each pair gets a shortest path over the links that are least
-        loaded so far.
+        loaded so far. On a circulant paths of the first node, moved, serve where no paths of all nodes load links less.
         """
         n, degree = self.links.shape
-        work = n * n * self.longest * n * degree
-        passes = min(PASSES, MOST_RELAXED // max(1, work))
-        found, load = _paths(self.links, self.distance, self.longest, passes, STEEP)
-        return PairPaths(found, int(load), passes > 0)
+        ahead, sources = (self.links - np.arange(n)[:, None]) % n, [n]
+        if (self.links >= 0).all() and (ahead == ahead[0]).all():
+            sources = [1, n]
+        best: PairPaths | None = None
+        for many in sources:
+            work = many * n * self.longest * n * degree
+            passes = min(PASSES, MOST_RELAXED // max(1, work))
+            if best is not None and (not passes or best.load <= self.least_load):
+                break
+            found, load = _paths(self.links, self.distance, self.longest, passes, STEEP, many, self.least_load)
+            if best is None or load < best.load:
+                every = found if many == n else found[0][(np.arange(n) - np.arange(n)[:, None]) % n]
+                best = PairPaths(every, int(load), passes > 0)
+        assert best is not None
+        return best
 
     def trees(self, towards: bool) -> IntArray:
         """Neighbour of each node on a shortest path tree of each root, the root itself at the root, int32 (roots, nodes).
@@ -117,7 +133,8 @@ def _distances_of_strides(strides, nodes):  # type: ignore[no-untyped-def]
             node = queue[first]
             total[graph] += far[node]
             for plane in range(degree):
-                onward = (node + strides[graph, plane]) % nodes
+                onward = node + strides[graph, plane]
+                onward -= nodes if onward >= nodes else 0
                 if far[onward] < 0:
                     far[onward], queue[last] = far[node] + 1, onward
                     last += 1
@@ -148,7 +165,7 @@ def _distances(links):  # type: ignore[no-untyped-def]
 
 
 @njit(writes=())
-def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-def]
+def _paths(links, distance, longest, passes, steep, sources, least_load):  # type: ignore[no-untyped-def]
     """Numbers of the links of each pair's path, and the pairs over the busiest link.
 
     Args:
@@ -157,11 +174,13 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
         longest: links of a path at most.
         passes: times that all paths are moved.
         steep: largest power of the load that they keep away from.
+        sources: nodes whose paths are found: all, or the first one, of whose paths those of all others are images.
+        least_load: pairs over the busiest link with which no path has to be moved.
     """
     nodes, degree = links.shape
-    load = np.zeros((nodes, degree), np.int64)
-    paths = np.full((nodes, nodes, longest), -1, np.int8)
-    for source in range(nodes):
+    load = np.zeros((sources, degree), np.int64)
+    paths = np.full((sources, nodes, longest), -1, np.int8)
+    for source in range(sources):
         for turn in range(1, nodes):
             target = (source + turn) % nodes
             node, at = source, 0
@@ -170,9 +189,9 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
                 for link in range(degree):
                     to = links[node, link]
                     nearer = to >= 0 and distance[to, target] == distance[node, target] - 1
-                    if nearer and (chosen < 0 or load[node, link] < load[node, chosen]):
+                    if nearer and (chosen < 0 or load[node % sources, link] < load[node % sources, chosen]):
                         chosen = link
-                load[node, chosen] += 1
+                load[node % sources, chosen] += 1
                 paths[source, target, at] = chosen
                 node = links[node, chosen]
                 at += 1
@@ -180,14 +199,16 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
     cost = np.empty((longest + 1, nodes))
     came = np.full((longest + 1, nodes), -1, np.int64)
     for done in range(passes):
+        if least <= least_load:
+            break
         mean, power = load.sum() / load.size, min(steep, SOFT * 2 ** (done // 2))
-        for source in range(nodes):
+        for source in range(sources):
             for turn in range(1, nodes):
                 target = (source + turn) % nodes
                 node, at = source, 0
                 while at < longest and paths[source, target, at] >= 0:
                     link = paths[source, target, at]
-                    load[node, link] -= 1
+                    load[node % sources, link] -= 1
                     paths[source, target, at] = -1
                     node = links[node, link]
                     at += 1
@@ -201,7 +222,7 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
                             to = links[node, link]
                             if to < 0 or step + 1 + distance[to, target] > longest:
                                 continue
-                            price = cost[step, node] + ((load[node, link] + 1) / mean) ** power
+                            price = cost[step, node] + ((load[node % sources, link] + 1) / mean) ** power
                             if price < cost[step + 1, to]:
                                 cost[step + 1, to] = price
                                 came[step + 1, to] = node * degree + link
@@ -214,7 +235,7 @@ def _paths(links, distance, longest, passes, steep):  # type: ignore[no-untyped-
                     before = came[step, node]
                     node, link = before // degree, before % degree
                     paths[source, target, step - 1] = link
-                    load[node, link] += 1
+                    load[node % sources, link] += 1
         if load.max() < least:
             best, least = paths.copy(), load.max()
     return best, least

@@ -26,7 +26,7 @@ TopoOpt. Which paths and trees load links evenly, and links for nodes that would
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb, gcd
 from typing import Literal
 
@@ -147,8 +147,9 @@ def nearest_strides(num_nodes: int, degree: int) -> tuple[tuple[int, ...], ...]:
     wanted, pool = _num_sets(num_nodes, degree), degree - 1
     while comb(pool, degree - 1) < wanted:
         pool += 1
-    near = np.sort(others[np.argsort(far, kind="stable")[:pool]]).tolist()
-    sets = np.array([(1, *rest) for rest in combinations(near, degree - 1)], np.int64)
+    near = np.sort(others[np.argsort(far, kind="stable")[:pool]])
+    places = np.fromiter(chain.from_iterable(combinations(range(pool), degree - 1)), np.int64)
+    sets = np.insert(near[places].reshape(-1, degree - 1), 0, 1, axis=1)
     total, longest = distances_of_strides(sets, num_nodes)
     compared = max(1, MOST_COMPARED // num_nodes**2)
     orders = [np.lexsort(keys)[:compared] for keys in ((longest, total), (total, longest))]
@@ -213,16 +214,60 @@ def _variants(collective: Request, fabric: Fabric) -> list[dict[str, object] | N
         return []
     if n * n > MOST_TRIED:
         return [left_out(n * (n - 1), MOST_TRIED)]
+    usual, any_plane = _usual(collective), fabric.machine_as(Ocs).forwarding == "any"
+    if usual == "paths" and (not any_plane or _none_is_better(n, planes)):
+        return [{}] if any_plane else []
     graphs: list[dict[str, object]] = [{}, {"graph": "circulant"}]
     graphs += [{"graph": "circulant", "strides": strides} for strides in nearest_strides(n, planes)]
     every, tried = comb(n - 2, planes - 1), _num_sets(n, planes)
     fewer = NotTried(
         "graph=circulant", f"{every:,} sets of strides; a search evaluates {tried:,}, near a geometric series"
     )
-    further: list[Along] = []
-    if fabric.machine_as(Ocs).forwarding == "any" and collective.name != "all_to_all":
-        further = ["paths", "whole"] if collective.name == "all_reduce" else ["paths"]
-    return [*graphs, *({**one, "along": along} for one in graphs for along in further), *[fewer] * (tried < every)]
+    of_paths: list[Along] = ["paths", "whole"] if collective.name == "all_reduce" else ["paths"]
+    by_paths = _best_by_paths(graphs, n, planes) if any_plane else []
+    further = [one if along == usual else {**one, "along": along} for one in by_paths for along in of_paths]
+    return [*(graphs if usual == "trees" else []), *further, *[fewer] * (tried < every)]
+
+
+def _none_is_better(num_nodes: int, degree: int) -> bool:
+    """Whether paths on no circulant can be shorter, or load links less, than those of the Kautz graph.
+
+    Over d links with k strides, in any order, a node reaches as many nodes at most as there are sums of d of k numbers.
+
+    Args:
+        num_nodes: N [count].
+        degree: planes k [count].
+    """
+    if _reason_no_kautz(num_nodes, degree, None):
+        return False
+    far, reached, links = 0, 1, 0
+    while reached < num_nodes:
+        far += 1
+        more = min(num_nodes - reached, comb(far + degree - 1, degree - 1))
+        reached, links = reached + more, links + far * more
+    kautz = graph_of("kautz", None, num_nodes, degree)
+    return kautz.longest <= far and kautz.paths.load <= -(-links // degree)
+
+
+def _best_by_paths(graphs: list[dict[str, object]], num_nodes: int, degree: int) -> list[dict[str, object]]:
+    """Graphs of which none has another with as few links to the farthest node and as few pairs over the busiest link.
+
+    Args:
+        graphs: parameters of each.
+        num_nodes: N [count].
+        degree: planes k [count].
+    """
+    best: list[tuple[Digraph, dict[str, object]]] = []
+    for given in graphs:
+        if not given and _reason_no_kautz(num_nodes, degree, None):
+            continue
+        one = graph_of(given.get("graph", "kautz"), given.get("strides"), num_nodes, degree)
+        least = min((other.paths.load for other, _ in best if other.longest <= one.longest), default=one.num_nodes)
+        if least <= one.least_load or least <= one.paths.load:
+            continue
+        best = [(other, its) for other, its in best if other.longest < one.longest or other.paths.load < one.paths.load]
+        best.append((one, given))
+    return [given for _, given in best]
 
 
 def _usual(collective: Request) -> Along:
