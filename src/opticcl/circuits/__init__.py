@@ -61,11 +61,11 @@ def _named(fabric_name: str, rule: Callable[[Fabric, Schedule], Rounds]) -> Call
             return rounds
 
         def of_step(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-            found = checked(f"{schedule.name}, step {step},", rounds, step, transfers)
-            if isinstance(found, tuple) and all(isinstance(one, Circuits) for one in found):
-                return found
+            made = checked(f"{schedule.name}, step {step},", rounds, step, transfers)
+            if isinstance(made, tuple) and all(isinstance(one, Circuits) for one in made):
+                return made
             raise AlgorithmError(
-                f"circuit rule {fabric_name}: {schedule.name}, step {step}: returned {type(found).__name__}, not a tuple of "
+                f"circuit rule {fabric_name}: {schedule.name}, step {step}: returned {type(made).__name__}, not a tuple of "
                 "Circuits, one a round"
             )
 
@@ -173,8 +173,8 @@ def _lowered_rounds(fabric: Fabric, schedule: Schedule) -> LoweredRounds:
     @once
     def lowered() -> LoweredRounds:
         rounds = lower(fabric, schedule).rounds
-        found: LoweredRounds = rounds.rounds if isinstance(rounds, ClassRounds) else rounds  # type: ignore[assignment]
-        return found
+        lowered_rounds: LoweredRounds = rounds.rounds if isinstance(rounds, ClassRounds) else rounds  # type: ignore[assignment]
+        return lowered_rounds
 
     return LoweredRounds(
         fabric,

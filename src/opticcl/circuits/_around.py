@@ -68,16 +68,16 @@ def around(fabric: Fabric, rule: Rounds, *, widens: bool) -> Rounds:
         works = [_works(fabric, circuits) & _fits(fabric, circuits) for circuits in given]
         if all(each.all() for each in works):
             return given
-        found = [
+        candidates = [
             rounds
             for rounds in (_repaired(fabric, transfers, given, works, widens), fresh(step, transfers))
             if rounds is not None
         ]
-        if not found:
+        if not candidates:
             raise UnsupportedError(
                 f"{fabric.name}: step {step} has too many ways to join its transfers around what failed"
             )
-        return min(found, key=lambda circuits: _duration(circuits, transfers))
+        return min(candidates, key=lambda circuits: _duration(circuits, transfers))
 
     def fresh_of(transfers: Transfers) -> tuple[Circuits, ...]:
         ways = _ways(fabric, transfers, np.arange(len(transfers)))
@@ -143,7 +143,7 @@ def _table(fabric: Fabric) -> IntArray:
 def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
     """Cells of all circuits, and the circuit of each, int64 (m,) each."""
     starts, depth = cells_start(fabric)
-    found, owners = [], []
+    cells, owners = [], []
     for usage in fabric.usage(circuits):
         position = next(k for k, other in enumerate(fabric.resources) if other is usage.resource)
         owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
@@ -157,9 +157,9 @@ def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
             owner = np.repeat(owner, many)
             index = np.repeat(index, many) * depth[position] + circuits.wavelength_lo[owner]
             index += nth * circuits.wavelength_step
-        found.append(starts[position] + index)
+        cells.append(starts[position] + index)
         owners.append(owner)
-    return np.concatenate(found), np.concatenate(owners)
+    return np.concatenate(cells), np.concatenate(owners)
 
 
 def _ways(fabric: Fabric, transfers: Transfers, rows: IntArray) -> _Ways | None:
@@ -213,7 +213,7 @@ def _first_fit(
         num_transfers: of the step [count].
         widens: whether a transfer may take further ways of its round.
     """
-    found = []
+    rounds = []
     capacity = _capacity(fabric)
     while len(waiting):
         taken, used = _table(fabric), np.zeros(len(ways.transfer), np.bool_)
@@ -224,9 +224,9 @@ def _first_fit(
             raise UnsupportedError(f"{fabric.name}: all ways to join a transfer are taken by stuck parts or other jobs")
         if widens:
             _take(placed, np.full(num_transfers, WIDEST), have, ways, taken, capacity, used)
-        found.append(_merged(ways.circuits.take(used[ways.way])))
+        rounds.append(_merged(ways.circuits.take(used[ways.way])))
         waiting = waiting[have[waiting] == 0]
-    return tuple(found)
+    return tuple(rounds)
 
 
 def _repaired(
@@ -251,7 +251,7 @@ def _repaired(
     if ways is None or any(circuits.wavelength_step != ways.circuits.wavelength_step for circuits in given):
         return None
     capacity = _capacity(fabric)
-    found, late = [], []
+    rounds, late = [], []
     for circuits, good in zip(given, works, strict=True):
         kept = circuits.take(good)
         lost = np.unique(circuits.transfer[~good]).astype(np.int64)
@@ -264,10 +264,10 @@ def _repaired(
         parts = [part for part in (kept, _merged(ways.circuits.take(used[ways.way]))) if len(part)]
         if parts:
             joined = concatenate_circuits(parts)
-            found.append(joined.take(np.argsort(joined.transfer, kind="stable")))
+            rounds.append(joined.take(np.argsort(joined.transfer, kind="stable")))
         late += lost[have[lost] == 0].tolist()
-    found += _first_fit(fabric, ways, np.array(sorted(set(late)), np.int64), len(transfers), widens)
-    return tuple(found)
+    rounds += _first_fit(fabric, ways, np.array(sorted(set(late)), np.int64), len(transfers), widens)
+    return tuple(rounds)
 
 
 def _duration(rounds: tuple[Circuits, ...], transfers: Transfers) -> float:

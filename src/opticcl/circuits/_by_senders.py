@@ -88,7 +88,7 @@ def _moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> t
         space: digits of the nodes.
         moved: which digits may be translated.
     """
-    found = []
+    moves = []
     for digit in np.flatnonzero(moved).tolist():
         for by in _divisors(space.radices[digit])[:-1]:
             nodes, ahead = space.images(0, by * space.strides[digit], (True,) * len(space.radices))
@@ -96,9 +96,9 @@ def _moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> t
             images[nodes] = ahead
             move = fabric.move_of(images)
             if move is not None:
-                found.append(move)
+                moves.append(move)
                 break
-    return tuple(found)
+    return tuple(moves)
 
 
 @lru_cache(4)
@@ -107,19 +107,19 @@ def _moves_of_nodes(fabric: Fabric) -> tuple[LightMove, ...]:
 
     Args: fabric: the machine.
     """
-    nodes, found, stride = np.arange(fabric.num_machine_nodes), list[LightMove](), 1
+    nodes, moves, stride = np.arange(fabric.num_machine_nodes), list[LightMove](), 1
     while stride < len(nodes):
         sides = _divisors(len(nodes) // stride)[1:]
         for side in reversed(sides):
             digit = nodes // stride % side
             move = fabric.move_of(nodes + ((digit + 1) % side - digit) * stride)
             if move is not None:
-                found.append(move)
+                moves.append(move)
                 stride *= side
                 break
         else:
             stride *= sides[0]
-    return tuple(found)
+    return tuple(moves)
 
 
 def _divisors(number: int) -> list[int]:

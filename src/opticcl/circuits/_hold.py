@@ -57,10 +57,10 @@ def standing(
         pair = wanted[order]
         first = np.flatnonzero(np.concatenate([[True], pair[1:] != pair[:-1]])) if len(pair) else order
         pair, many = pair[first], np.diff(first, append=len(order))
-        found = next(((pool, at) for pool in pools if (at := pool.places(pair, many)) is not None), None)
-        if found is None:
+        fitting = next(((pool, at) for pool in pools if (at := pool.places(pair, many)) is not None), None)
+        if fitting is None:
             raise AssertionError(f"step {step} has pairs for which no circuits stand")
-        pool, at = found
+        pool, at = fitting
         has = pool.counts[at]
         row = np.repeat(pool.starts[at] - np.cumsum(has) + has, has) + np.arange(has.sum())  # circuits of all pairs
         nth = row - np.repeat(pool.starts[at], has)
@@ -178,7 +178,7 @@ class _Held:
         largest = max(len(self.schedule.step(steps.start)) for steps in classes)  # a circuit each, or more
         if largest * len(classes) > MOST_HELD or not self._first_joins_all():
             return None
-        found: list[Circuits] = []
+        parts: list[Circuits] = []
         known = np.zeros(0, np.int64)
         for steps in classes:
             transfers = self.schedule.step(steps.start)
@@ -190,13 +190,13 @@ class _Held:
                 numbers = _identity(self.fabric, circuits)
                 new = ~among(numbers, known)
                 changed = changed or (len(known) > 0 and bool(new.any()))
-                found.append(circuits.take(new))
+                parts.append(circuits.take(new))
                 known = distinct(np.concatenate([known, numbers[new]])) if new.any() else known
             if len(known) * len(classes) > MOST_HELD:
                 return None
         if not changed:
             return None
-        every = concatenate_circuits(found)
+        every = concatenate_circuits(parts)
         return every if _fit_at_once(self.fabric, every) else None
 
     def _first_joins_all(self) -> bool:

@@ -90,14 +90,14 @@ class Recalled(Generic[T]):
             make: computes it.
         """
         kept = _KEPT.pop(self, [])
-        found: T | None = next((one for before, one in kept if all(map(np.array_equal, before, columns))), None)
-        if found is None:
-            found = make()
-            kept = [*kept[1 - self._most :], (columns, found)] if self._most > 1 else [(columns, found)]
+        value: T | None = next((one for before, one in kept if all(map(np.array_equal, before, columns))), None)
+        if value is None:
+            value = make()
+            kept = [*kept[1 - self._most :], (columns, value)] if self._most > 1 else [(columns, value)]
         _KEPT[self] = kept
         while len(_KEPT) > RULES_RECALLED:
             del _KEPT[next(iter(_KEPT))]
-        return found
+        return value
 
 
 _KEPT: WeakKeyDictionary[Recalled[Any], list[tuple[tuple[IntArray, ...], Any]]] = WeakKeyDictionary()

@@ -97,7 +97,7 @@ def _direct(levels: Levels, number: int, width: int, base: int) -> list[Family]:
         base: first wavelength of the level.
     """
     n, b, stride = levels.num_nodes, levels.radices[number], levels.strides[number]
-    node, member, found, laps = np.arange(n), np.arange(b), list[Family](), levels.laps(number)
+    node, member, families, laps = np.arange(n), np.arange(b), list[Family](), levels.laps(number)
     place = node // stride % b
     for way, going in ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE)):
         nearer = way * np.arange(1, (b + 1) // 2)[:, None]
@@ -105,13 +105,13 @@ def _direct(levels: Levels, number: int, width: int, base: int) -> list[Family]:
         nth = np.unique(lap, return_inverse=True)[1].reshape(lap.shape)  # without the laps of opposite nodes
         for away, lap_of_member in zip(nearer, nth, strict=True):
             colour = base + (node % stride * laps + lap_of_member[place]) * width
-            found.append(Family(node, (node + away * stride) % n, np.full(n, going), colour, width))
+            families.append(Family(node, (node + away * stride) % n, np.full(n, going), colour, width))
     if lanes := levels.lanes(number):
         lane, far = node % lanes, b // 2 * stride
         opposite = np.where(lane % 2, node - far, node + far) % n
         sides = np.where(lane % 2, COUNTER_CLOCKWISE, CLOCKWISE)
-        found.append(Family(node, opposite, sides, base + (stride * laps + lane // 2) * width, width))
-    return found
+        families.append(Family(node, opposite, sides, base + (stride * laps + lane // 2) * width, width))
+    return families
 
 
 def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
@@ -134,12 +134,12 @@ def chained(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     width, rest = divmod(fabric.lasers_per_port, levels)
     if schedule.collective.name == "reduce":
         child, parent, direction = parent, child, 1 - direction
-    found, base = [], 0
+    families, base = [], 0
     for number in range(levels):
         wide, mine = width + (number < rest), level == number
-        found.append(Family(parent[mine], child[mine], direction[mine], np.full(int(mine.sum()), base), wide))
+        families.append(Family(parent[mine], child[mine], direction[mine], np.full(int(mine.sum()), base), wide))
         base += wide
-    return [found]
+    return [families]
 
 
 def treed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
@@ -153,7 +153,7 @@ def treed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     cut, rooted = schedule.parameters["cut"] or asked.name in BLOCKS, asked.name in ("broadcast", "reduce")
     wanted = Request(asked.name, asked.root)
     tree = tree_of(fabric.num_nodes, groups_of(fabric, schedule.parameters["groups"], wanted))
-    widths, base, found = shared_among(tree, fabric.lasers_per_port, cut), 0, list[Family]()
+    widths, base, families = shared_among(tree, fabric.lasers_per_port, cut), 0, list[Family]()
     for level in range(tree.levels):
         src, dst = tree.collect(level)
         between = np.abs(np.searchsorted(tree.members[level], src) - np.searchsorted(tree.members[level], dst)) - 1
@@ -161,17 +161,17 @@ def treed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
         ahead = np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE)
         child, parent = tree.turned((src, dst), asked.root) if rooted else (src, dst)
         if asked.name != "broadcast":
-            found.append(Family(child, parent, ahead, colour, widths[level]))
+            families.append(Family(child, parent, ahead, colour, widths[level]))
         if asked.name != "reduce":
-            found.append(Family(parent, child, 1 - ahead, colour, widths[level]))
+            families.append(Family(parent, child, 1 - ahead, colour, widths[level]))
         base += tree.loads[level] * widths[level]
     if tree.top > 1:
         sender, receiver = tree.exchange()
         direction, wavelength = lap_of(tree.top, sender, receiver)
         assert wavelength.max() < exchange_wavelengths(tree.top)
         ends = tree.members[-1][sender], tree.members[-1][receiver]
-        found.append(Family(*ends, direction, base + wavelength * widths[-1], widths[-1]))
-    return [found]
+        families.append(Family(*ends, direction, base + wavelength * widths[-1], widths[-1]))
+    return [families]
 
 
 def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
@@ -184,10 +184,10 @@ def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
     n, asked = fabric.num_nodes, schedule.parameters
     made = rails_of(n, fabric.lasers_per_port, asked["radix"], asked["groups"])
     assert not isinstance(made, str)
-    tree, rail, node, found = made.tree, np.arange(made.radix)[:, None], np.arange(n), list[Family]()
+    tree, rail, node, families = made.tree, np.arange(made.radix)[:, None], np.arange(n), list[Family]()
     ways = ((1, CLOCKWISE), (-1, COUNTER_CLOCKWISE))
     for way, direction in ways:
-        found.append(Family(node, (node + way) % n, np.full(n, direction), np.zeros(n, np.int64), made.widths[0]))
+        families.append(Family(node, (node + way) % n, np.full(n, direction), np.zeros(n, np.int64), made.widths[0]))
     base = made.widths[0]
     for level in range(tree.levels):
         src, dst = tree.collect(level)
@@ -196,14 +196,14 @@ def railed(fabric: Fabric, schedule: Schedule) -> list[list[Family]]:
         colour = (base + (rail * load + between) * width).ravel()
         ahead = np.broadcast_to(np.where(src < dst, CLOCKWISE, COUNTER_CLOCKWISE), (made.radix, len(src))).ravel()
         child, parent = (src * made.radix + rail).ravel(), (dst * made.radix + rail).ravel()
-        found += [Family(child, parent, ahead, colour, width), Family(parent, child, 1 - ahead, colour, width)]
+        families += [Family(child, parent, ahead, colour, width), Family(parent, child, 1 - ahead, colour, width)]
         base += made.radix * load * width
     middle = tree.members[-1] * made.radix + rail
     colour = np.broadcast_to(base + rail * made.widths[-1], middle.shape).ravel()
     for way, direction in ways:
         ends = middle.ravel(), np.roll(middle, -way, axis=1).ravel()
-        found.append(Family(*ends, np.full(middle.size, direction), colour, made.widths[-1]))
-    return [found]
+        families.append(Family(*ends, np.full(middle.size, direction), colour, made.widths[-1]))
+    return [families]
 
 
 CLOSED_FORMS: dict[str, Callable[[Fabric, Schedule], list[list[Family]]]] = {

@@ -79,7 +79,7 @@ def lower_beside(fabric: Fabric, schedule: Schedule, taken: Occupied) -> Circuit
     machine = fabric.machine
     widens = machine.striping if isinstance(machine, Terarack) else True
     rounds = around(_SharedJob(machine, nodes, taken), lambda step, _: plan.rounds(step), widens=widens)
-    found = {}
+    by_start = {}
     for steps in schedule.step_classes():
         transfers = schedule.step(steps.start)
         on_machine = Transfers(
@@ -90,5 +90,5 @@ def lower_beside(fabric: Fabric, schedule: Schedule, taken: Occupied) -> Circuit
             transfers.op,
             chunk_step=transfers.chunk_step,
         )
-        found[steps.start] = rounds(steps.start, on_machine) if len(transfers) else ()
-    return CircuitPlan(fabric, schedule, ClassRounds(schedule.step_classes(), _RoundsOfClasses(found)))
+        by_start[steps.start] = rounds(steps.start, on_machine) if len(transfers) else ()
+    return CircuitPlan(fabric, schedule, ClassRounds(schedule.step_classes(), _RoundsOfClasses(by_start)))

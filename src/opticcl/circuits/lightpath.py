@@ -139,13 +139,13 @@ def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) 
     last = Recalled[tuple[Circuits, ...]](most=1)
 
     def routed(transfers: Transfers, lasers: Lasers, images: int, first: IntArray | None) -> list[Circuits]:
-        found: list[Circuits] = []
+        rounds: list[Circuits] = []
         for row in _by_turn(lasers.turn):
             src, dst = transfers.src[row], transfers.dst[row]
             routes = route(tile[src], tile[dst])
             together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            found += divided(together, images) if first is None else _divided_as_first(fabric, together, first)
-        return [only_alive(damage, circuits, tile, real) for circuits in found] if damage.dark else found
+            rounds += divided(together, images) if first is None else _divided_as_first(fabric, together, first)
+        return [only_alive(damage, circuits, tile, real) for circuits in rounds] if damage.dark else rounds
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
         order, images, first = by_pair(given), 1, None
@@ -182,10 +182,10 @@ def _all_at_once(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
         schedule: between nodes of the machine.
         assign: circuits of each round of a step.
     """
-    found: list[Rounds] = []
+    chosen: list[Rounds] = []
 
     def rounds(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        if not found:
+        if not chosen:
             pairs = union_of(schedule, fabric.num_machine_nodes)
             lasers = lasers_by_colour(fabric, pairs)
             stand: tuple[Circuits, ...] = ()
@@ -196,8 +196,8 @@ def _all_at_once(fabric: Fabric, schedule: Schedule, assign: Rounds) -> Rounds:
                 )
                 every = Circuits.of(np.arange(len(pairs)), pairs.src, pairs.dst, 0, lasers.lo, lasers.width, routes)
                 stand = tuple(split_by_waveguides(fabric, every))
-            found.append(standing(fabric.num_machine_nodes, list(stand)) if len(stand) == 1 else assign)
-        return found[0](step, transfers)
+            chosen.append(standing(fabric.num_machine_nodes, list(stand)) if len(stand) == 1 else assign)
+        return chosen[0](step, transfers)
 
     return rounds
 
@@ -288,7 +288,7 @@ def _refuse_dark_tiles(fabric: Fabric, damage: Damage, tile: IntArray) -> None:
 def _router(routing: str, grid: Grid, seed: int) -> Route:
     """The routes of all pairs of tiles, by the rule of that name; what takes long is remembered."""
 
-    def found(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
+    def routes_of(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         if routing == "random":
             return random_shortest(grid, src, dst, seed)
         if routing == "least_overlap":
@@ -297,13 +297,13 @@ def _router(routing: str, grid: Grid, seed: int) -> Route:
         return open_dimension_order(grid, src, dst)
 
     if routing == "dimension_order" and grid.whole:
-        return found
+        return routes_of
     kept: OrderedDict[tuple[bytes, bytes], tuple[IntArray, IntArray]] = OrderedDict()
 
     def remembered(src: IntArray, dst: IntArray) -> tuple[IntArray, IntArray]:
         key = (src.tobytes(), dst.tobytes())
         if key not in kept:
-            kept[key] = found(src, dst)
+            kept[key] = routes_of(src, dst)
             if len(kept) > MOST_KEPT:
                 kept.popitem(last=False)
         return kept[key]
@@ -362,8 +362,8 @@ def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits, images: in
         return circuits.wavelength_lo, None
     if not damage.dark and images * len(circuits) <= MOST_SPREAD:  # dead ones are left dark where they are
         circuits = _spread(fabric, circuits, alive)
-    found = split(*_waveguides_wanted(fabric, circuits, alive))
-    return circuits.wavelength_lo, found.round_of if found.num_rounds > 1 else None
+    division = split(*_waveguides_wanted(fabric, circuits, alive))
+    return circuits.wavelength_lo, division.round_of if division.num_rounds > 1 else None
 
 
 def _divided(circuits: Circuits, lo: IntArray, round_of: IntArray | None) -> list[Circuits]:
@@ -433,15 +433,17 @@ def _split_end_to_end(machine: Lightpath, circuits: Circuits) -> list[Circuits]:
     paths = circuits.take(by_pair[begins])
     works = np.ones((4 * machine.num_machine_nodes, machine.waveguides), bool)
     works.ravel()[machine.damage.guide] = False
-    found = end_to_end(paths.hops, paths.hop_offsets, works)
-    guide, number = found.waveguide[bundle], found.round_of[bundle]
+    assignment = end_to_end(paths.hops, paths.hop_offsets, works)
+    guide, number = assignment.waveguide[bundle], assignment.round_of[bundle]
     if len(closed := np.flatnonzero(guide < 0)):
         ends = (machine.coordinates(int(end[closed[0]])) for end in (circuits.src, circuits.dst))
         raise UnsupportedError(
             f"lightpath: no waveguide works on all edges from node {' to node '.join(ends)}; try switch_unit=wavelength"
         )
     assigned = replace(circuits, waveguide=guide)
-    return [assigned.take(number == r) for r in range(found.num_rounds)] if found.num_rounds > 1 else [assigned]
+    return (
+        [assigned.take(number == r) for r in range(assignment.num_rounds)] if assignment.num_rounds > 1 else [assigned]
+    )
 
 
 def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> tuple[IntArray, IntArray, IntArray]:

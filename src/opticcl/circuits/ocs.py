@@ -253,9 +253,9 @@ def _planes_of(links: IntArray) -> IntArray:
     if all(len(np.unique(ends[ends >= 0])) == (ends >= 0).sum() for ends in links.T):
         return each
     begin, link = np.nonzero(links >= 0)
-    found = each.copy()
-    found[begin, link] = edge_colouring(begin, links[begin, link], nodes, degree)
-    return found
+    planes = each.copy()
+    planes[begin, link] = edge_colouring(begin, links[begin, link], nodes, degree)
+    return planes
 
 
 def _direct(machine: Ocs, transfers: Transfers) -> tuple[Circuits, ...]:
@@ -294,8 +294,8 @@ def _distinct(values: IntArray, below: int) -> tuple[IntArray, IntArray]:
         below: a limit of all of them.
     """
     if below > SPARSE * len(values):
-        found, position = np.unique(values, return_inverse=True)
-        return found, position
+        distinct, position = np.unique(values, return_inverse=True)
+        return distinct, position
     there = np.zeros(below, bool)
     there[values] = True
     return np.flatnonzero(there), (np.cumsum(there) - 1)[values]

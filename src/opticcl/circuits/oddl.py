@@ -68,11 +68,11 @@ def routing_table(plan: CircuitPlan | Compiled) -> RoutingTable:
     plan.fabric.machine_as(Oddl)
     n, depth = plan.fabric.num_machine_nodes, MAX_WAVELENGTHS + 1
     sides = (n, n, plan.fabric.ports_per_node, depth, depth)
-    found = np.zeros(0, np.int64)
+    entries = np.zeros(0, np.int64)
     for steps in plan.schedule.step_classes():
         rows = [(c.src, c.dst, c.port, c.wavelength_lo, c.wavelength_n) for c in plan.rounds(steps.start)]
-        found = np.union1d(found, np.concatenate([np.ravel_multi_index(columns, sides) for columns in rows]))
-    return RoutingTable(*np.unravel_index(found, sides))
+        entries = np.union1d(entries, np.concatenate([np.ravel_multi_index(columns, sides) for columns in rows]))
+    return RoutingTable(*np.unravel_index(entries, sides))
 
 
 @register_rule("oddl")

@@ -108,8 +108,8 @@ def _apart(fabric: Fabric, rounds: Rounds) -> Rounds:
     all_together = farthest_first(fabric.num_machine_nodes, lambda transfers: _first_fit(fabric, transfers))
 
     def of_groups(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        found = rounds(step, transfers)
-        return all_together(step, transfers) if any(_groups_meet(fabric, circuits) for circuits in found) else found
+        lowered = rounds(step, transfers)
+        return all_together(step, transfers) if any(_groups_meet(fabric, circuits) for circuits in lowered) else lowered
 
     return of_groups
 
@@ -305,8 +305,8 @@ class _Skewed(Represented):
         machine = self.own
         along, many = self._places_joined(step)
         firsts = (np.arange(machine.wavelengths // many)[:, None] * many + np.arange(along)).ravel()
-        found: IntArray = (np.arange(machine.racks)[:, None] * machine.wavelengths + firsts).ravel()
-        return found
+        senders: IntArray = (np.arange(machine.racks)[:, None] * machine.wavelengths + firsts).ravel()
+        return senders
 
     def _places_joined(self, step: int) -> tuple[int, int]:
         """By how many places a move goes on, and among how many."""

@@ -57,8 +57,8 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         if busiest > 1:
             turn = edge_colouring(sender, receiver, fabric.num_machine_nodes * fabric.ports_per_node, busiest)
         parts = (np.flatnonzero(turn == t) for t in range(busiest))
-        found = [circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows])]
-        return _kept(found, fabric.num_machine_nodes)
+        fitted = [circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows])]
+        return _kept(fitted, fabric.num_machine_nodes)
 
     return farthest_first(fabric.num_machine_nodes, fit)
 
@@ -82,16 +82,16 @@ def _kept(rounds: list[Circuits], nodes: int) -> tuple[Circuits, ...]:
         rounds: of a step.
         nodes: of the machine [count].
     """
-    found = rounds[:1]
+    kept = rounds[:1]
     for circuits in rounds[1:]:
         wanted, known = (
-            one.src * np.int64(nodes) + one.dst for one in (circuits, found[-1])
+            one.src * np.int64(nodes) + one.dst for one in (circuits, kept[-1])
         )  # which names the port too
         order = np.argsort(known)
         rows = order[np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)]
         stands = np.array_equal(known[rows], wanted)
-        found.append(replace(circuits, wavelength_lo=found[-1].wavelength_lo[rows]) if stands else circuits)
-    return tuple(found)
+        kept.append(replace(circuits, wavelength_lo=kept[-1].wavelength_lo[rows]) if stands else circuits)
+    return tuple(kept)
 
 
 def _direction(fabric: Fabric, transfers: Transfers | TransferEnds) -> IntArray:

@@ -146,16 +146,16 @@ def _share_of_groups(members: IntArray, num_nodes: int) -> IntArray:
         num_nodes: of the ring [count].
     """
     first, length = members[:, 0].astype(np.int64), (members[:, -1] - members[:, 0]).astype(np.int64) % num_nodes
-    found = np.zeros(len(members), np.int64)
+    share = np.zeros(len(members), np.int64)
     ends: list[int] = []  # of the light of each share, the ring cut open where the first group begins
     start = first.min()
     for group in np.argsort((first - start) % num_nodes, kind="stable").tolist():
         begin = int(first[group] - start) % num_nodes
         end = begin + int(length[group])
         free = (at for at, last in enumerate(ends) if last <= begin and end <= num_nodes)
-        found[group] = number = next(free, len(ends))
+        share[group] = number = next(free, len(ends))
         ends[number : number + 1] = [end]
-    return found
+    return share
 
 
 def _first_colours(fabric: Fabric, ring: Fabric) -> IntArray:

@@ -150,5 +150,5 @@ def nearest_sizes(num_nodes: int, fits: Callable[[int], bool], reach: int = 4096
     steps = range(1, reach + 1)
     below = next((num_nodes - step for step in steps if step < num_nodes and fits(num_nodes - step)), None)
     above = next((num_nodes + step for step in steps if fits(num_nodes + step)), None)
-    found = [str(n) for n in (below, above) if n is not None]
-    return "nearest: " + " or ".join(found) if found else "no size near it fits"
+    sizes = [str(n) for n in (below, above) if n is not None]
+    return "nearest: " + " or ".join(sizes) if sizes else "no size near it fits"

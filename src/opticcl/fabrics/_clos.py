@@ -94,13 +94,13 @@ class Clos:
         Reading: a partly filled top has only the switches whose ports its links need.
         """
         below = (len(self.position), *self.switches())
-        found = []
+        parts = []
         for level, (down, up) in enumerate(zip(self.children, (*self.parents[1:], 0), strict=True)):
             links = below[level] * self.parents[level]
-            found.append(Part("transceiver" if level else host_end, 2 * links, rate_bits_per_s=rates[level]))
+            parts.append(Part("transceiver" if level else host_end, 2 * links, rate_bits_per_s=rates[level]))
             switches = below[level + 1] if up else -(-links // down)
-            found.append(Part("electrical_switch", switches, down + up, rates[level]))
-        return tuple(found)
+            parts.append(Part("electrical_switch", switches, down + up, rates[level]))
+        return tuple(parts)
 
     def columns(self, src: IntArray, dst: IntArray, routing: Routing, seed: int) -> list[IntArray]:
         """Paths between hosts as `paths_of_columns` takes them: one array a hop, NO_HOP where a path has none.
@@ -141,7 +141,7 @@ class Clos:
         """
         if routing == "ecmp":
             return None
-        found: list[IntArray] = []
+        images: list[IntArray] = []
         lower, place, base = np.asarray(hosts), np.zeros(1, np.int64), self.first_link
         at = [self.position, self.position[hosts]]
         for level, switches in enumerate(self.switches(), 1):
@@ -153,11 +153,11 @@ class Clos:
             if up is None or subtree is None:
                 return None
             for _ in ("up", "down"):
-                found.append(base + (lower[:, None] * width + up).ravel())
+                images.append(base + (lower[:, None] * width + up).ravel())
                 base += len(lower) * width
             place = (up[:, None] * below + place).ravel()
             lower = (subtree[:, None] * len(place) + place).ravel()
-        return np.concatenate(found)
+        return np.concatenate(images)
 
     def num_links(self) -> int:
         """Directed links [count]."""

@@ -95,8 +95,8 @@ class FailingFabric(Fabric):
         """A closed order of neighbours, repaired where links have failed; the same one if none was found."""
         if not self.conditions or self.linked(order, np.roll(order, -1)).all():
             return order
-        found = closed_order(order, self.linked)
-        return order if found is None else found
+        repaired = closed_order(order, self.linked)
+        return order if repaired is None else repaired
 
 
 def options_of_pairs(circuits: Circuits, width: int = 1) -> Options:

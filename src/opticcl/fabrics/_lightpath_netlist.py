@@ -112,8 +112,8 @@ class TileGrid:
         """Node on each tile, -1 on one without, int64 (n,)."""
         node = np.full(self.tiles, -1)
         node[self.tile] = np.arange(len(self.tile))
-        found: IntArray = node[tile]
-        return found
+        nodes: IntArray = node[tile]
+        return nodes
 
     def counts(self) -> dict[str, int]:
         """Edges of each kind by formula."""

@@ -179,11 +179,11 @@ def pieces_passed(switches: tuple[Switches, ...], nodes: int) -> tuple[Counter[s
         switches: of each dimension.
         nodes: of the machine [count].
     """
-    found = tuple(Counter[str](_FIBRE) for _ in switches)
-    for pieces, one in zip(found, switches, strict=True):
+    passed = tuple(Counter[str](_FIBRE) for _ in switches)
+    for pieces, one in zip(passed, switches, strict=True):
         for group in _modules(one, nodes):
             pieces.update(group.loss)
-    return found
+    return passed
 
 
 def _behind(node: int) -> str:
@@ -282,8 +282,8 @@ def _middles(one: Switches, plane: IntArray, i: IntArray, o: IntArray) -> IntArr
     planes, at = np.unique(paths[0], return_inverse=True)
     ends = np.stack([2 * at * one.edges + paths[1] // one.module, (2 * at + 1) * one.edges + paths[2] // one.module])
     offsets = np.arange(0, ends.size + 1, 2)
-    found, _ = first_fit(ends.T.ravel(), offsets, 2 * len(planes) * one.edges, one.middles)
-    return found[np.ravel(which)].astype(np.int64)
+    middle, _ = first_fit(ends.T.ravel(), offsets, 2 * len(planes) * one.edges, one.middles)
+    return middle[np.ravel(which)].astype(np.int64)
 
 
 def switches_of(shape: tuple[int, ...], modules: Iterable[tuple[int, int]], passive: int) -> tuple[Switches, ...]:

@@ -141,8 +141,8 @@ class Network:
             tail, head: ends of every link, in the direction of the paths.
             seconds: latency of every link [s].
         """
-        found = np.full(self.num_vertices, np.inf)
-        found[node] = 0.0
+        latency_s = np.full(self.num_vertices, np.inf)
+        latency_s[node] = 0.0
         by_tail = np.argsort(tail, kind="stable")
         begin = np.searchsorted(tail[by_tail], np.arange(self.num_vertices + 1))
         links, quickest, reached = 0, float(seconds.min(initial=np.inf)), np.array([node])
@@ -150,13 +150,13 @@ class Network:
             links += 1
             count = begin[reached + 1] - begin[reached]
             onward = by_tail[np.repeat(begin[reached + 1] - np.cumsum(count), count) + np.arange(count.sum())]
-            late, ends = found[tail[onward]] + seconds[onward], np.unique(head[onward])
-            before = found[ends]
-            np.minimum.at(found, head[onward], late)
-            reached = ends[found[ends] < before]
+            late, ends = latency_s[tail[onward]] + seconds[onward], np.unique(head[onward])
+            before = latency_s[ends]
+            np.minimum.at(latency_s, head[onward], late)
+            reached = ends[latency_s[ends] < before]
             if not len(reached):
-                return found[: self.num_nodes]
-        return np.minimum(found, (links + 1) * quickest)[: self.num_nodes]
+                return latency_s[: self.num_nodes]
+        return np.minimum(latency_s, (links + 1) * quickest)[: self.num_nodes]
 
     def graph(self, nodes: IntArray) -> CapacityGraph:
         """Links between some nodes, which are vertices 0, 1, ... in their order; an arc has the number of its link.
@@ -285,12 +285,12 @@ class PacketFabric(Fabric):
             or (vertex[net.num_nodes :] < net.num_nodes).any()
         ):
             return None
-        found, first = [], 0
+        images, first = [], 0
         for resource in net.resources:
-            found.append(hops[first : first + resource.count] - first)
+            images.append(hops[first : first + resource.count] - first)
             first += resource.count
-        within = all(((image >= 0) & (image < r.count)).all() for image, r in zip(found, net.resources, strict=True))
-        return tuple(found) if within else None
+        within = all(((image >= 0) & (image < r.count)).all() for image, r in zip(images, net.resources, strict=True))
+        return tuple(images) if within else None
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
         """Latency of the link and of what stands at its end [s]."""

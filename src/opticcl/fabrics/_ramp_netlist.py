@@ -92,8 +92,8 @@ class RampShape:
         origin, rest = np.divmod(subnet_of_rack, self.groups * self.ports)
         group, rack = np.divmod(origin, self.racks)
         row = (group * (self.groups * self.ports) + rest) * self.devices + device
-        found: IntArray = row * self.racks + rack
-        return found
+        inputs: IntArray = row * self.racks + rack
+        return inputs
 
 
 def ramp_netlist(shape: RampShape) -> Netlist:

@@ -178,5 +178,5 @@ def _behind_with_loops(i: IntArray, nth: IntArray, r: int) -> tuple[IntArray, In
     j = np.where(looped, (i + 1) % r, nth)
     behind = i + 1 + (i + 1 == j)  # input j has no ring there
     place = np.where((behind + 1) % r == j, behind, j)
-    found = np.where(behind < r, behind * r + place, -1)
-    return j, np.where(looped, i * r + j, found)
+    ring = np.where(behind < r, behind * r + place, -1)
+    return j, np.where(looped, i * r + j, ring)

@@ -66,8 +66,8 @@ def ring_segments(nodes: int, rings: int) -> Segments:
 
     def onward() -> IntArray:
         node, port = np.divmod(np.arange(nodes * ports), ports)
-        found: IntArray = (node + 1 - 2 * (port % 2)) % nodes * ports + port
-        return found
+        segments: IntArray = (node + 1 - 2 * (port % 2)) % nodes * ports + port
+        return segments
 
     def name(side: int) -> str:
         node, port = divmod(side, ports)
@@ -106,8 +106,8 @@ def terarack_netlist(
         onward = segments.onward()
         near = np.flatnonzero(onward >= 0)[fibre]
         way = near % ports % segments.ways  # hops of each way have the number of the node that is first on even ways
-        found: IntArray = way * (sides // ports) + np.where(way % 2, onward[near], near) // ports
-        return found
+        hops: IntArray = way * (sides // ports) + np.where(way % 2, onward[near], near) // ports
+        return hops
 
     groups = (
         ElementGroup(

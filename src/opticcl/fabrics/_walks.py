@@ -79,15 +79,15 @@ def slices(lines, start, base, end):  # type: ignore[no-untyped-def]
         base: added to the links of each slice.
         end: of each slice in the result, ascending.
     """
-    found = np.empty(end[-1], np.int32)
+    joined = np.empty(end[-1], np.int32)
     at = 0
     for number in range(len(end)):
         place, more = start[number], base[number]
         while at < end[number]:
-            found[at] = lines[place] + more
+            joined[at] = lines[place] + more
             at += 1
             place += 1
-    return found
+    return joined
 
 
 @njit(writes=())

@@ -127,13 +127,13 @@ def written_conditions(
         edges.append(_edge(part, start, stop, shape[1]))
         first = int(np.searchsorted(inner, edges[-1])) * waveguides
         guides += range(first, first + int(count))
-    for name, found in (("dead_tiles", tiles), ("dead_lasers", dark), ("dead_waveguides", edges)):
-        if len(set(found)) < len(found):
+    for name, indices in (("dead_tiles", tiles), ("dead_lasers", dark), ("dead_waveguides", edges)):
+        if len(set(indices)) < len(indices):
             raise FabricError(f"lightpath: {name} names something twice; write each once")
     if len(tiles) == num_tiles:
         raise FabricError(f"lightpath: dead_tiles={dead_tiles} leaves no tile of {num_tiles}; leave at least one")
     parts = (("node", node[tiles].tolist()), ("laser", dark), ("waveguide", guides))
-    return sorted(Condition(kind, index) for kind, found in parts for index in found)
+    return sorted(Condition(kind, index) for kind, indices in parts for index in indices)
 
 
 def damage_from(

@@ -108,9 +108,11 @@ class FatTree(PacketFabric):
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """Parameters that a preset may set, by name: as given, else from the preset, else from fat_tree.toml."""
-        found = {key: SHEET[key] for key in _FROM_PRESET if key in SHEET} | (SHEET[self.preset] if self.preset else {})
+        defaults = {key: SHEET[key] for key in _FROM_PRESET if key in SHEET} | (
+            SHEET[self.preset] if self.preset else {}
+        )
         given = {key: getattr(self, key) for key in _FROM_PRESET}
-        return found | {key: value for key, value in given.items() if value is not None}
+        return defaults | {key: value for key, value in given.items() if value is not None}
 
     @cached_property
     def shape(self) -> Shape:

@@ -209,8 +209,8 @@ class Job(Fabric):
         rank_of = np.full(self.whole.num_nodes, -1, np.int64)
         rank_of[self._rank_on_machine] = ranks
         order = rank_of[self.whole.ring_order()]
-        found = closed_order(order[order >= 0], self.linked)
-        return ranks if found is None else found
+        repaired = closed_order(order[order >= 0], self.linked)
+        return ranks if repaired is None else repaired
 
     def ring_order(self) -> IntArray:
         """Ranks in their own order if neighbours are linked, else in the machine's, repaired where a missing node left a gap.

@@ -129,9 +129,9 @@ def tile_of_node(shape: tuple[int, int], numbering: str, seed: int = 0) -> IntAr
 
 def sides_of_hops(circuits: Circuits) -> IntArray:
     """Direction in which light left the tile before each hop, `FROM_LASER` at the first of a circuit, int64 (hops,)."""
-    found = np.roll(circuits.hops.astype(np.int64) % 4, 1)
-    found[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
-    return found
+    sides = np.roll(circuits.hops.astype(np.int64) % 4, 1)
+    sides[circuits.hop_offsets[:-1][circuits.num_hops() > 0]] = FROM_LASER
+    return sides
 
 
 def _written(shape: tuple[int, ...]) -> str:
@@ -398,8 +398,8 @@ class Lightpath(Fabric):
         stands = np.full(4 * prod(self.shape), -1)
         stuck = [each for each in self.conditions if each.mode == "stuck"]
         stands[self.inner_edges[[each.index for each in stuck]]] = [each.value for each in stuck]
-        found = stands[circuits.hops.astype(np.int64)]
-        astray = (found >= 0) & (found != sides_of_hops(circuits))
+        setting = stands[circuits.hops.astype(np.int64)]
+        astray = (setting >= 0) & (setting != sides_of_hops(circuits))
         expected = "light that comes in on the side for which its switches stand"
         yield Fault("part_failed", np.unique(circuits.hop_owner()[astray]), expected)
 
@@ -664,14 +664,14 @@ class Lightpath(Fabric):
         if self._reach is None:
             return super().linked(src, dst)
         part, reaches = self._reach
-        found: npt.NDArray[np.bool_] = reaches[part[src], part[dst]]
-        return found
+        joined: npt.NDArray[np.bool_] = reaches[part[src], part[dst]]
+        return joined
 
     @cached_property
     def _joins(self) -> npt.NDArray[np.bool_]:
         """Whether some path from each rank to each passes, bool (ranks, ranks)."""
         n = self.num_nodes
-        found = np.eye(n, dtype=bool)
+        joins = np.eye(n, dtype=bool)
         receivers = self.machine_nodes(np.arange(n)).astype(np.int64)
         closed = self.grid.width() <= 0
         one = np.zeros(1, np.int64)
@@ -683,8 +683,8 @@ class Lightpath(Fabric):
             for fault in self._astray(ways):
                 works[fault.circuits] = False
             works[ways.hop_owner()[closed[ways.hops]]] = False
-            found[rank, others[np.unique(ways.transfer[works])]] = True
-        return found
+            joins[rank, others[np.unique(ways.transfer[works])]] = True
+        return joins
 
     def ring_order(self) -> IntArray:
         """Tile by tile, row by row: no edge of a whole grid carries two circuits of a direction."""
@@ -751,7 +751,7 @@ class Lightpath(Fabric):
         fibre = values.get("board_fibre.loss") is not None
         everything = np.array([fibre or element.kind != "board_fibre" for element in path.elements])
         chain = chain_of(path, values, everything)
-        found = []
+        limits = []
         for name, side, along in (("x", "board_columns", "along a row"), ("y", "board_rows", "along a column")):
             each = {"mzi": 2, f"waveguide_{name}": 1}
             if fibre:
@@ -759,8 +759,8 @@ class Lightpath(Fabric):
                 passed = reach_in_parts(chain, path, each, tiles, "stitch", "board_fibre")
             else:
                 passed, along = reach(chain, path, {**each, "stitch": 1}), f"{along} of one wafer"
-            found.append(Limit(f"reach_{name}_tiles", passed, f"reach {along}: {count_in_words(passed, 'tile')}"))
-        return tuple(found)
+            limits.append(Limit(f"reach_{name}_tiles", passed, f"reach {along}: {count_in_words(passed, 'tile')}"))
+        return tuple(limits)
 
     def parts(self) -> tuple[Part, ...]:
         """Tiles, and the wafers that they are on."""

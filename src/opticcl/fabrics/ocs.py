@@ -233,8 +233,8 @@ class Ocs(Fabric):
         """The largest loss of a switch with which the budget closes."""
         path = self.light_path
         most = float(chain_of(path, values).margin_db(path.extremes)[0]) + values.loss_db("circuit_switch")
-        found = f"a switch may lose up to {most:.2f} dB" if most >= 0 else "not even a switch without loss closes"
-        return (Limit("largest_switch_loss_db", most if most >= 0 else None, found),)
+        text = f"a switch may lose up to {most:.2f} dB" if most >= 0 else "not even a switch without loss closes"
+        return (Limit("largest_switch_loss_db", most if most >= 0 else None, text),)
 
     def netlist(self) -> Netlist:
         """A transceiver a port, a switch a plane, two fibres a link, and interfaces that forward."""

@@ -365,8 +365,8 @@ class Oddl(FailingFabric):
         first = np.concatenate([[0], np.cumsum(switches_per_dimension(self.shape))])[:-1]
         side = np.array(self.shape, np.int64)[dimension]
         stride = np.array([prod(self.shape[d + 1 :]) for d in range(len(self.shape))], np.int64)[dimension]
-        found: IntArray = first[dimension] + node // (stride * side) * stride + node % stride
-        return found
+        switch: IntArray = first[dimension] + node // (stride * side) * stride + node % stride
+        return switch
 
     def part_faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Circuits that need a dead part, or another setting of a stuck switch."""
@@ -379,8 +379,10 @@ class Oddl(FailingFabric):
         src, dst, dimension = (np.asarray(c, np.int64) for c in (circuits.src, circuits.dst, circuits.port))
         at, to = (coordinate(self.shape, end, dimension) for end in (src, dst))
         needed = (to - at) % np.array(self.shape, np.int64)[dimension]
-        found = of_switch[self._switch(src, dimension)]
-        yield Fault("part_failed", np.flatnonzero((found >= 0) & (found != needed)), "a stuck switch leads elsewhere")
+        stuck_at = of_switch[self._switch(src, dimension)]
+        yield Fault(
+            "part_failed", np.flatnonzero((stuck_at >= 0) & (stuck_at != needed)), "a stuck switch leads elsewhere"
+        )
 
     def options(self, src: IntArray, dst: IntArray) -> Options:
         """All wavelengths of the one dimension in which the two nodes differ, bonded; none where they differ in more."""

@@ -440,16 +440,16 @@ class Ramp(FailingFabric):
         """Laser, gates and tunable filter of every transceiver, inputs of crossbars; with slots they switch in the guard."""
         ports = self.num_nodes * self.ports_per_node
         switching = 0.0 if self.slot else self.switching
-        found = [
+        devices = [
             Device("laser", ports, switching),
             Device("tx_gate", ports * self.groups, switching),
             Device("rx_gate", ports, switching),
         ]
         if self.filters == "tunable":
-            found.append(Device("filter", ports, switching))
+            devices.append(Device("filter", ports, switching))
         if self.subnet == "route_switch":
-            found.append(Device("crossbar", self.resources[2].count, switching))
-        return tuple(found)
+            devices.append(Device("crossbar", self.resources[2].count, switching))
+        return tuple(devices)
 
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
         """Laser and tunable filter: wavelength; TX gate: open; RX gate: group; crossbar: rack at its output."""
@@ -612,7 +612,7 @@ def _light(netlist: Netlist, open_gates: int) -> LightPath:
         netlist: of the machine.
         open_gates: TX gates whose noise a star coupler joins [count].
     """
-    found = [
+    passed = [
         (
             Element(
                 kind,
@@ -625,7 +625,7 @@ def _light(netlist: Netlist, open_gates: int) -> LightPath:
         for group in takewhile(lambda group: group.name != "switch", netlist.groups)
         for kind, number in group.loss.items()
     ]
-    elements, numbers = zip(*found, strict=True)
+    elements, numbers = zip(*passed, strict=True)
     pieces = np.array(numbers)
 
     def counts(circuits: Circuits) -> Counts:

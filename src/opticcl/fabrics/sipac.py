@@ -133,9 +133,9 @@ def _most_equal(num_nodes: int, most: int) -> tuple[int, ...]:
                 yield from ((first, *others) for others in products(rest // first, count - 1, first))
 
     for count in range(1, num_nodes.bit_length()):
-        found = list(products(num_nodes, count, 2))
-        if found:
-            return min(found, key=lambda radices: (radices[-1], [-radix for radix in radices]))
+        divisions = list(products(num_nodes, count, 2))
+        if divisions:
+            return min(divisions, key=lambda radices: (radices[-1], [-radix for radix in radices]))
     return ()
 
 
@@ -488,9 +488,9 @@ class Sipac(FailingFabric):
         passed = max(map(crossings, self.sides, self.groups_of_levels))
         each = values.loss_db("ring_pass")
         rings = crossings(radix, num_groups(radix, self.channels)) if radix else 0
-        found = f"{count_in_words(radix, 'port')}, {rings:,} rings passed" if radix else "none closes"
+        text = f"{count_in_words(radix, 'port')}, {rings:,} rings passed" if radix else "none closes"
         return (
-            Limit("largest_radix", radix, f"largest switch for {lines} lines: {found}"),
+            Limit("largest_radix", radix, f"largest switch for {lines} lines: {text}"),
             Limit("crossings", passed, f"a circuit passes up to {passed} rings off resonance, {passed * each:.2f} dB"),
         )
 

@@ -108,13 +108,13 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int)
     with suppress(UnsupportedError):  # a rank that no route leads to past no other
         routed = optimum(kept, root)
     most = best.time * (1 + WITHIN)
-    found = None
+    packing = None
     if routed is not None and routed.time <= most:
-        found = pack(kept, routed, root, within=most / routed.time - 1, fewest=fewest, routes=routes)
-    found = found or pack(graph, best, root, within=WITHIN, fewest=fewest)
-    if found is None and routed is not None:
-        found = pack(kept, routed, root, within=WITHIN, fewest=fewest, routes=routes)
-    return found
+        packing = pack(kept, routed, root, within=most / routed.time - 1, fewest=fewest, routes=routes)
+    packing = packing or pack(graph, best, root, within=WITHIN, fewest=fewest)
+    if packing is None and routed is not None:
+        packing = pack(kept, routed, root, within=WITHIN, fewest=fewest, routes=routes)
+    return packing
 
 
 def num_splittings(fabric: Fabric) -> int:
@@ -191,9 +191,9 @@ def _turned(graph: CapacityGraph) -> IntArray | None:
     columns = ((graph.tail, graph.head), (graph.head, graph.tail), (graph.capacity, graph.capacity))
     if not all(np.array_equal(one[there], other[back]) for one, other in columns):
         return None
-    found = np.empty(len(there), np.int64)
-    found[there] = back
-    return found
+    turned = np.empty(len(there), np.int64)
+    turned[there] = back
+    return turned
 
 
 def _divided(graph: CapacityGraph, pool: IntArray, root: int | None) -> CapacityGraph:

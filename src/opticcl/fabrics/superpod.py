@@ -205,13 +205,13 @@ class SuperPod(PacketFabric):
     def parts(self) -> tuple[Part, ...]:
         """NVSwitches with both ends of their links, InfiniBand switches with both ends of theirs."""
         fast, slow = self._rates
-        found: list[Part] = []
+        parts: list[Part] = []
         if self._has_nvlink and self.nodes > 1:
-            found.append(Part("backplane_end", 2 * self.nodes, rate_bits_per_s=fast))
-            found.append(Part("nvlink_switch", self.num_servers, self.nodes_per_server, fast))
+            parts.append(Part("backplane_end", 2 * self.nodes, rate_bits_per_s=fast))
+            parts.append(Part("nvlink_switch", self.num_servers, self.nodes_per_server, fast))
         if self._has_cards:
-            found += self._tree.parts([slow] * len(self._tree.children), "transceiver")
-        return tuple(found)
+            parts += self._tree.parts([slow] * len(self._tree.children), "transceiver")
+        return tuple(parts)
 
     def coordinates(self, node: int) -> str:
         """Number, server and rail of a node."""

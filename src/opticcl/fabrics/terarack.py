@@ -389,13 +389,13 @@ def terarack_limits(path: LightPath, values: Optics) -> tuple[Limit, ...]:
     """
     everything = np.ones(len(path.elements), bool)  # also on a ring of one node
     by_power = reach(chain_of(path, values, everything), path, {"interface": 1})
-    found = [Limit("reach_interfaces", by_power, f"by power light passes {count_in_words(by_power, 'interface')}")]
+    limits = [Limit("reach_interfaces", by_power, f"by power light passes {count_in_words(by_power, 'interface')}")]
     if not values.missing(["crosstalk.receiver", "crosstalk.transmitter"]):
         by_noise = _crosstalk_reach(values)
         rate = f"{values.table.geometry['bit_error_rate']:g}".replace("e-0", "e-")
         text = f"by crosstalk, for a bit error rate of {rate}, light passes {count_in_words(by_noise, 'interface')}"
-        found.append(Limit("crosstalk_interfaces", by_noise, text))
-    return tuple(found)
+        limits.append(Limit("crosstalk_interfaces", by_noise, text))
+    return tuple(limits)
 
 
 def _crosstalk_reach(values: Optics) -> int | None:

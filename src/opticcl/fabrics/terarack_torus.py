@@ -171,10 +171,10 @@ class TerarackTorus(Fabric):
         row, column = np.divmod(node, columns)
         step = 1 - 2 * (port % 2)
         row, column = row + np.where(port < 2, 0, step), column + np.where(port < 2, step, 0)
-        found: IntArray = (row % rows * columns + column % columns) * PORTS + port
+        onward: IntArray = (row % rows * columns + column % columns) * PORTS + port
         if not self.wrap:
-            found[(row < 0) | (row == rows) | (column < 0) | (column == columns)] = -1
-        return found
+            onward[(row < 0) | (row == rows) | (column < 0) | (column == columns)] = -1
+        return onward
 
     def _fibre_name(self, fibre: int) -> str:
         """A fibre by its ends."""

@@ -110,12 +110,12 @@ class TopoOpt(PacketFabric):
     @cached_property
     def values(self) -> Mapping[str, Any]:
         """Parameters that a preset may set, by name: as given, else from the preset, else from topoopt.toml."""
-        found = {key: SHEET[key] for key in _FROM_PRESET} | (SHEET[self.preset] if self.preset else {})
+        values = {key: SHEET[key] for key in _FROM_PRESET} | (SHEET[self.preset] if self.preset else {})
         given = {key: getattr(self, key) for key in _FROM_PRESET}
-        found |= {key: value for key, value in given.items() if value is not None}
+        values |= {key: value for key, value in given.items() if value is not None}
         if self.strides and self.degree is None:
-            found["degree"] = len(self.strides)
-        return found
+            values["degree"] = len(self.strides)
+        return values
 
     @cached_property
     def interfaces_of_stride(self) -> Mapping[int, int]:
@@ -204,8 +204,8 @@ class TopoOpt(PacketFabric):
         """The largest loss of a panel with which the budget closes."""
         path = self.light_path
         most = float(chain_of(path, values).margin_db(path.extremes)[0]) + values.loss_db("patch_panel")
-        found = f"the panel may lose up to {most:.2f} dB" if most >= 0 else "not even a panel without loss closes"
-        return (Limit("largest_panel_loss_db", most if most >= 0 else None, found),)
+        text = f"the panel may lose up to {most:.2f} dB" if most >= 0 else "not even a panel without loss closes"
+        return (Limit("largest_panel_loss_db", most if most >= 0 else None, text),)
 
     def parts(self) -> tuple[Part, ...]:
         """A transceiver an interface, the panel, and two fibres a circuit."""
@@ -267,13 +267,13 @@ def fewest_circuits(num_nodes: int, strides: tuple[int, ...]) -> tuple[IntArray,
         return circuits, last
     reached, count = np.zeros(1, np.int64), 0
     while len(reached):
-        count, found = count + 1, []
+        count, newly_reached = count + 1, []
         for row, stride in enumerate(strides):
             onward = (reached + stride) % num_nodes
             onward = onward[circuits[onward] < 0]
             circuits[onward], last[onward] = count, row
-            found.append(onward)
-        reached = np.concatenate(found)
+            newly_reached.append(onward)
+        reached = np.concatenate(newly_reached)
     return circuits, last
 
 

@@ -149,11 +149,11 @@ class Torus(PacketFabric):
 
     def distance(self, src: IntArray, dst: IntArray) -> IntArray:
         """Links on the shortest path."""
-        found = np.zeros(np.shape(src), np.int64)
+        links = np.zeros(np.shape(src), np.int64)
         for (side, _), coordinate in zip(self._sides, self._coordinates, strict=True):
             apart = np.abs(coordinate[src] - coordinate[dst])
-            found += np.minimum(apart, side - apart)
-        return found
+            links += np.minimum(apart, side - apart)
+        return links
 
     def ring_order(self) -> IntArray:
         """Back and forth along the last dimension (a reflected Gray code): neighbours in the order share a link."""

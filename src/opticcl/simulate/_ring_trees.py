@@ -34,13 +34,13 @@ def ring_tree_lengths(positions: int) -> npt.NDArray[np.float64]:
     near, far = positions // 2, positions - 1 - positions // 2
     place = np.arange(near + 1)
     side = place * (place + 1) // 2
-    found = []
+    lengths = []
     for _ in range(MOST_WORK // len(side)):
-        found.append(side[near] + side[far])
-        if found[-1] == positions - 1:
-            return np.array(found, np.float64)
+        lengths.append(side[near] + side[far])
+        if lengths[-1] == positions - 1:
+            return np.array(lengths, np.float64)
         side = _one_more_level(side)
-    return np.array([*found, positions - 1], np.float64)
+    return np.array([*lengths, positions - 1], np.float64)
 
 
 @njit
@@ -52,7 +52,7 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
     up to there and h, so it is convex one position further. The best y never falls as m grows, and the first y behind which
     the sum grows is the best.
     """
-    branch, found = np.full_like(side, FAR), np.zeros_like(side)
+    branch, deeper = np.full_like(side, FAR), np.zeros_like(side)
     before = behind = first = 0
     for m in range(1, len(side)):
         branch[m] = side[before] + before + 1 + side[behind]
@@ -61,7 +61,7 @@ def _one_more_level(side):  # type: ignore[no-untyped-def]
         else:
             behind += 1
         # a branch of no positions is far, so that this ends at m
-        while found[first + 1] + 1 + branch[m - first - 1] <= found[first] + branch[m - first]:
+        while deeper[first + 1] + 1 + branch[m - first - 1] <= deeper[first] + branch[m - first]:
             first += 1
-        found[m] = found[first] + first + branch[m - first]
-    return found
+        deeper[m] = deeper[first] + first + branch[m - first]
+    return deeper

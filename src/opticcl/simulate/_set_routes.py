@@ -106,12 +106,12 @@ def _divisions(wavelengths: int) -> list[dict[int, float]]:
         for first in range(min(left, most), 0, -1):
             yield from ((first, *rest) for rest in parts(left - first, first))
 
-    found = list[dict[int, float]]()
+    divisions = list[dict[int, float]]()
     for division in parts(wavelengths, wavelengths):
-        found.append({w: float(division.count(w)) for w in dict.fromkeys(division)})
-        if len(found) > MOST_CLASSES:
+        divisions.append({w: float(division.count(w)) for w in dict.fromkeys(division)})
+        if len(divisions) > MOST_CLASSES:
             return [{w: wavelengths / w} for w in range(wavelengths, 0, -1)]
-    return found
+    return divisions
 
 
 def _filled(places: float, nics: int, sent: dict[int, float], costs: dict[int, int]) -> int:

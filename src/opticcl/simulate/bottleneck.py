@@ -109,7 +109,7 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
     known: tuple[tuple[Circuits, ...], IntArray] | None = None
-    found: list[tuple[int, np.ndarray]] = []
+    parts: list[tuple[int, np.ndarray]] = []
     for steps in schedule.step_classes():
         routes = routes_of_step(plan, steps.start)
         if routes is not None:
@@ -128,12 +128,12 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
         amount = transfers.size_chunks()
         if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
             known = (rounds, amount)
-            found = [
+            parts = [
                 (i, np.bincount(index, carried))
                 for circuits in rounds
                 for i, index, _, carried in uses(fabric, transfers, circuits.carrying(), amount)
             ]
-        for i, carried in found:
+        for i, carried in parts:
             chunks[i][: len(carried)] += carried * len(steps)
     chunk_bytes = size_bytes / schedule.collective.num_chunks
     return tuple(
@@ -147,28 +147,28 @@ def loads_of_traffic(fabric: Fabric, traffic: Traffic) -> tuple[Load, ...]:
     """Load of the shared links as an engine recorded it, retransmissions included."""
     base = Links(fabric).base
     shared = [(i, base[id(r)], r.count) for i, r in enumerate(fabric.resources) if r.shared]
-    found = []
+    per_resource = []
     for i, first, count in shared:
         rows = slice(*np.searchsorted(traffic.link, [first, first + count]))
         columns = (traffic.carried_bytes, traffic.busy_s, traffic.largest_queue_bytes, traffic.dropped_bytes)
         if len(traffic.link[rows]):
-            found.append(Load(i, traffic.link[rows] - first, *(column[rows] for column in columns)))
-    return tuple(found)
+            per_resource.append(Load(i, traffic.link[rows] - first, *(column[rows] for column in columns)))
+    return tuple(per_resource)
 
 
-def bottleneck(fabric: Fabric, found: Iterable[Load], total_s: float) -> Bottleneck | None:
+def bottleneck(fabric: Fabric, of_parts: Iterable[Load], total_s: float) -> Bottleneck | None:
     """The part that is busy longest, of equally busy ones the first; None where no part carries data.
 
     Args:
         fabric: with its resources.
-        found: loads of its parts.
+        of_parts: loads of its parts.
         total_s: time of the plan [s].
     """
-    found = tuple(found)
-    if not found:
+    of_parts = tuple(of_parts)
+    if not of_parts:
         return None
-    enough = max(float(load.busy_s.max()) for load in found) * (1 - _ROUNDING)
-    busiest = next(load for load in found if load.busy_s.max() >= enough)
+    enough = max(float(load.busy_s.max()) for load in of_parts) * (1 - _ROUNDING)
+    busiest = next(load for load in of_parts if load.busy_s.max() >= enough)
     equal = np.flatnonzero(busiest.busy_s >= enough)
     row = int(equal[0])
     place = Place(busiest.resource, int(busiest.index[row]))

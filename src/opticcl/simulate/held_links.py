@@ -145,15 +145,15 @@ def _reached(num_nodes: int, planes: int) -> tuple[IntArray, IntArray]:
         num_nodes: nodes N [count].
         planes: links that a node has at a time [count].
     """
-    found, others = list[tuple[int, int]](), num_nodes - 1
-    while not found or found[-1][0] > 1:
-        q, farthest, total, counted = len(found), 0, 0, 0
+    by_changes, others = list[tuple[int, int]](), num_nodes - 1
+    while not by_changes or by_changes[-1][0] > 1:
+        q, farthest, total, counted = len(by_changes), 0, 0, 0
         while counted < others:
             farthest += 1
             here = min(others - counted, comb(farthest + q, q) * planes**farthest)
             total, counted = total + farthest * here, counted + here
-        found.append((farthest, total))
-    farthest_of, total_of = np.array(found, np.int64).T
+        by_changes.append((farthest, total))
+    farthest_of, total_of = np.array(by_changes, np.int64).T
     return farthest_of, total_of
 
 

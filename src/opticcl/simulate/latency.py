@@ -85,8 +85,8 @@ class PathLatency:
         """Latency of the path of each circuit, float64 (circuits,) [s]."""
         if self.constant:
             return np.full(len(circuits), self.base_s)
-        found: FloatArray = self.base_s + self._of_paths(circuits)
-        return found
+        latencies_s: FloatArray = self.base_s + self._of_paths(circuits)
+        return latencies_s
 
     def longest_s(self, circuits: Circuits) -> float:
         """Latency of the longest path of a round [s]."""
@@ -163,9 +163,9 @@ class _LastStep:
         columns, known = (transfers.src, transfers.dst, transfers.op), self._known
         if known is not None and all(ref() is column for ref, column in zip(known[0], columns, strict=True)):
             return known[1]
-        found = _first_transfers(*columns)
-        self._known = tuple(map(weakref.ref, columns)), found
-        return found
+        is_first = _first_transfers(*columns)
+        self._known = tuple(map(weakref.ref, columns)), is_first
+        return is_first
 
 
 _LAST_STEP = _LastStep()

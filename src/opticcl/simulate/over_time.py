@@ -87,15 +87,15 @@ def _step_spans(
         times = _rows(times, np.lexsort((times.size_bytes, times.dst, times.src, times.step)))
     place = np.empty(n, np.int64)
     place[order] = np.arange(n)
-    found = []
+    spans = []
     for first in range(0, len(times), n):
         start_s, end_s, size = (column[first + place] for column in (times.start_s, times.end_s, times.size_bytes))
         repeats, period_s = int(times.repeats[first]), float(times.period_s[first])
         if repeats * n <= MAX_TIMES:
-            found += [(start_s + k * period_s, end_s + k * period_s, size) for k in range(repeats)]
+            spans += [(start_s + k * period_s, end_s + k * period_s, size) for k in range(repeats)]
         else:
-            found.append((start_s, end_s + (repeats - 1) * period_s, size * repeats))
-    return found
+            spans.append((start_s, end_s + (repeats - 1) * period_s, size * repeats))
+    return spans
 
 
 def _rows(times: TransferTimes, rows: IntArray) -> TransferTimes:

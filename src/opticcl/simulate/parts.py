@@ -269,8 +269,8 @@ class Reconfiguration:
 
         Args: circuits: of the round.
         """
-        found = self.standing.changes(circuits)
-        return not self._initially_set if found is None else found
+        changes = self.standing.changes(circuits)
+        return not self._initially_set if changes is None else changes
 
     def depends_on_changes(self, control_s: float) -> bool:
         """Whether what a round is charged depends on what stands.

@@ -203,10 +203,10 @@ def _one_missing(circuits: Circuits, others: Circuits, columns: Sequence[str]) -
         columns: names, which equal circuits have in common.
     """
     for row in {len(circuits) * i // LOOKED_UP for i in range(LOOKED_UP if len(circuits) else 0)}:
-        found = np.flatnonzero(others.src == circuits.src[row])
+        candidates = np.flatnonzero(others.src == circuits.src[row])
         for name in columns[1:]:
-            found = found[getattr(others, name)[found] == getattr(circuits, name)[row]]
-        if not len(found):
+            candidates = candidates[getattr(others, name)[candidates] == getattr(circuits, name)[row]]
+        if not len(candidates):
             return True
     return False
 
@@ -241,23 +241,23 @@ def _ends(circuits: Circuits) -> Iterator[IntArray]:
     return (getattr(circuits, name) for name in ENDS)
 
 
-def _mixed(found: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.uint64]:
+def _mixed(hashes: npt.NDArray[np.uint64], *columns: IntArray) -> npt.NDArray[np.uint64]:
     """Numbers that further columns are mixed into."""
     for column in columns:
-        found = (found ^ (found >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
+        hashes = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + np.asarray(column).astype(
             np.uint64
         )
-    return np.asarray((found ^ (found >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
+    return np.asarray((hashes ^ (hashes >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9))
 
 
 def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
     """A 64-bit number for the path of each circuit, uint64 (circuits,); equal paths have equal numbers."""
-    found = [np.zeros(0, np.uint64)]
+    parts = [np.zeros(0, np.uint64)]
     for part in circuits.in_parts():
         hashes, many, first = np.zeros(len(part), np.uint64), part.num_hops(), part.hop_offsets[:-1]
         position = np.arange(len(part.hops)) - np.repeat(first, many)
         mixed = part.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         hashes[many > 0] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), first[many > 0])
-        found.append(hashes)
-    return np.concatenate(found)
+        parts.append(hashes)
+    return np.concatenate(parts)

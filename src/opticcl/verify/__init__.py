@@ -95,9 +95,9 @@ def _with_emulation(
 
     if any(violation.rule in NEEDED for violation in verdict.violations):
         return replace(verdict, notes=(*verdict.notes, "emulated: no light, since circuits do not exist"))
-    found = emulate(plan, isolation_db=isolation_db, progress=progress)
-    notes = verdict.notes + found.notes
-    return replace(verdict, violations=verdict.violations + found.violations, notes=notes, emulated=True)
+    emulation = emulate(plan, isolation_db=isolation_db, progress=progress)
+    notes = verdict.notes + emulation.notes
+    return replace(verdict, violations=verdict.violations + emulation.violations, notes=notes, emulated=True)
 
 
 def _with_small_emulation(plan: CircuitPlan, verdict: Verdict, progress: ProgressCallback) -> Verdict:
@@ -113,8 +113,8 @@ def _with_small_emulation(plan: CircuitPlan, verdict: Verdict, progress: Progres
     if not few_signals(plan):
         return verdict
     try:
-        found = emulate(plan, progress=progress)
+        emulation = emulate(plan, progress=progress)
     except UnsupportedError:  # a machine whose elements say less than its netlist promises
         return verdict
-    harmful = tuple(one for one in found.violations if one.rule != "light_stray")  # nothing listens there
+    harmful = tuple(one for one in emulation.violations if one.rule != "light_stray")  # nothing listens there
     return replace(verdict, violations=verdict.violations + harmful, emulated=True)

@@ -85,8 +85,8 @@ class Cells:
 
     def loads(self) -> IntArray:
         """What is taken of every cell of the resource, int64 (cells,)."""
-        found: IntArray = np.bincount(self.cell, self.amount, self.resource.count * self.depth)
-        return found.astype(np.int64, copy=False)
+        loads: IntArray = np.bincount(self.cell, self.amount, self.resource.count * self.depth)
+        return loads.astype(np.int64, copy=False)
 
     def name(self, cell: int) -> str:
         """A cell in words."""
@@ -110,10 +110,10 @@ def loads_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> IntArray
     owner = slice(None) if usage.circuit is None else usage.circuit
     place = np.asarray(usage.index, np.int64) * (step * (many + 1)) + (first * (many + 1) + after)[owner]
     size = resource.count * step * (many + 1)
-    found = np.bincount(place, minlength=size)
-    found -= np.bincount(place + circuits.wavelength_n[owner], minlength=size)
-    np.cumsum(found, out=found)
-    by_wavelength = found.reshape(resource.count, step, many + 1)[:, :, :-1].swapaxes(1, 2).reshape(resource.count, -1)
+    loads = np.bincount(place, minlength=size)
+    loads -= np.bincount(place + circuits.wavelength_n[owner], minlength=size)
+    np.cumsum(loads, out=loads)
+    by_wavelength = loads.reshape(resource.count, step, many + 1)[:, :, :-1].swapaxes(1, 2).reshape(resource.count, -1)
     return by_wavelength[:, :num_wavelengths].ravel()
 
 

@@ -93,7 +93,7 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
         which any free member is taken, or a rank that transfers of different times reach in one step.
     """
     labels = [_labels(step) for step in steps]
-    of_transfers = [_of_transfers(step, found) for step, found in zip(steps, labels, strict=True)]
+    of_transfers = [_of_transfers(step, label) for step, label in zip(steps, labels, strict=True)]
     rank = np.zeros(num_ranks, np.int64)
     for step, label in zip(steps, of_transfers, strict=True):
         rank = _refined_by_all(rank, step.transfers.src, label)
@@ -108,12 +108,12 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
         kept.append((number, first))
     units = _Colours("resource")
     members = _Colours("device")
-    for where, found in ((units, _occupied), (members, _set)):
+    for where, touched in ((units, _occupied), (members, _set)):
         some = next((one.take(np.arange(1)) for step in steps for one in step.rounds if len(one)), None)
         for kind in range(
-            len(list(found(fabric, some))) if some else 0
+            len(list(touched(fabric, some))) if some else 0
         ):  # one at a time: a step may have millions of circuits
-            where.add([[_nth(found(fabric, one), kind) for one in step.rounds] for step in steps], labels)
+            where.add([[_nth(touched(fabric, one), kind) for one in step.rounds] for step in steps], labels)
     folded = []
     for k, (step, (number, first)) in enumerate(zip(steps, kept, strict=True)):
         rows, transfer, of_units, of_members = [], [], [], []
@@ -165,12 +165,12 @@ def numbered(columns: Sequence[np.ndarray]) -> tuple[IntArray, IntArray]:
 
 def _labels(step: StepToFold) -> tuple[IntArray, ...]:
     """Numbers of (item, latency, duration) of the circuits of each round, distinct in the rounds of a step."""
-    found, base = [], 0
+    labels, base = [], 0
     for item, latency, duration in zip(step.items, step.latency_s, step.duration_s, strict=True):
         number, first = numbered([item, _as_numbers(latency), _as_numbers(duration)])
-        found.append(number + base)
+        labels.append(number + base)
         base += len(first)
-    return tuple(found)
+    return tuple(labels)
 
 
 def _as_numbers(values: np.ndarray) -> IntArray:
@@ -304,9 +304,9 @@ def device_settings(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[int, I
         yield number[use.kind], np.asarray(use.index, np.int64), np.asarray(use.setting, np.int64)
 
 
-def _nth(found: Iterator[Touched], number: int) -> Touched:
+def _nth(kinds: Iterator[Touched], number: int) -> Touched:
     """What a kind finds, without keeping what the others find."""
-    return next(islice(found, number, None))
+    return next(islice(kinds, number, None))
 
 
 def _distinct(values: IntArray) -> IntArray:

@@ -105,12 +105,12 @@ def timeline_of_long_run(plan: CircuitPlan, size_bytes: int, assumed: Assumption
     from opticcl.simulate.device.long_runs import has_long_run, long_run_timeline
 
     try:
-        found = long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
+        timeline = long_run_timeline(plan, size_bytes, assumed) if has_long_run(plan) else None
     except UnsupportedError:
         return None
-    if found:
-        refuse_below_bound(plan, found, "device")
-    return found
+    if timeline:
+        refuse_below_bound(plan, timeline, "device")
+    return timeline
 
 
 def _schedule(
@@ -132,8 +132,8 @@ def _schedule(
         raise UnsupportedError(
             f"device: {plan.fabric.name} names no devices, so that its settings cannot be followed; try --engine flow"
         )
-    found = [
+    candidates = [
         list_schedule(plan, size_bytes, assumed, waits, EventLimit("device", options.max_events, 2), progress)
         for waits in (by_device(assumed), asynchronous(plan.fabric, assumed))
     ]
-    return min(found, key=lambda times: times.total_s)
+    return min(candidates, key=lambda times: times.total_s)

@@ -203,8 +203,8 @@ class ListScheduler:
                 "transfer": circuits.transfer.astype(np.int64), "latency": self.law.of_circuits(circuits), "gap": gaps,
                 "duration": of_transfer[circuits.transfer] + gaps, "round": np.full(len(order), number), "row": order,
             })  # fmt: skip
-            found = self.devices.uses(circuits)
-            uses.append((found.circuit + base, *(getattr(found, name) for name in _OF_USES)))
+            of_circuits = self.devices.uses(circuits)
+            uses.append((of_circuits.circuit + base, *(getattr(of_circuits, name) for name in _OF_USES)))
             owner, unit = self.occupation.occupied(circuits)
             units.append((owner + base, unit))
             items.append(np.append(np.flatnonzero(new), len(order)) + base)

@@ -140,11 +140,11 @@ class ListTimes(NamedTuple):
         if not len(t["summed"]):
             return np.zeros(0, np.int64)
         flow = int(t["summed"].argmax())
-        found = []
+        backwards = []
         while flow >= 0:
-            found.append(flow)
+            backwards.append(flow)
             flow = int(self.circuits["released_by"][t["circuit"][flow]])
-        return np.array(found[::-1])
+        return np.array(backwards[::-1])
 
     def record(self, recorder: Recorder, classes: Sequence[range]) -> None:
         """Give the times of the transfers to a recorder.

@@ -97,8 +97,8 @@ def long_run_timeline(plan: CircuitPlan, size_bytes: int, assumed: Assumptions) 
         raise UnsupportedError("device: sums count what they add, so that equal ranks are not followed once")
     run = _run(plan)
     folding = _Folding(plan, size_bytes, assumed)
-    found = [_extended(folding, run, waits) for waits in (by_device(assumed), asynchronous(plan.fabric, assumed))]
-    return min(found, key=lambda timeline: timeline.total_s)
+    timelines = [_extended(folding, run, waits) for waits in (by_device(assumed), asynchronous(plan.fabric, assumed))]
+    return min(timelines, key=lambda timeline: timeline.total_s)
 
 
 class _Folding:
@@ -269,9 +269,9 @@ def _class(plan: CircuitPlan, step: StepToFold, one: FoldedStep, control_s: tupl
         rounds.append(replace(left, transfer=one.transfer[r][order].astype(np.int32)))
         units.append(one.units[r][order])
         members.append(one.members[r][order])
-        found = list(device_settings(plan.fabric, left))
-        settings.append(np.array([setting for _, _, setting in found]).T)
-        times_of.append(np.tile([times[kind] for kind, _, _ in found], len(rows)))
+        of_devices = list(device_settings(plan.fabric, left))
+        settings.append(np.array([setting for _, _, setting in of_devices]).T)
+        times_of.append(np.tile([times[kind] for kind, _, _ in of_devices], len(rows)))
         base += len(rows)
     joined = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
     unit_at, unit = _flat(units)

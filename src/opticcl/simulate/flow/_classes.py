@@ -30,12 +30,12 @@ def _colours(
     classes = 0
     while True:
         refine(offsets, hops, flow_colour, link_colour)
-        found = len(np.unique(link_colour[used]))
-        if found == classes:
+        num_colours = len(np.unique(link_colour[used]))
+        if num_colours == classes:
             return flow_colour, link_colour
-        if 2 * found > len(used):
+        if 2 * num_colours > len(used):
             return None
-        classes = found
+        classes = num_colours
 
 
 def quotient(
@@ -51,10 +51,10 @@ def quotient(
         The weight of a hop is the number of flows of its class on one such link.
     """
     hops, offsets = hops.astype(np.int64), offsets.astype(np.int64)
-    found = _colours(hops, offsets, amount, delay, capacity)
-    if found is None:
+    refined = _colours(hops, offsets, amount, delay, capacity)
+    if refined is None:
         return None
-    flow_colour, link_colour = found
+    flow_colour, link_colour = refined
     colours, example, of_flow, flows = np.unique(
         flow_colour, return_index=True, return_inverse=True, return_counts=True
     )

@@ -307,12 +307,12 @@ def _split_by_rate(active, shares, link, slowest, epoch):  # type: ignore[no-unt
         slot = at(node >> active.shift)
         rate = active.rate[slot]
         keeps = int((rate > 0) & (rate < slowest))  # without a branch, which cannot be predicted
-        found = int(shares.seen_slot[slot] != epoch)
+        is_new = int(shares.seen_slot[slot] != epoch)
         changing[at(num_changing)], keeping[at(num_keeping)] = slot, rate
         if active.weighted:
             keeping[at(num_keeping)] *= active.node_weight[at(node)]
             weight += keeps * active.node_weight[at(node)]
-        num_changing += found & (1 - keeps)
+        num_changing += is_new & (1 - keeps)
         num_keeping += keeps
     taken, lost = 0.0, 0.0  # lost: to rounding (Knuth)
     for k in range(num_keeping):

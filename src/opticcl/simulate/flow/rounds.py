@@ -56,8 +56,8 @@ def simulate_flows(
     if options.mode == "asynchronous" and shared:
         links = Links(fabric)
         run = _Asynchronous(links.capacity, limit, progress, recorder, merging).run
-        found = simulate_asynchronously(plan, size_bytes, assumed, run, links.paths, limit, progress, recorder)
-        return merging.reported(found)
+        timeline = simulate_asynchronously(plan, size_bytes, assumed, run, links.paths, limit, progress, recorder)
+        return merging.reported(timeline)
     if options.mode == "asynchronous":
         times = list_schedule(plan, size_bytes, assumed, asynchronous(fabric, assumed), limit, progress)
         if recorder is not None:
@@ -67,8 +67,8 @@ def simulate_flows(
         run_round = circuit_rounds(plan, assumed, record=recorder is not None)
     else:
         run_round = _Rounds(Links(fabric), path_latency(fabric, assumed), limit, progress, recorder, merging).run
-    found = simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
-    return merging.reported(found) if shared else found
+    timeline = simulate_with_barriers(plan, size_bytes, assumed, run_round, progress, recorder)
+    return merging.reported(timeline) if shared else timeline
 
 
 def flow_programme(

@@ -90,7 +90,7 @@ def check_tables(
     judge.check_ready()
     if budget is not None:
         judge.check_power(budget)
-    if judge.found.keys() - APART:
+    if judge.first_of_rule.keys() - APART:
         judge.notes.append("what arrives was not added up, since light or settings are wrong")
     else:
         judge.add(check_result(tables, judge.ranks, judge.sender))
@@ -98,7 +98,7 @@ def check_tables(
             f"{tables.collective.name} of {counted(tables.collective.num_ranks, 'rank')}: every chunk followed"
         )
     return TableVerdict(
-        tuple(judge.found.values()), len(tables.settings), len(tables.data), judge.moments, tuple(judge.notes),
+        tuple(judge.first_of_rule.values()), len(tables.settings), len(tables.data), judge.moments, tuple(judge.notes),
         None if budget is None else budget.preset,
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ class _Judge:
         power: whether the power of the light is to be judged.
 
     Attributes:
-        found: first violation of each rule, with the count of all.
+        first_of_rule: first violation of each rule, with the count of all.
         sender: row that sends what each row receives, int64 (rows,); -1 until light is followed.
         flight_s: latency of the path of the light that each row receives, float64 (rows,) [s].
         rules: of latency and sums that the tables state; None: they state none.
@@ -201,7 +201,7 @@ class _Judge:
 
     def __init__(self, tables: Tables, progress: ProgressCallback, power: bool = False) -> None:
         self.tables, self.progress, self.power = tables, progress, power
-        self.found: dict[str, TableViolation] = {}
+        self.first_of_rule: dict[str, TableViolation] = {}
         self.notes: list[str] = []
         self.moments = 0
         self.emulator = emulator_of(tables.fabric.machine)
@@ -221,8 +221,8 @@ class _Judge:
     def add(self, violations: list[TableViolation]) -> None:
         """Add violations, or count them beside the first of their rules."""
         for one in violations:
-            before = self.found.get(one.rule)
-            self.found[one.rule] = one if before is None else replace(before, count=before.count + one.count)
+            before = self.first_of_rule.get(one.rule)
+            self.first_of_rule[one.rule] = one if before is None else replace(before, count=before.count + one.count)
 
     # --- rows alone ---------------------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class _Judge:
         """What is received is ready once it is there and summed; judged where all light arrives as it should."""
         if self.rules is None:
             self.notes.append("ready_s of what is received was not judged: devices.json states no assumptions")
-        elif not self.found.keys() - APART:
+        elif not self.first_of_rule.keys() - APART:
             due_s = due_ready_s(self.tables, self.ranks, self.flight_s, self.rules)
             self._ready(
                 np.where(self.tables.data.sends, self.tables.data.ready_s, due_s), "once it is there and summed"
@@ -332,12 +332,12 @@ class _Judge:
             Schedule("tables", self.tables.collective, 1 + max(steps, default=-1), lambda step: nothing),
             lambda step: (concatenate_circuits(self.circuits[step]),) if step in self.circuits else (),
         )
-        found = check_budget(plan, values)
+        report = check_budget(plan, values)
         d = self.tables.data
-        for one in found.violations:
+        for one in report.violations:
             at_s = float(d.from_s[np.maximum(d.step, 0) == one.step].min())
             self.add([TableViolation(one.rule, at_s, one.where, one.expected, one.found, one.count)])
-        self.notes += found.notes
+        self.notes += report.notes
 
     # --- light --------------------------------------------------------------------------------------------------------
 

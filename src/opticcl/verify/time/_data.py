@@ -143,18 +143,18 @@ def _replay(rows: TimeRows, low: int, width: int, timing: DataTiming) -> None:
             _keep(timing.overwritten_s, step, missing, stored.arrived_s + shift)
 
 
-def _keep(found: dict[int, FloatArray], step: int, missing: FloatArray, time_s: FloatArray) -> None:
+def _keep(by_step: dict[int, FloatArray], step: int, missing: FloatArray, time_s: FloatArray) -> None:
     """Merge times that are missing in one step, if any is more than the tolerance.
 
     Args:
-        found: by step.
+        by_step: by step.
         step: its number.
         missing: of each transfer, float64 (transfers,) [s].
         time_s: that is compared [s].
     """
     missing = np.where(missing > slack(time_s), missing, 0.0)
     if missing.any():
-        found[step] = np.maximum(found[step], missing) if step in found else missing
+        by_step[step] = np.maximum(by_step[step], missing) if step in by_step else missing
 
 
 def _apart(t: Transfers) -> IntArray:

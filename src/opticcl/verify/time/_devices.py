@@ -235,32 +235,32 @@ def find_settings(
         changes.member, changes.begin_s, changes.done_s, changes.setting,
         np.zeros(0) if ready_s is None else ready_s[circuit],
     )  # fmt: skip
-    found = DeviceFinding(*(np.empty_like(column) for column in columns))
-    for column, of_sorted in zip(found, columns, strict=True):
+    finding = DeviceFinding(*(np.empty_like(column) for column in columns))
+    for column, of_sorted in zip(finding, columns, strict=True):
         column[order] = of_sorted
-    return found
+    return finding
 
 
-def set_from_s(uses: Uses, found: DeviceFinding, changes: Changes, round_of: IntArray) -> FloatArray:
+def set_from_s(uses: Uses, finding: DeviceFinding, changes: Changes, round_of: IntArray) -> FloatArray:
     """Start of the change that was made for each use, float64 (uses,) [s]; inf where the setting was used or stood before.
 
     The change is made for the circuit that uses it first, and for those of the same round that start with that one.
 
     Args:
         uses: of devices.
-        found: the setting that each of them has.
+        finding: the setting that each of them has.
         changes: sorted.
         round_of: number of the round of each unrolled circuit.
     """
     made = np.full(len(uses), np.inf)
-    changed = np.flatnonzero(found.change >= 0)
-    changed = changed[changes.begin_s[found.change[changed]] > BEFORE_S]
-    by_change, new = runs_of((found.change[changed],), (uses.start_s[changed],))
+    changed = np.flatnonzero(finding.change >= 0)
+    changed = changed[changes.begin_s[finding.change[changed]] > BEFORE_S]
+    by_change, new = runs_of((finding.change[changed],), (uses.start_s[changed],))
     order = changed[by_change]
     first = order[np.flatnonzero(new)[np.cumsum(new) - 1]]
     start, number = uses.start_s[order], round_of[uses.circuit[order]]
     own = (number == round_of[uses.circuit[first]]) & (start - uses.start_s[first] <= slack(start))
-    made[order[own]] = changes.begin_s[found.change[order[own]]]
+    made[order[own]] = changes.begin_s[finding.change[order[own]]]
     return made
 
 

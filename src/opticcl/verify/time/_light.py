@@ -56,14 +56,14 @@ def too_short(
 
 def _shares(fabric: Fabric, circuits: Circuits) -> FloatArray:
     """Share of its rate that the weakest part on its way leaves each circuit, float64 (n,)."""
-    found = np.ones(len(circuits))
+    shares = np.ones(len(circuits))
     weak = [condition for condition in fabric.conditions if condition.mode == "weak"]
     for use in fabric.parts_used(circuits) if weak else ():
         for each in weak:
             if each.kind == use.kind:
                 hit = use.owners()[use.part == each.index]
-                found[hit] = np.minimum(found[hit], each.value)
-    return found
+                shares[hit] = np.minimum(shares[hit], each.value)
+    return shares
 
 
 class Overlap(NamedTuple):
@@ -155,7 +155,7 @@ def _crowded(rows: TimeRows, together: Sequence[Round], left_s: FloatArray) -> d
     Args: rows, together, left_s: as of `overlaps`.
     """
     fabric = rows.plan.fabric
-    found: dict[Resource, list[_Occupied]] = {}
+    taken_of: dict[Resource, list[_Occupied]] = {}
     for one in together:
         circuits, times = one.stored.circuits, (rows.start_s[one.circuits], left_s[one.circuits])
         for usage in fabric.usage(circuits):
@@ -167,9 +167,9 @@ def _crowded(rows: TimeRows, together: Sequence[Round], left_s: FloatArray) -> d
             amount = np.ones(len(cells.cell), np.int64) if cells.amount is None else cells.amount
             whole = cells.depth == 1 and cells.amount is None
             taken = _Occupied(cells.cell, one.circuits.start + cells.circuit, amount, whole)
-            found.setdefault(usage.resource, []).append(taken)
+            taken_of.setdefault(usage.resource, []).append(taken)
     crowded = {}
-    for resource, parts in found.items():
+    for resource, parts in taken_of.items():
         cell, circuit, amount = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
         over = (np.bincount(cell, amount) > resource.capacity)[cell]
         if over.any():
@@ -216,12 +216,12 @@ def _light_of(together: Sequence[Round], taken: _Occupied, *, paths: bool) -> np
         taken: cells that their circuits take.
         paths: whether receivers and paths count.
     """
-    found = np.zeros(len(taken.circuit), np.uint64)
+    numbers = np.zeros(len(taken.circuit), np.uint64)
     for one in together:
         mine = (taken.circuit >= one.circuits.start) & (taken.circuit < one.circuits.stop)
         light = _identities(one.stored.circuits, paths=paths, wavelengths=taken.whole)
-        found[mine] = light[taken.circuit[mine] - one.circuits.start]
-    return found
+        numbers[mine] = light[taken.circuit[mine] - one.circuits.start]
+    return numbers
 
 
 _FACTOR = np.uint64(int.from_bytes(os.urandom(8), "big") | 1)
@@ -236,19 +236,19 @@ def _identities(circuits: Circuits, *, paths: bool, wavelengths: bool) -> npt.ND
         paths: whether receivers, paths and waveguides count too.
         wavelengths: whether wavelengths do.
     """
-    found = np.full(len(circuits), circuits.wavelength_step if wavelengths else 1, np.uint64)
+    identities = np.full(len(circuits), circuits.wavelength_step if wavelengths else 1, np.uint64)
     columns = [circuits.src, circuits.port]
     columns += [circuits.dst] if paths else []
     columns += [circuits.wavelength_lo, circuits.wavelength_n] if wavelengths else []
     columns += [circuits.waveguide] if paths and circuits.waveguide is not None else []
     for column in columns:
-        found = found * _FACTOR + column.astype(np.uint64)
+        identities = identities * _FACTOR + column.astype(np.uint64)
     length = circuits.num_hops()
     for place in range(int(length.max(initial=0)) if paths else 0):
         longer = np.flatnonzero(length > place)
         hop = circuits.hops[circuits.hop_offsets[longer] + place].astype(np.uint64)
-        found[longer] = found[longer] * _FACTOR + hop + np.uint64(1)
-    return found
+        identities[longer] = identities[longer] * _FACTOR + hop + np.uint64(1)
+    return identities
 
 
 def _until_used(

@@ -112,10 +112,10 @@ class StoredStep:
             initial: without circuits.
             of_rounds: float64 (circuits,) each.
         """
-        found = np.full(len(self.transfers), initial)
+        figures = np.full(len(self.transfers), initial)
         for one, values in zip(self.rounds, of_rounds, strict=True):
-            ufunc.at(found, one.circuits.transfer[one.carries], values[one.carries])
-        return found
+            ufunc.at(figures, one.circuits.transfer[one.carries], values[one.carries])
+        return figures
 
 
 class Round(NamedTuple):
@@ -228,15 +228,15 @@ class TimeRows:
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
         """All unrolled rounds: those of the first step, of its next repetition, and so on."""
-        found: list[Round] = []
+        rounds: list[Round] = []
         first = 0
         for stored in self.steps:
             for turn in self.turns(stored):
                 for one in stored.rounds:
                     after = first + len(one.circuits)
-                    found.append(Round(len(found), stored, turn, one, slice(first, after)))
+                    rounds.append(Round(len(rounds), stored, turn, one, slice(first, after)))
                     first = after
-        return tuple(found)
+        return tuple(rounds)
 
     @cached_property
     def round_of(self) -> IntArray:

@@ -187,7 +187,7 @@ def _read_by(ops: Operations, i: int) -> Iterator[int]:
 def _explain(graph: DependencyGraph, order: IntArray, wrong: IntArray) -> Iterator[Violation]:
     """One violation a rule, with the first output that breaks it and its exact counts."""
     ranks = graph.rank_of_cell()
-    found: dict[str, Violation] = {}
+    by_rule: dict[str, Violation] = {}
     for output in wrong[:SHOWN].tolist():
         counts = _contributions(graph, order, int(graph.output_cell[output]))
         result = int(graph.output_result[output])
@@ -201,14 +201,14 @@ def _explain(graph: DependencyGraph, order: IntArray, wrong: IntArray) -> Iterat
             ("contribution_doubled", np.flatnonzero(mine & (counts > 1))),
             ("contribution_foreign", np.flatnonzero(~mine & (counts != 0))),
         ):
-            if len(rows) and rule not in found:
+            if len(rows) and rule not in by_rule:
                 texts = [_contribution(graph, ranks, counts, row) for row in rows[:SHOWN].tolist()]
                 text = ", ".join(texts) + (", ..." if len(rows) > SHOWN else "")
-                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(wrong))
-    if len(wrong) and not found:  # right in this order, but from a cell that was never written
+                by_rule[rule] = Violation(rule, -1, -1, where, "each contribution once", text, len(wrong))
+    if len(wrong) and not by_rule:  # right in this order, but from a cell that was never written
         cell = graph.cell_name(int(graph.output_cell[wrong[0]]))
-        found["output"] = Violation("contribution_missing", -1, -1, cell, "data", "none", len(wrong))
-    yield from found.values()
+        by_rule["output"] = Violation("contribution_missing", -1, -1, cell, "data", "none", len(wrong))
+    yield from by_rule.values()
 
 
 def _contribution(graph: DependencyGraph, ranks: IntArray, counts: IntArray, row: int) -> str:
@@ -342,7 +342,7 @@ def _conflicts(cell, op, writes):  # type: ignore[no-untyped-def]
 @njit
 def _reaches(order, starts, causes, before, after):  # type: ignore[no-untyped-def]
     """Whether a path leads from before[k] to after[k]: 64 sources at a time, one pass over the graph for each 64."""
-    found = np.zeros(len(before), np.bool_)
+    reaches = np.zeros(len(before), np.bool_)
     by_source = np.argsort(before, kind="mergesort")
     bit_of = np.zeros(len(order), np.uint64)
     reached = np.zeros(len(order), np.uint64)
@@ -364,7 +364,7 @@ def _reaches(order, starts, causes, before, after):  # type: ignore[no-untyped-d
             reached[i] = word
         for k in range(first, row):
             pair = by_source[k]
-            found[pair] = reached[after[pair]] & bit_of[before[pair]] != 0
+            reaches[pair] = reached[after[pair]] & bit_of[before[pair]] != 0
         for k in range(first, row):
             bit_of[before[by_source[k]]] = 0
-    return found
+    return reaches

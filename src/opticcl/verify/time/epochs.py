@@ -91,17 +91,17 @@ class EpochJudge:
         keys = np.concatenate([self._keys, due.src.astype(np.int64) * n + due.dst])
         cells = np.concatenate([self._waiting, due.cells.astype(np.int64)])
         sent = grants.src.astype(np.int64) * n + grants.dst
-        found, where = np.unique(np.concatenate([keys, sent]), return_inverse=True)
-        left = np.bincount(where[: len(keys)], cells, len(found)) - np.bincount(
-            where[len(keys) :], grants.cells, len(found)
+        pairs, where = np.unique(np.concatenate([keys, sent]), return_inverse=True)
+        left = np.bincount(where[: len(keys)], cells, len(pairs)) - np.bincount(
+            where[len(keys) :], grants.cells, len(pairs)
         )
         wrong = np.flatnonzero(left < 0)
         if len(wrong):
-            src, dst = divmod(int(found[wrong[0]]), n)
+            src, dst = divmod(int(pairs[wrong[0]]), n)
             self._add("grant_unrequested", number, -1, f"{src} -> {dst}", "cells that are waiting",
                       f"{-int(left[wrong[0]])} more", len(wrong))  # fmt: skip
         some = left > 0
-        self._keys, self._waiting = found[some], left[some].astype(np.int64)
+        self._keys, self._waiting = pairs[some], left[some].astype(np.int64)
         if self._candidates is not None and some.any():
             self._judge_idle(number, slots, reserved)
 

@@ -173,7 +173,7 @@ class _Check:
         self.standing = standing
         self.rows = TimeRows(self.plan, programme, rules.latency)
         self.programme = self.rows.programme
-        self.found: dict[str, list[TimeViolation]] = {}
+        self.by_law: dict[str, list[TimeViolation]] = {}
 
     def verdict(self) -> TimeVerdict:
         """Apply all laws."""
@@ -192,7 +192,7 @@ class _Check:
         buffers = 0.0
         if self.rules.receive_buffers == "separate" and not self.defined:
             buffers = buffer_bytes(self.rows, timing, self.chunk_bytes)
-        violations = tuple(one for law in self.found.values() for one in law[:SHOWN])
+        violations = tuple(one for law in self.by_law.values() for one in law[:SHOWN])
         checked = self._num_circuits(), settings.uses, settings.changes
         return TimeVerdict(violations, *checked, self.programme.total_s, self._idle_s(), buffers)
 
@@ -234,26 +234,26 @@ class _Check:
 
         def find(by_data: FloatArray | None = None) -> tuple[DeviceFinding, FloatArray, FloatArray]:
             """What each use finds, when that was made for it, and by how much too early."""
-            found = find_settings(uses, changes, self.numbering, rows, warm, by_data)
+            finding = find_settings(uses, changes, self.numbering, rows, warm, by_data)
             if ready_s is None:
-                return found, np.full(len(uses), np.inf), np.zeros(len(uses))
-            made_s = set_from_s(uses, found, changes, rows.round_of)
+                return finding, np.full(len(uses), np.inf), np.zeros(len(uses))
+            made_s = set_from_s(uses, finding, changes, rows.round_of)
             early_s = ready_s[uses.circuit] - made_s
             early = (early_s > slack(self.programme.total_s)) & (self.rules.prepare == "none")
-            return found, made_s, np.where(early, early_s, 0.0)
+            return finding, made_s, np.where(early, early_s, 0.0)
 
-        found, made_s, early_s = find()
-        refused = found.missing_s.any() or early_s.any()
+        finding, made_s, early_s = find()
+        refused = finding.missing_s.any() or early_s.any()
         if refused and self.rules.prepare == "none" and (self.numbering.pools > 1).any():
             other = find(ready_s)  # another assignment of members, which is taken if it is right
             if not (other[0].missing_s.any() or other[2].any()):
-                found, made_s, early_s = other
-        self._add_uses("unset_at_start", uses, np.where(found.unset, found.missing_s, 0.0))
-        self._add_uses("set_in_flight", uses, np.where(found.unset, 0.0, found.missing_s))
+                finding, made_s, early_s = other
+        self._add_uses("unset_at_start", uses, np.where(finding.unset, finding.missing_s, 0.0))
+        self._add_uses("set_in_flight", uses, np.where(finding.unset, 0.0, finding.missing_s))
         self._add_uses("set_in_flight", uses, early_s)
         until_s = np.full(len(rows.carries), self.programme.total_s)
         idle = ~rows.carries[uses.circuit]
-        np.minimum.at(until_s, uses.circuit[idle], found.next_begin_s[idle])
+        np.minimum.at(until_s, uses.circuit[idle], finding.next_begin_s[idle])
         set_s = np.full(len(rows.carries), np.inf)
         np.minimum.at(set_s, uses.circuit, made_s)
         changing = int((~once[self.numbering.kind_of_group(uses.group)]).sum())
@@ -321,10 +321,10 @@ class _Check:
         """
         rows = self.rows
         left_s = np.where(rows.carries, rows.left_s, np.maximum(rows.start_s, until_s))
-        found = overlaps(rows, rows.rounds, left_s)
+        overlapping = overlaps(rows, rows.rounds, left_s)
         if self.defined:
-            found = chain.from_iterable(self._overlaps_of_step(stored, left_s) for stored in rows.steps)
-        for one in found:
+            overlapping = chain.from_iterable(self._overlaps_of_step(stored, left_s) for stored in rows.steps)
+        for one in overlapping:
             at = one.round
             self._put("overlap", at.plan_step, at.stored.number, one.where, one.missing_s, one.times)
 
@@ -411,7 +411,7 @@ class _Check:
 
     def _put(self, law: str, step: int, number: int, where: str, missing_s: float, count: int) -> None:
         """Add one violation."""
-        self.found.setdefault(law, []).append(TimeViolation(law, step, number, where, float(missing_s), count))
+        self.by_law.setdefault(law, []).append(TimeViolation(law, step, number, where, float(missing_s), count))
 
     def _put_change(self, law: str, changes: Changes, row: int, more: str, missing_s: float, count: int) -> None:
         """Add the violation of changes, of which one is named, in the last step that has begun, 0 before the first."""
