@@ -153,9 +153,9 @@ def lower_bound(
     parts["one control exchange"], parts["one change of circuits"] = charge.control_first_s, charge.change_first_s
     parts["control exchanges"], parts["changes of circuits"] = t * charge.control_every_s, t * charge.change_every_s
     first_s = charge.control_first_s + charge.change_first_s
-    found = first_s + rest_s, max(parts, key=lambda part: parts[part])
+    bound = first_s + rest_s, max(parts, key=lambda part: parts[part])
     held = bound_of_held_links(collective, fabric, size_bytes, assumed, apart=overlap or not barriers)
-    return LowerBound(*max(found, held or found))
+    return LowerBound(*max(bound, held or bound))
 
 
 def _least_sums_s(collective: Collective, size_bytes: int, assumed: Assumptions) -> float:
@@ -325,7 +325,7 @@ def _rates_of_set_routes(fabric: Fabric) -> tuple[tuple[str, float], ...]:
 
     Of every set of axes that are bound so, with its name; sending along the other axes takes no time.
     """
-    axes, found = [axis for axis in _reach(fabric).axes if axis.routes], list[tuple[str, float]]()
+    axes, rates = [axis for axis in _reach(fabric).axes if axis.routes], list[tuple[str, float]]()
     for number in range(1, len(axes) + 1):
         for chosen in combinations(axes, number):
             coordinates = np.stack([axis.coordinate for axis in chosen])
@@ -333,8 +333,8 @@ def _rates_of_set_routes(fabric: Fabric) -> tuple[tuple[str, float], ...]:
             rate, routes = max(axis.rate_bits_per_s for axis in chosen), max(axis.routes for axis in chosen)
             blocks = held / number * busy_of_routes(fabric.num_nodes / held, held * number, routes)
             name = "routes of " + " and ".join(axis.name for axis in chosen) + ", set once a job"
-            found.append((name, fabric.num_nodes / blocks * rate))
-    return tuple(found)
+            rates.append((name, fabric.num_nodes / blocks * rate))
+    return tuple(rates)
 
 
 def _fewest_steps(collective: Collective, reach: _Reach, in_line: bool) -> tuple[int, str]:
@@ -352,13 +352,13 @@ def _fewest_steps(collective: Collective, reach: _Reach, in_line: bool) -> tuple
         root, ends = collective.root, np.arange(n)
     apart = sum((axis.coordinate[ends] != axis.coordinate[root] for axis in reach.axes), np.zeros(len(ends), np.int64))
     far = max(1, int(apart.max(initial=1)))
-    found = [reach.receives_from] * (name in GATHERING) + [reach.sends_to] * (name in SPREADING)
+    partners = [reach.receives_from] * (name in GATHERING) + [reach.sends_to] * (name in SPREADING)
     known, steps = 1, 0
-    while found and known < n and not in_line:
-        known, steps = known * (min(found) + 1), steps + 1
+    while partners and known < n and not in_line:
+        known, steps = known * (min(partners) + 1), steps + 1
     if far >= steps:
         return far, "circuits to the farthest node" if far > 1 else "latency"
-    return steps, f"{counted(min(found), 'partner')} at once"
+    return steps, f"{counted(min(partners), 'partner')} at once"
 
 
 class _Forms:
@@ -469,10 +469,10 @@ class _Forms:
         others, block_s, least = self.n - 1, self.bits / self.n / self.reach.rate_bits_per_s, self.messages(steps)
         own_s = others * block_s + np.maximum(0, others - least) * self.gap_s
         relayed_s = (2 * others - np.minimum(others, least)) * block_s
-        found: npt.NDArray[np.float64] = np.minimum(own_s, relayed_s) * (
+        times_s: npt.NDArray[np.float64] = np.minimum(own_s, relayed_s) * (
             1 - ROUNDING
         )  # a port alone goes by its own name
-        return found
+        return times_s
 
 
 @lru_cache(maxsize=64)
@@ -510,9 +510,9 @@ def _best_steps(forms: _Forms, fewest: int, times: _StepTimes) -> tuple[int, flo
     steps = np.arange(fewest, min(most, fewest + MOST_STEPS) + 1)
     counted_steps = steps.copy()
     counted_steps[-1] = most  # more steps than these are bounded by the last
-    found = list(forms.of(counted_steps))
-    transfer_s = np.full(len(steps), max(seconds for _, seconds in found if isinstance(seconds, float)))
-    for _, seconds in found:
+    parts = list(forms.of(counted_steps))
+    transfer_s = np.full(len(steps), max(seconds for _, seconds in parts if isinstance(seconds, float)))
+    for _, seconds in parts:
         if not isinstance(seconds, float):
             np.maximum(transfer_s, seconds, out=transfer_s)
     if forms.barriers:
@@ -520,7 +520,7 @@ def _best_steps(forms: _Forms, fewest: int, times: _StepTimes) -> tuple[int, flo
     else:  # a message waits for its gap once, also where a later part of it is what the next step needs
         whole_s = np.maximum(steps * (step_s + link_s), step_s + link_s + gap_s + transfer_s)
     best = int(whole_s.argmin())
-    at_best = [(name, seconds if isinstance(seconds, float) else float(seconds[best])) for name, seconds in found]
+    at_best = [(name, seconds if isinstance(seconds, float) else float(seconds[best])) for name, seconds in parts]
     name, most_s = max(at_best, key=lambda form: form[1])
     return int(steps[best]), float(whole_s[best]), most_s, name
 
@@ -623,8 +623,8 @@ def _shortest_paths(
     nodes = fabric.machine_nodes(np.arange(fabric.num_nodes))
 
     def of_hops(hops: IntArray) -> npt.NDArray[np.float64] | None:
-        found = law.of_hops(hops)
-        return None if found is None else found + min(0.0, law.base_s)
+        latency_s = law.of_hops(hops)
+        return None if latency_s is None else latency_s + min(0.0, law.base_s)
 
     there, back = fabric.shortest_paths_s(int(nodes[rank]), of_hops)
     base_s = max(0.0, law.base_s)
@@ -675,23 +675,23 @@ def class_bounds(
         return ceil(hops / light - ROUNDING) if light else 0
 
     for number, steps in enumerate(schedule.step_classes()):
-        found = facts.of_run(number)
-        if found is None:
+        run = facts.of_run(number)
+        if run is None:
             yield RunBound(0.0, 0.0, 0.0)
             continue
-        rounds = max(ceil(found.most / at_once), least_rounds(found.hops))
-        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * found.ends.messages)
+        rounds = max(ceil(run.most / at_once), least_rounds(run.hops))
+        fixed = len(steps) * ((1 if in_line else rounds) * law.least_s + law.message_gap_s * run.ends.messages)
         if change_s:
-            settings = max(ceil(found.partners / at_once), least_rounds(found.pair_hops))
+            settings = max(ceil(run.partners / at_once), least_rounds(run.pair_hops))
             fixed += len(steps) * (settings - 1) * change_s
             # of several settings one may stand already
-            if found.changes and (none_stands or (settings == 1 and not schedule.stands)):
+            if run.changes and (none_stands or (settings == 1 and not schedule.stands)):
                 fixed += change_s
             none_stands = False
-        moving = found.chunks / node_rate
-        if found.link_chunks:
-            moving = max(moving, found.link_chunks / all_links)
-        traffic = found.ends.summed_chunks(assumed.compute)
+        moving = run.chunks / node_rate
+        if run.link_chunks:
+            moving = max(moving, run.link_chunks / all_links)
+        traffic = run.ends.summed_chunks(assumed.compute)
         share = len(steps) / chunks
         yield RunBound(fixed, share * moving * 8, share * traffic / assumed.memory_bytes_per_s)
 
@@ -710,8 +710,8 @@ def least_fixed_s(facts: ScheduleFacts, fabric: Fabric, assumed: Assumptions) ->
     """
     law, behind = path_latency(fabric, assumed), facts.steps_behind
     first = (behind == behind[0]) & (behind > 0)
-    found: npt.NDArray[np.float64] = behind * (law.least_s + law.message_gap_s) + first * _change_s(fabric, assumed)
-    return found
+    fixed_s: npt.NDArray[np.float64] = behind * (law.least_s + law.message_gap_s) + first * _change_s(fabric, assumed)
+    return fixed_s
 
 
 def _change_s(fabric: Fabric, assumed: Assumptions) -> float:

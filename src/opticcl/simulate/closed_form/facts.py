@@ -184,11 +184,11 @@ class _Changes:
 
     Args:
         standing: circuits that stand after the last of these runs.
-        found: of each run, of its first step and of the next one.
+        of_runs: of each run, of its first step and of the next one.
     """
 
     standing: Standing
-    found: list[tuple[list[bool | None], list[bool | None]]] = field(default_factory=list)
+    of_runs: list[tuple[list[bool | None], list[bool | None]]] = field(default_factory=list)
 
 
 class PlanFacts:
@@ -232,11 +232,11 @@ class PlanFacts:
             known = self._changes.get(initial)
             if known is None:
                 known = self._changes[initial] = _Changes(Standing(self.plan.fabric, initial))
-            while len(known.found) <= number:
-                known.found.append(self._changes_of(len(known.found), known.standing))
-            if len(known.found) == len(self._runs):
+            while len(known.of_runs) <= number:
+                known.of_runs.append(self._changes_of(len(known.of_runs), known.standing))
+            if len(known.of_runs) == len(self._runs):
                 known.standing = Standing(self.plan.fabric)  # releases the circuits
-            return known.found[number][again]
+            return known.of_runs[number][again]
 
         return changes
 
@@ -269,9 +269,9 @@ class PlanFacts:
         kept = self._step
         if kept is not None and kept[0] == step and kept[2] is not None:
             return kept[2]
-        transfers, found = self.transfers(step), self._listed.rounds(step)
-        self._step = (step, transfers, found)
-        return found
+        transfers, rounds = self.transfers(step), self._listed.rounds(step)
+        self._step = (step, transfers, rounds)
+        return rounds
 
     def release(self) -> None:
         """Keep no transfers and no circuits but those that stand.

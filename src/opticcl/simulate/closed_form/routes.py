@@ -281,11 +281,11 @@ def longest_of_images_s(
     if law.constant or not len(circuits):
         return max(at_least_s, law.base_s)
     tables = _largest_of_images(law, tuple(moves))
-    paths, found = _Paths(circuits.hops, circuits.hop_offsets), at_least_s - law.base_s
+    paths, longest_s = _Paths(circuits.hops, circuits.hop_offsets), at_least_s - law.base_s
     if moves:
         highest = paths.sums(tables[-1]).argmax()
-        found = _longest(paths.take(np.array([highest])), moves, tables, found)
-    return law.base_s + _longest(paths, moves, tables, found)
+        longest_s = _longest(paths.take(np.array([highest])), moves, tables, longest_s)
+    return law.base_s + _longest(paths, moves, tables, longest_s)
 
 
 @lru_cache(2)
@@ -342,22 +342,22 @@ class _Paths(NamedTuple):
         )
 
 
-def _longest(paths: _Paths, moves: Sequence[LightMove], tables: Sequence[FloatArray], found: float) -> float:
+def _longest(paths: _Paths, moves: Sequence[LightMove], tables: Sequence[FloatArray], longest_s: float) -> float:
     """The longest of some paths and of their images under moves, or what is found where it is no less.
 
     Args:
         paths: as far as they are moved.
         moves: that are not tried yet.
         tables: largest value of each hop after any product of the first moves, by their number.
-        found: so far.
+        longest_s: so far.
     """
     sums = paths.sums(tables[len(moves)])
     if not moves:
-        return max(found, float(sums.max(initial=-inf)))
-    start = image = paths.take(np.flatnonzero(sums > found))
+        return max(longest_s, float(sums.max(initial=-inf)))
+    start = image = paths.take(np.flatnonzero(sums > longest_s))
     while len(start.hops):
-        found = _longest(image, moves[:-1], tables, found)
+        longest_s = _longest(image, moves[:-1], tables, longest_s)
         image = image._replace(hops=moves[-1].hops[image.hops].astype(image.hops.dtype, copy=False))
         if np.array_equal(image.hops, start.hops):
             break
-    return found
+    return longest_s

@@ -95,7 +95,7 @@ def _pieces_of_steps(schedule: Schedule) -> list[_Step]:
         np.arange(ranks, dtype=np.int32)[:, None], chunks, axis=1
     )  # by the rank a piece is from, and chunk
     pair = (np.arange(ranks, dtype=np.int32) % n * n)[:, None] + collective.owner
-    every, found = np.arange(chunks), list[_Step]()
+    every, pieces = np.arange(chunks), list[_Step]()
     for i in range(schedule.num_steps):
         transfers = schedule.step(i)
         row, chunk = _carried(transfers)
@@ -103,9 +103,9 @@ def _pieces_of_steps(schedule: Schedule) -> list[_Step]:
         row_of[transfers.src[row], chunk] = row
         sent = row_of[holder, every]
         moved = sent >= 0
-        found.append(_Step(len(transfers), sent[moved], pair[moved]))
+        pieces.append(_Step(len(transfers), sent[moved], pair[moved]))
         holder[moved] = transfers.dst[sent[moved]]
-    return found
+    return pieces
 
 
 def _carried(transfers: Transfers) -> tuple[IntArray, IntArray]:

@@ -121,8 +121,8 @@ def check_data(
         raise ParameterError(f"verify: seed={seed} is negative; try 0")
     schedule = schedule.member or schedule  # all groups do the same
     c, steps = schedule.collective, schedule.steps
-    if (found := _malformed(steps, c)) is not None:
-        return DataReport((found,), 0, 0, False, "", ())
+    if (malformed := _malformed(steps, c)) is not None:
+        return DataReport((malformed,), 0, 0, False, "", ())
     whole = _Half(range(len(steps.phases)), c.before, c.after, c.reduces or c.keeps_apart)
     if num_chunks is not None and num_chunks < c.num_chunks:
         chunks = np.sort(np.random.default_rng(seed).choice(c.num_chunks, size=num_chunks, replace=False))
@@ -219,22 +219,22 @@ def _judged(schedule: Schedule, half: _Half, progress: ProgressCallback) -> Data
 def _proven(schedule: Schedule, half: _Half, progress: ProgressCallback) -> DataReport:
     """Play one chunk of each orbit."""
     c, steps = schedule.collective, schedule.steps
-    many, found = num_orbits(steps, half.phases), _Findings(schedule, half)
+    many, findings = num_orbits(steps, half.phases), _Findings(schedule, half)
     for number, orbit in enumerate(orbits(steps, half.phases)):
         free = free_digits(steps, half.phases, steps.parts[orbit.part])
         events = steps.events(orbit.part, orbit.unit, orbit.label, half.phases, free if any(free) else None)
         images = np.arange(c.num_ranks)
         if any(free):
-            _check_images(schedule, half, orbit, free, events, found)
+            _check_images(schedule, half, orbit, free, events, findings)
         else:
             before, after = (_of_one_chunk(who, orbit.chunk, steps) for who in (half.before, half.after))
             result = _play_events(events, before, after, half, c)
-            found.add_played(result, events, None, np.array([orbit.chunk]), images)
+            findings.add_played(result, events, None, np.array([orbit.chunk]), images)
         progress("follow the data", number + 1, many)
     transfers = sum(map(steps.transfers_of, half.phases))
     some = "one" if many == 1 else f"{many:,}"
     how = f"{some} of {c.num_chunks:,} chunks played, which stand for all by translation"
-    return DataReport(found.violations(), transfers, c.num_chunks, True, how, found.notes())
+    return DataReport(findings.violations(), transfers, c.num_chunks, True, how, findings.notes())
 
 
 def _play_events(events: ChunkEvents, before: Any, after: Any, half: _Half, c: Collective) -> Any:
@@ -260,7 +260,7 @@ def _of_one_chunk(holders: Any, chunk: int, steps: Steps) -> tuple[int, IntArray
 
 
 def _check_images(
-    schedule: Schedule, half: _Half, orbit: Orbit, free: Sequence[bool], events: ChunkEvents, found: _Findings
+    schedule: Schedule, half: _Half, orbit: Orbit, free: Sequence[bool], events: ChunkEvents, findings: _Findings
 ) -> None:
     """Judge a chunk that the translations of some digits leave as it is: ranks that differ in these hold images of one value.
 
@@ -270,11 +270,11 @@ def _check_images(
         orbit: of the chunk.
         free: digits whose translations leave the chunk as it is.
         events: of the chunk, with 0 in these digits.
-        found: filled.
+        findings: filled.
     """
     c, space = schedule.collective, schedule.steps.space
     no_rank = TABLE, NO_RANKS, np.zeros((1, c.num_ranks), bool)
-    found.add_played(
+    findings.add_played(
         _play_events(events, (ALL, NO_RANKS, NO_TABLE), no_rank, half, c),
         events,
         None,
@@ -289,7 +289,7 @@ def _check_images(
         result = contributors(schedule.steps, orbit, until, source, due)
         if result is None or len(result[0]) != due or (half.sums and (result[1] != 1).any()):
             for place in targets[origin[targets] == source].tolist():
-                found.add_wrong(orbit.chunk, int(space.ranks(np.array([place]))[0]), c.num_ranks // len(targets))
+                findings.add_wrong(orbit.chunk, int(space.ranks(np.array([place]))[0]), c.num_ranks // len(targets))
 
 
 def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: ProgressCallback) -> DataReport:
@@ -301,7 +301,7 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
         chunks: to be played, ascending; None: all.
         progress: called after every part of the work.
     """
-    c, found = schedule.collective, _Findings(schedule, half)
+    c, findings = schedule.collective, _Findings(schedule, half)
     carried = _chunks_carried(schedule, half.phases)
     if chunks is None and carried > CHUNKS_CARRIED:
         text = f"{carried:,} chunks carried by transfers, which no translations make of few; at most {CHUNKS_CARRIED:,}"
@@ -325,9 +325,9 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
         result = play_events(
             events, starts, rows, before, after, sums=half.sums, num_ranks=c.num_ranks, apart=apart, stale=half.stale
         )
-        found.add_played(result, events, rows, block, None)
+        findings.add_played(result, events, rows, block, None)
         progress("follow the data", last, c.num_chunks)
-    return DataReport(found.violations(), len(every), len(wanted), True, "every chunk played", found.notes())
+    return DataReport(findings.violations(), len(every), len(wanted), True, "every chunk played", findings.notes())
 
 
 def _ranges_of(chunks: IntArray, together: int) -> Iterator[tuple[int, int]]:

@@ -23,11 +23,11 @@ def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int
         wrong: (chunk, rank) of wrong results.
         results: that are wrong [count].
     """
-    found: dict[str, Violation] = {}
+    named: dict[str, Violation] = {}
     c = schedule.collective
     ranks = np.arange(c.num_ranks)
     for chunk, rank in wrong:
-        if len(found) == 2:  # both rules are named
+        if len(named) == 2:  # both rules are named
             break
         times = contributions_of(events_of(schedule, chunk), rank, c.num_ranks)
         holds = np.broadcast_to(c.before(ranks, np.full(c.num_ranks, chunk)), len(ranks))
@@ -37,14 +37,14 @@ def explained(schedule: Schedule, wrong: Sequence[tuple[int, int]], results: int
             times, due = np.where(first, times.sum(), 0), first.astype(np.int64)
         where = f"chunk {chunk} at rank {rank}"
         for rule, who in (("contribution_missing", times < due), ("contribution_doubled", times > due)):
-            if who.any() and rule not in found:
+            if who.any() and rule not in named:
                 origins = np.flatnonzero(who)
                 text = ", ".join(f"rank {o} x{times[o]}" for o in origins[:4]) + (", ..." if len(origins) > 4 else "")
-                found[rule] = Violation(rule, -1, -1, where, "each contribution once", text, results)
-    if not found:  # a wrong result is never accepted, whatever its explanation
+                named[rule] = Violation(rule, -1, -1, where, "each contribution once", text, results)
+    if not named:  # a wrong result is never accepted, whatever its explanation
         where = f"chunk {wrong[0][0]} at rank {wrong[0][1]}"
-        found["other"] = Violation("contribution_missing", -1, -1, where, "each contribution once", "others", results)
-    return list(found.values())
+        named["other"] = Violation("contribution_missing", -1, -1, where, "each contribution once", "others", results)
+    return list(named.values())
 
 
 def contributions_of(events: ChunkEvents, rank: int, num_places: int) -> IntArray:
@@ -75,12 +75,12 @@ def events_of(schedule: Schedule, chunk: int) -> ChunkEvents:
         rest -= steps.parts[number].size
         number += 1
     labels, units = steps.parts[number].labels(np.array([rest]), len(steps.space.radices))
-    found: list[list[IntArray]] = []
+    events: list[list[IntArray]] = []
     for at, phase in enumerate(steps.phases):
         if isinstance(phase.rows, PhaseRows):
             one = steps.events(number, int(units[0]), labels[0], range(at, at + 1))
             ranks = steps.space.ranks
-            found.append([one.step, ranks(one.src), ranks(one.dst), one.op, one.parts])
+            events.append([one.step, ranks(one.src), ranks(one.dst), one.op, one.parts])
             continue
         for i in range(steps.starts[at], steps.starts[at + 1]):
             t = steps(i)
@@ -88,6 +88,6 @@ def events_of(schedule: Schedule, chunk: int) -> ChunkEvents:
             ahead = chunk - t.chunk_lo.astype(np.int64)
             rows = np.flatnonzero((ahead >= 0) & (ahead % distance == 0) & (ahead // distance < t.chunk_n))
             parts = np.ones(len(rows), np.int64) if t.parts is None else t.parts[rows]
-            found.append([np.full(len(rows), i), t.src[rows], t.dst[rows], t.op[rows], parts])
-    columns = [np.concatenate(column).astype(np.int64) for column in zip(*found, strict=True)]
-    return ChunkEvents(*columns) if found else ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))
+            events.append([np.full(len(rows), i), t.src[rows], t.dst[rows], t.op[rows], parts])
+    columns = [np.concatenate(column).astype(np.int64) for column in zip(*events, strict=True)]
+    return ChunkEvents(*columns) if events else ChunkEvents(*(np.zeros(0, np.int64) for _ in range(5)))

@@ -279,7 +279,7 @@ def play(  # type: ignore[no-untyped-def]
                     twice[rank] |= carried_twice[entry - a] | (once[rank] & carried_once[entry - a])
                     once[rank] |= carried_once[entry - a]
                 end = first
-            every, doubled, all_once, found = zero, zero, ~zero, 0
+            every, doubled, all_once, givers = zero, zero, ~zero, 0
             for at in range(many):
                 rank = touched[at]
                 if not _holds(before[0], before[1], before[2], chunk, rank, num_ranks):
@@ -288,8 +288,8 @@ def play(  # type: ignore[no-untyped-def]
                 doubled |= twice[rank] | (zero if sums else every & once[rank])
                 every |= once[rank]
                 all_once &= once[rank]
-                found += 1
-            right = (all_once if found == due else zero) if sums else every
+                givers += 1
+            right = (all_once if givers == due else zero) if sums else every
             right &= ~doubled
             for at in range(results):
                 if not (right >> np.uint64(at)) & np.uint64(1):

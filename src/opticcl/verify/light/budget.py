@@ -45,17 +45,19 @@ def check_budget(plan: CircuitPlan, values: Optics, *, progress: ProgressCallbac
         plan = listed_plan(plan)
     violations: list[Violation] = []
     total, least, where = 0, np.inf, ""
-    for found in round_budgets(plan, values):
-        total += len(found.steps) * len(found.circuits)
-        worst = int(np.argmin(found.margin_db))
-        if found.margin_db[worst] < least:
-            least = float(found.margin_db[worst])
-            where = f"circuit {found.circuits.src[worst]} -> {found.circuits.dst[worst]} of step {found.steps.start}"
-        dark = np.count_nonzero(found.margin_db < -ROUNDING_DB)
+    for checked in round_budgets(plan, values):
+        total += len(checked.steps) * len(checked.circuits)
+        worst = int(np.argmin(checked.margin_db))
+        if checked.margin_db[worst] < least:
+            least = float(checked.margin_db[worst])
+            where = (
+                f"circuit {checked.circuits.src[worst]} -> {checked.circuits.dst[worst]} of step {checked.steps.start}"
+            )
+        dark = np.count_nonzero(checked.margin_db < -ROUNDING_DB)
         if dark:
-            broken = _violation(plan.fabric, found, worst)
-            violations.append(replace(broken, step=found.steps.start, round=found.round, count=int(dark)))
-        progress("follow the light", found.steps.stop, plan.schedule.num_steps)
+            broken = _violation(plan.fabric, checked, worst)
+            violations.append(replace(broken, step=checked.steps.start, round=checked.round, count=int(dark)))
+        progress("follow the light", checked.steps.stop, plan.schedule.num_steps)
     notes = (f"light: least margin {least:.4g} dB, {where} (preset {values.preset})",) if where else ()
     return BudgetReport(tuple(violations), total, notes)
 

@@ -48,9 +48,9 @@ def transfers_without_circuit(
     """
     round_of = np.full(len(transfers), -1)
     for number, circuits in enumerate(rounds):
-        found = list(astray(fabric, transfers, circuits, step, number))
-        yield from found
-        if any(violation.rule == "transfer_unknown" for violation in found):
+        astray_ones = list(astray(fabric, transfers, circuits, step, number))
+        yield from astray_ones
+        if any(violation.rule == "transfer_unknown" for violation in astray_ones):
             return
         rows = circuits.transfer
         rows = rows[rows >= 0]

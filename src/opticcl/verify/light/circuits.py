@@ -71,8 +71,8 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     total = 0
     for steps in classes:
         if (some := _of_senders(plan, steps)) is not None:
-            found, count = some
-            violations += found
+            of_senders, count = some
+            violations += of_senders
             total += len(steps) * count
             progress("count the light", steps.stop, plan.schedule.num_steps)
             continue
@@ -83,8 +83,8 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
         violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
         known = len(violations)
         for number, circuits in enumerate(rounds):
-            found = list(_round_violations(plan.fabric, first, circuits, settings))
-            violations += [replace(v, step=steps.start, round=number) for v in found]
+            of_round = list(_round_violations(plan.fabric, first, circuits, settings))
+            violations += [replace(v, step=steps.start, round=number) for v in of_round]
         if len(violations) == known:
             violations += _signals_of_others(plan, steps, rounds)
         progress("count the light", steps.stop, plan.schedule.num_steps)
@@ -125,9 +125,9 @@ def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iter
         transfers: that the circuits carry; rows without a circuit are not checked.
         circuits: of the slot.
     """
-    found = list(astray(fabric, transfers, circuits, 0, 0))
-    yield from found
-    if not found:
+    astray_ones = list(astray(fabric, transfers, circuits, 0, 0))
+    yield from astray_ones
+    if not astray_ones:
         yield from _round_violations(fabric, transfers, circuits, {})
 
 
@@ -186,12 +186,12 @@ def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, 
         if usage.resource.splits and _over_capacity(fabric, usage, circuits)
     ]
     for i in steps[1:] if split else ():
-        transfers, found = schedule.step(i), []
+        transfers, violations = schedule.step(i), []
         for number, circuits, usage in split:
             signals = distinct_signals(usage, fabric, transfers, circuits)
-            found += [replace(v, step=i, round=number) for v in _over_capacity(fabric, signals, circuits)]
-        if found:
-            return found
+            violations += [replace(v, step=i, round=number) for v in _over_capacity(fabric, signals, circuits)]
+        if violations:
+            return violations
     return []
 
 

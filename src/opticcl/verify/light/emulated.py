@@ -102,12 +102,12 @@ class WorstLeak:
 
     def beside(self, one: PlanRound, netlist: Netlist) -> WorstLeak:
         """The worse of this and those of a round."""
-        found = one.light.crosstalk
-        if found is None or not len(found.ratio) or found.ratio.max() <= self.ratio:
+        crosstalk = one.light.crosstalk
+        if crosstalk is None or not len(crosstalk.ratio) or crosstalk.ratio.max() <= self.ratio:
             return self
-        at = int(found.ratio.argmax())
+        at = int(crosstalk.ratio.argmax())
         where = netlist.photodiodes.place(int(one.light.lanes.photodiode[at]))
-        return WorstLeak(float(found.ratio[at]), int(found.leaks[at]), where)
+        return WorstLeak(float(crosstalk.ratio[at]), int(crosstalk.leaks[at]), where)
 
     def note(self) -> str:
         """In words."""

@@ -45,7 +45,7 @@ def light_violations(
     if isinstance(images, Violation):
         return [replace(images, step=number)], 0
     transfers = step.sent_by(rounds.senders)
-    found = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
+    violations = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
     count = fabric.num_nodes // len(rounds.senders)
     loads = _loads(fabric, rounds.moves)
     idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
@@ -58,11 +58,11 @@ def light_violations(
         for usage in fabric.usage(circuits) if not broken else ():
             cells = cells_of(usage, circuits, fabric.num_wavelengths)
             broken += loads[usage.resource].over(cells, RULE_OF_KIND[usage.resource.kind])
-        found += [replace(violation, round=at) for violation in broken]
-    if not found:
-        found = list(_other_units(fabric, rounds.moves, concatenate_circuits(rounds.rounds), images))
-    found = [replace(violation, step=number) for violation in found]
-    return found, count * sum(map(len, rounds.rounds))
+        violations += [replace(violation, round=at) for violation in broken]
+    if not violations:
+        violations = list(_other_units(fabric, rounds.moves, concatenate_circuits(rounds.rounds), images))
+    violations = [replace(violation, step=number) for violation in violations]
+    return violations, count * sum(map(len, rounds.rounds))
 
 
 def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: int) -> tuple[list[Violation], int]:
@@ -79,7 +79,7 @@ def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: 
         images = images_of_machine(fabric, steps, number, routed)
     if isinstance(images, Violation):
         return [replace(images, step=number)], 0
-    found: dict[str, Violation] = {}
+    by_rule: dict[str, Violation] = {}
     counted, links = 0, sum(resource.count for resource in fabric.resources)
     for ends in steps.ends(number, ROUTES_AT_ONCE, routed.senders):
         circuits = routed.circuits(ends)
@@ -89,10 +89,10 @@ def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: 
         if not wrong:
             wrong = list(_other_units(fabric, routed.moves, circuits, images))
         for violation in wrong:
-            before = found.get(violation.rule)
+            before = by_rule.get(violation.rule)
             count = violation.count + (before.count if before else 0)
-            found[violation.rule] = replace(before or violation, step=number, count=count)
-    return list(found.values()), counted * fabric.num_nodes // max(1, len(routed.senders))
+            by_rule[violation.rule] = replace(before or violation, step=number, count=count)
+    return list(by_rule.values()), counted * fabric.num_nodes // max(1, len(routed.senders))
 
 
 def images_of_machine(
@@ -116,7 +116,7 @@ def images_of_machine(
     moved = _moved_machine(fabric, rounds.moves)
     if isinstance(moved, Violation):
         return moved
-    found, orders = moved
+    images, orders = moved
     for at, move in enumerate(rounds.moves):
         if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
             return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
@@ -129,7 +129,7 @@ def images_of_machine(
     if prod(orders) * len(senders) != n:
         found_text = f"{prod(orders)} for {n // len(senders)} nodes"
         return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
-    return found
+    return images
 
 
 def counts_by_orbits(fabric: Fabric) -> bool:
@@ -149,7 +149,7 @@ def _moved_machine(
         moves: of its nodes, ports, wavelengths and hops; those of the last steps are kept, as most steps have the same.
     """
     sizes = (fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths)
-    found, orders = [], []
+    of_moves, orders = [], []
     for at, move in enumerate(moves):
         for column, due in zip((move.nodes, move.ports, move.wavelengths), sizes, strict=True):
             if not _is_once_each(column, due) or column.min(initial=0) < 0:
@@ -161,14 +161,14 @@ def _moved_machine(
             return _wrong(f"light move {at}", "a machine that is what it was", "another one")
         if not all(_is_once_each(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
             return _wrong(f"light move {at}", "each unit of a resource at most once", "some twice")
-        found.append(images)
+        of_moves.append(images)
         orders.append(lcm(*(_order(column) for column in move.columns)))
     with_none = [[np.append(column, -1) for column in move.columns] for move in moves]
     for one, other in combinations(with_none, 2):
         for a, b in zip(one, other, strict=True):
             if len(a) != len(b) or (a[b] != b[a]).any():
                 return _wrong("light moves", "permutations that commute", "they do not")
-    return found, orders
+    return of_moves, orders
 
 
 def _other_units(
