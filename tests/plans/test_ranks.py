@@ -75,7 +75,7 @@ def test_a_flip_is_what_a_comparison_under_that_key_says(found):
     alone = compare_plans([e.fabric for e in found.entries], "all_to_all", [1000], assumptions=flip.variation.assumed)
     times = {e.fabric.name: e.total_s for e in alone.entries}
     was = {e.fabric.name: e.total_s for e in found.entries}
-    assert pairs == {(a, b) for a in names for b in names if was[b] < was[a] and times[a] < times[b]}
+    assert pairs == {(a, b) for a in names for b in names if was[b] * 1.05 < was[a] and times[a] * 1.05 < times[b]}
     assert any(slower == "ramp" for _, slower in pairs)
 
 
@@ -125,8 +125,8 @@ def test_the_notes_name_sets_ranks_and_flips(opticcl, monkeypatch):
     where = ("-n", "64", "-f", "ramp", "-f", "fat_tree", "-c", "all_to_all", "-s", "1KB")
     done = opticcl("compare", *where, "--as-built", "--notes")
     assert done.returncode == 0
-    assert "assumptions: common; under published the order changes: ramp 1st to 2nd, fat_tree 2nd to 1st" in done.stdout
-    assert "one assumption alone changes the order: with latency=published fat_tree overtakes ramp" in done.stdout
+    assert "assumptions: common; under published fat_tree is the fastest\n" in done.stdout
+    assert "by more than a tie: with latency=published fat_tree overtakes ramp" in done.stdout
     assert "closes +14.0 dB" in done.stdout
     assert "published" in opticcl("compare", *where, "--columns", "all").stdout
 

@@ -203,7 +203,7 @@ def ranks(times: Sequence[float]) -> list[int]:
 
 
 def swaps(variation: Variation, times: Sequence[float], varied: Sequence[float]) -> Swaps:
-    """Pairs of entries that stand in the other order under a variation; equal times are no order.
+    """Pairs of entries that stand in the other order under a variation; ties are no order.
 
     Args:
         variation: that was evaluated.
@@ -214,6 +214,6 @@ def swaps(variation: Variation, times: Sequence[float], varied: Sequence[float])
         (j, i)
         for i in range(len(times))
         for j in range(len(times))
-        if times[i] < times[j] * (1 - 1e-9) and varied[j] < varied[i] * (1 - 1e-9)
+        if not is_tie(times[j], times[i]) and not is_tie(varied[i], varied[j])
     ]
     return Swaps(variation, tuple(pairs))

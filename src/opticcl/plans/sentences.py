@@ -42,9 +42,6 @@ NAMED = 5
 SHOWN = 2
 """Swaps of one key that a line names [count]."""
 
-MOVED = 5
-"""Entries of another rank that a line names [count]."""
-
 
 def answer_record(comparison: Comparison) -> dict[str, Any]:
     """Plain values, as `opticcl compare --json` prints them: the answer in words, then the rows and what they rest on."""
@@ -191,34 +188,21 @@ def _unranked(comparison: Comparison) -> Iterator[str]:
 
 
 def assumption_lines(comparison: Comparison) -> Iterator[str]:
-    """The set of assumptions, the ranks that differ under the set beside, and the keys that swap ranks."""
+    """The set of assumptions, the fastest under the set beside, and the keys that alone swap fabrics."""
     name = comparison.assumed.name
     if comparison.beside is None or len(comparison.ranked) < 2:
         yield f"assumptions: {name}, for the choice of algorithms and for times"
         return
-    names, other = entry_names(comparison), comparison.beside.name
-    pairs = zip(names, comparison.ranks(), comparison.ranks_under(comparison.beside), strict=True)
-    moved = [f"{entry} {_place(here)} to {_place(there)}" for entry, here, there in pairs if here != there]
-    if not moved:
-        yield f"assumptions: {name}; the order is the same under {other}"
-        return
-    more = f" and {len(moved) - MOVED:,} more" if len(moved) > MOVED else ""
-    yield f"assumptions: {name}; under {other} the order changes: {', '.join(moved[:MOVED])}{more}"
+    names = entry_names(comparison)
+    timed = zip(comparison.times_under(comparison.beside), names, comparison.entries, strict=True)
+    known = sorted((seconds, entry) for seconds, entry, of in timed if seconds is not None and of.ranked)
+    fastest = list(dict.fromkeys(entry for seconds, entry in known if is_tie(seconds, known[0][0])))
+    too = " too" * ({*fastest} == {*names[: len(comparison.ties)]})
+    who = f"{fastest[0]} is the fastest" if len(fastest) == 1 else f"{listed(fastest, NAMED)} tie"
+    yield f"assumptions: {name}; under {comparison.beside.name} {who}{too}"
     if comparison.flips:
         each = "; ".join(f"with {one.variation.name} {swaps_words(one, names)}" for one in comparison.flips)
-        yield f"one assumption alone changes the order: {each}"
-
-
-def _place(rank: int | None) -> str:
-    """A rank in words.
-
-    >>> _place(1), _place(22), _place(13), _place(None)
-    ('1st', '22nd', '13th', 'none')
-    """
-    if rank is None:
-        return "none"
-    ending = "th" if 10 <= rank % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
-    return f"{rank}{ending}"
+        yield f"one assumption alone changes the order by more than a tie: {each}"
 
 
 def swaps_words(swaps: Swaps, names: Sequence[str]) -> str:
