@@ -18,7 +18,7 @@ from opticcl.plans.hardware import middle
 from opticcl.plans.machines import ExcludedFabric
 from opticcl.units import format_rate, quantity
 
-__all__ = ["EQUAL_RATE", "Contender", "Equal", "design_rate_words", "equal_fabrics", "on_ground", "parse_equal"]
+__all__ = ["EQUAL_RATE", "Contender", "Equal", "equal_fabrics", "on_ground", "parse_equal"]
 
 SLOWEST, FASTEST = 1e6, 1e16  # node rates that are tried [bit/s]
 
@@ -80,9 +80,6 @@ class Equal:
 EQUAL_RATE = Equal("rate", 800e9)
 """What fabrics that are ranked have in common unless a call says otherwise: ours, the rate of a NIC of today."""
 
-EXTRAPOLATED = 2.0
-"""Node rate over the built one, from which a row says it."""
-
 
 class Contender(NamedTuple):
     """A fabric that is ranked beside others.
@@ -96,17 +93,6 @@ class Contender(NamedTuple):
     text: str
     fabric: Fabric
     built: Fabric
-
-
-def design_rate_words(rate_factor: float) -> str:
-    """What a row says of a node rate above that which its system is built for; "" near it.
-
-    >>> design_rate_words(8.0), design_rate_words(1.5)
-    ('8x its design rate', '')
-
-    Args: rate_factor: node rate over the built one.
-    """
-    return f"{rate_factor:.3g}x its design rate" if rate_factor >= EXTRAPOLATED * (1 - 1e-9) else ""
 
 
 def parse_equal(text: str) -> Equal:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from opticcl.plans.ranks import Variation
 
 __all__ = [
+    "AS_BUILT",
+    "NO_CONTENDER",
+    "as_built_column",
     "beside_cells",
     "light_word",
     "margin_word",
@@ -29,6 +32,37 @@ __all__ = [
 ]
 
 
+AS_BUILT = "as built: time and rank at its own rate; 2x: the row takes twice that rate"
+"""What a reader must know of the column "as built"."""
+
+NO_CONTENDER = "no rank"
+"""What the column "vs best" says of a reference."""
+
+EXTRAPOLATED = 2.0
+"""Node rate over the built one from which on a row says it."""
+
+
+def as_built_column(times: Sequence[float | None], placed: Sequence[int | None], factors: Sequence[float]) -> Column:
+    """Time and rank of each fabric as built, and how many times that rate its row takes: "4.007 ms #12 2x".
+
+    Args:
+        times: as built, None where there is none [s].
+        placed: rank of each, None where it has none.
+        factors: node rate over the built one.
+    """
+    raised = [f"{factor:.3g}x" if factor >= EXTRAPOLATED * (1 - 1e-9) else "" for factor in factors]
+    cells = [" ".join(filter(None, pair)) for pair in zip(_timed_cells(times, placed), raised, strict=True)]
+    return Column("as built", cells, justify="left")
+
+
+def _timed_cells(times: Sequence[float | None], placed: Sequence[int | None]) -> list[str]:
+    """Times, each with its rank where there are several."""
+    return [
+        "-" if time is None else format_seconds(time) + ("" if rank is None or len(times) == 1 else f" #{rank}")
+        for time, rank in zip(times, placed, strict=True)
+    ]
+
+
 def beside_cells(comparison: Comparison, other: Variation | None) -> list[str]:
     """Time of each entry under a variation and its rank: "2.84 us #3"; empty if it was not evaluated.
 
@@ -36,12 +70,7 @@ def beside_cells(comparison: Comparison, other: Variation | None) -> list[str]:
         comparison: whose entries.
         other: the variation.
     """
-    timed = zip(comparison.times_under(other), comparison.ranks_under(other), strict=True)
-    alone = len(comparison.entries) == 1
-    return [
-        "-" if time is None else format_seconds(time) + ("" if rank is None or alone else f" #{rank}")
-        for time, rank in timed
-    ]
+    return _timed_cells(comparison.times_under(other), comparison.ranks_under(other))
 
 
 def other_times(rows: Sequence[Any]) -> list[Column]:
@@ -61,11 +90,17 @@ def light_word(light: Light) -> str:
 
 
 def versus_best(comparison: Comparison) -> list[str]:
-    """Time of each entry over that of the fastest with a rank; ties by that word."""
+    """Time of each entry over that of the fastest with a rank; ties by that word, and what is no contender."""
     ties = comparison.ties
     tied = {id(entry) for entry in ties} if len(ties) > 1 else set()
     return [
-        "tie" if id(entry) in tied else "best" if entry.ranked and factor == 1 else ratio(factor)
+        NO_CONTENDER
+        if entry.is_reference
+        else "tie"
+        if id(entry) in tied
+        else "best"
+        if entry.ranked and factor == 1
+        else ratio(factor)
         for entry, factor in zip(comparison.entries, slower(comparison), strict=True)
     ]
 

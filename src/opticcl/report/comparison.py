@@ -9,9 +9,16 @@ from rich.text import Text
 
 from opticcl.errors import ParameterError
 from opticcl.ir import Timeline
-from opticcl.plans.equal import design_rate_words
 from opticcl.plans.names import fabric_names, messages, short_algorithms
-from opticcl.report.beside import beside_cells, light_word, margin_word, usd_word, versus_best
+from opticcl.report.beside import (
+    AS_BUILT,
+    as_built_column,
+    beside_cells,
+    light_word,
+    margin_word,
+    usd_word,
+    versus_best,
+)
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of, verdict_cell
 from opticcl.report.kit.words import PART_NAMES, busiest, gap, run_of, shares
 from opticcl.units import counted, format_rate, format_seconds
@@ -32,7 +39,7 @@ UNRANKED_COLUMNS = ("fabric", "algorithm", "time", "light")
 def comparison_blocks(
     comparison: Comparison, columns: Sequence[str] = (), rows: Sequence[int] | None = None
 ) -> list[FittedTable]:
-    """The plans that have a rank, fastest first, and those that have none with the reason, in a table of their own.
+    """The plans that have a rank, fastest first, and references; those that have none with the reason, in a table of their own.
 
     Args:
         comparison: of plans.
@@ -50,7 +57,8 @@ def comparison_blocks(
     keys = sum(header in ("fabric", "algorithm") for header in shown)
     listed_rows = range(len(comparison.entries)) if rows is None else rows
     first = [i for i in listed_rows if comparison.entries[i].ranked]
-    others = [i for i in listed_rows if not comparison.entries[i].ranked]
+    first += [i for i in listed_rows if comparison.entries[i].is_reference]
+    others = [i for i in listed_rows if i not in first]
     blocks = []
     if first:
         blocks.append(
@@ -71,20 +79,20 @@ def _default_columns(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _about(comparison: Comparison) -> str:
-    """What was asked: "all_reduce of 100 MB on 64 nodes, fastest first"."""
+    """What was asked, "all_reduce of 100 MB on 64 nodes, fastest first", and what a column means."""
     first = comparison.entries[0].fabric
     nodes = {entry.fabric.num_nodes for entry in comparison.entries}
     many = f" in {first.num_members:,} groups" if first.num_members > 1 else ""
     where = f" on {counted(nodes.pop(), 'node')}{many}" if len(nodes) == 1 else ""
-    return f"{messages(comparison)}{where}" + (", fastest first" if len(comparison.ranked) > 1 else "")
+    order = ", fastest first" if len(comparison.ranked) > 1 else ""
+    return f"{messages(comparison)}{where}{order}" + (f";\n{AS_BUILT}" if comparison.as_built is not None else "")
 
 
 def comparison_columns(comparison: Comparison) -> list[Column]:
     """Columns of a comparison, a row a plan.
 
     `x bound` is the time over its lower bound, with what determines that bound. The bottleneck is the busiest part of the
-    machine, with the share of the time in which it is busy. `as built` is the time and the rank of the fabric as its paper has
-    it; from twice its rate on it says how many times that rate the row takes.
+    machine, with the share of the time in which it is busy.
     """
     entries = comparison.entries
     parts = [_largest_shares(e.totals()) for e in entries]
@@ -117,16 +125,9 @@ def comparison_columns(comparison: Comparison) -> list[Column]:
 
 
 def _as_built_column(comparison: Comparison) -> list[Column]:
-    """Time and rank of each fabric as built, and how far its row is from that; none if it was not evaluated."""
-    cells = beside_cells(comparison, comparison.as_built)
-    if not cells:
-        return []
-    factors = [design_rate_words(entry.rate_factor) for entry in comparison.entries]
-    whole = [", ".join(filter(None, pair)) for pair in zip(cells, factors, strict=True)]
-    short = [
-        " ".join(filter(None, (cell, factor.partition(" ")[0]))) for cell, factor in zip(cells, factors, strict=True)
-    ]
-    return [Column("as built", whole, 2, justify="left", short=short)]
+    """Time and rank of each fabric as built; none if it was not evaluated."""
+    times, placed = comparison.times_under(comparison.as_built), comparison.ranks_under(comparison.as_built)
+    return [as_built_column(times, placed, [one.rate_factor for one in comparison.entries])] if times else []
 
 
 def _beside_column(comparison: Comparison) -> list[Column]:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from opticcl.plans.equal import design_rate_words
 from opticcl.plans.names import numbered
-from opticcl.plans.ranks import is_tie
+from opticcl.plans.ranks import is_tie, ranks
 from opticcl.plans.sentences import not_tried_line, rates_line
-from opticcl.report.beside import light_word, margin_word, other_times
+from opticcl.report.beside import AS_BUILT, NO_CONTENDER, as_built_column, light_word, margin_word, other_times
 from opticcl.report.kit.columns import Column, FittedTable, Shown, algorithm_column, columns_of, verdict_cell
 from opticcl.report.kit.words import gap, ratio
 from opticcl.training.runtime import num_streams
@@ -53,18 +52,21 @@ def training_blocks(training: TrainingResult) -> list[FittedTable]:
 
 
 def ranked_blocks(training: TrainingResult, known: Sequence[Column]) -> list[FittedTable]:
-    """The recorded step and the fabrics that have a rank, fastest first; those that have none with the reason below them.
+    """The recorded step, the fabrics that have a rank, fastest first, and references; those without one with the reason below.
 
     Args:
         training: the results.
         known: columns, a row a fabric.
     """
     first = [i for i, row in enumerate(training.rows) if row.ranked]
-    others = [i for i, row in enumerate(training.rows) if not row.ranked]
+    if any(one.header == "vs best" for one in known):  # which says that they are no contenders
+        first += [i for i, row in enumerate(training.rows) if row.is_reference]
+    others = [i for i in range(len(training.rows)) if i not in first]
     blocks = []
     if first:
         ranked = below_recorded(training, [one.of_rows(first) for one in known])
-        blocks.append(FittedTable(ranked, heading=headline(training)))
+        legend = f";\n{AS_BUILT}" if any(one.header == "as built" for one in known) else ""
+        blocks.append(FittedTable(ranked, heading=headline(training) + legend))
     if others:
         reasons = Column("why", [training.rows[i].no_rank for i in others], justify="left", wrap=True)
         listed = [one.of_rows(others) for one in known if one.header in UNRANKED_COLUMNS]
@@ -296,13 +298,13 @@ def _versus_best(training: TrainingResult) -> list[str]:
     ranked = [row.iteration.total_s for row in training.rows if row.ranked]
     tied = [is_tie(row.iteration.total_s, ranked[0]) if row.ranked else False for row in training.rows]
     return [
-        ratio(factor) if not tie else "tie" if sum(tied) > 1 else "best"
-        for tie, factor in zip(tied, _slowness(training), strict=True)
+        NO_CONTENDER if row.is_reference else ratio(factor) if not tie else "tie" if sum(tied) > 1 else "best"
+        for row, tie, factor in zip(training.rows, tied, _slowness(training), strict=True)
     ]
 
 
 def _as_built(training: TrainingResult, idle: bool) -> list[Column]:
-    """Times of the fabrics as built, where that was evaluated, and how far a row is from its design rate.
+    """Times and ranks of the fabrics as built, where that was evaluated.
 
     Args:
         training: the results.
@@ -315,10 +317,9 @@ def _as_built(training: TrainingResult, idle: bool) -> list[Column]:
         gain.step_as_built_s(row.iteration, row.built_s) if gain and idle and row.built_s is not None else row.built_s
         for row in rows
     ]
-    times = ["-" if seconds is None else format_seconds(seconds) for seconds in known]
-    factors = [design_rate_words(row.rate_factor) for row in rows]
-    whole = [", ".join(filter(None, pair)) for pair in zip(times, factors, strict=True)]
-    return [Column("as built", whole, 3, justify="left", short=times)]
+    ranked = [i for i, row in enumerate(rows) if row.ranked and known[i] is not None]
+    placed = dict(zip(ranked, ranks([known[i] or 0.0 for i in ranked]), strict=True))
+    return [as_built_column(known, [placed.get(i) for i in range(len(rows))], [row.rate_factor for row in rows])]
 
 
 def _together(rows: Sequence[TrainingRow]) -> list[Column]:

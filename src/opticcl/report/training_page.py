@@ -66,7 +66,7 @@ def _lead(training: TrainingResult) -> str:
 
 def _answer(training: TrainingResult) -> str:
     """The columns that answer, which a terminal shows first."""
-    answering = [one for one in training_columns(training) if one.rank <= 1 or one.header == "as built"]
+    answering = [one for one in training_columns(training) if one.rank <= 1]
     return "".join(_html.table(one.columns, one.heading) for one in ranked_blocks(training, answering))
 
 

@@ -69,7 +69,7 @@ function answering(rows) {
 /** How the columns are shown that are more than a value, by name. */
 function cells(about, parameters) {
   const asked = (row) => ({ fabric: row.specification, collective: parameters.collective, algorithm: row.algorithm, size: list(parameters.size)[0] });
-  const built = (row) => [`${seconds(row.as_built_s)}${row.as_built_rank ? ` #${row.as_built_rank}` : ""}`, ...(row.rate_factor >= 2 ? [`${short(row.rate_factor, 3)}x its design rate`] : [])].join(", ");
+  const built = (row) => [seconds(row.as_built_s), ...(row.as_built_rank ? [`#${row.as_built_rank}`] : []), ...(row.rate_factor >= 2 ? [`${short(row.rate_factor, 3)}x`] : [])].join(" ");
   return {
     fabric: { cell: (row) => [swatch(about.fabric_colours[row.fabric]), row.fabric] },
     algorithm: { cell: (row) => h("a", { href: href("light", asked(row)), title: "Play its light" }, row.algorithm) },
