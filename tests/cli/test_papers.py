@@ -61,7 +61,7 @@ def test_counts_stand_first_and_last(opticcl):
     """From the nearest verdict to the farthest."""
     done = opticcl("study", "papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20 %")
     first, *_, last = done.stdout.strip().splitlines()
-    assert first == "16 claims, reproduced: 1 within 20 %; 15 are not."
+    assert first == "16 claims, reproduced: 1 within 20 %; 15 not."
     assert last.index("within 20 %") < last.index("not reproduced")
     assert last.endswith("every verdict is true")
 

@@ -6,7 +6,7 @@ from opticcl.estimate.budget import budget
 from opticcl.fabrics import fabric, light_table
 from opticcl.optics.values import optics
 from opticcl.plans.limits import limits
-from opticcl.report.budget import legend, verdict_line, waterfall_figure, waterfall_label
+from opticcl.report.budget import budget_answer, legend, waterfall_figure, waterfall_label
 from opticcl.report.kit.svg import to_svg
 
 
@@ -47,4 +47,4 @@ def test_a_record_is_plain_and_agrees():
     assert record["closes"] is True
     assert record["elements"][-1]["power_dbm"] == pytest.approx(found.received_dbm)
     assert record["limits"]["margin_16_ports_db"] is None
-    assert "8.10 dB to spare" in verdict_line(found)
+    assert "a margin of 8.10 dB" in budget_answer(found)

@@ -87,7 +87,7 @@ def run(request: SimulateRequest) -> Result:
         request.outputs.report(PROGRAMME, request.programme, f"{rows:,} rows")
     _write_outputs(simulated, request)
     draw, label = load_picture(simulated) if request.outputs.of(PICTURE) else (None, "")
-    shown = [str(plan), timeline_table(result.timeline), *simulated.lines()]
+    shown = [timeline_table(result.timeline), *simulated.lines()]
     return ComposedResult(simulated.record, lambda: shown, draw=draw, label=label, headline=simulated.answer())
 
 

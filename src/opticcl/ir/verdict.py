@@ -100,7 +100,7 @@ class Verdict(Plotted):
 
         checked = f"{counted(self.transfers, 'transfer')}, {counted(self.circuits, 'circuit')}"
         if self.chunks:  # zero where only the circuits of several jobs are checked
-            scope = f"all, {self.how}" if self.exhaustive else "a seeded sample"
+            scope = self.how if self.exhaustive else "a seeded sample"
             checked += f", {counted(self.chunks, 'chunk')} ({scope})"
         wrong = counted(len(self.violations), "violation")
         head = f"verified: {checked}" if self.ok else f"refused: {wrong} in {checked}"

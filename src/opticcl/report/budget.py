@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["budget_blocks", "legend", "verdict_line", "waterfall_figure", "waterfall_label"]
+__all__ = ["budget_answer", "budget_blocks", "legend", "waterfall_figure", "waterfall_label"]
 
 _BASIS = {"assumed": "*", "fitted": "°"}
 _LOST, _ADDED = PART_COLOURS["reconfiguration"], PART_COLOURS["transfer"]
@@ -30,7 +30,7 @@ def budget_blocks(budget: Budget, note: str, limits: Sequence[str]) -> list[Any]
         note: on the preset; "" for none.
         limits: of the machine, in words.
     """
-    below = [verdict_line(budget), *(f"  {limit}" for limit in limits)]
+    below = [_required(budget), *limits]
     tables = [budget_title(budget), *filter(None, [note]), budget_table(budget), *filter(None, [legend(budget)])]
     return [*tables, *map(Verbatim, below)]
 
@@ -44,7 +44,7 @@ def budget_answer(budget: Budget) -> str:
 
 
 def budget_table(budget: Budget) -> FittedTable:
-    """One row an element with the power behind it, and a last row for the detector."""
+    """One row an element with the power behind it, and a last row with the sums at the detector."""
     basis, received = budget.basis, {"power": budget.received_dbm}
     rows = [
         {"element": _marked("launch", basis["launch"]), "power": budget.launch_dbm, "values": basis["launch"]},
@@ -56,15 +56,15 @@ def budget_table(budget: Budget) -> FittedTable:
     if budget.penalty_db:
         name = _marked("penalty", basis["penalty"])
         rows.append({"element": name, "loss": budget.penalty_db, "values": basis["penalty"], **received})
-    name, added = _marked("detector", basis["sensitivity"]), sum(line.gain_db for line in budget.lines)
+    name, added = _marked("all, to the detector", basis["sensitivity"]), sum(line.gain_db for line in budget.lines)
     rows.append({"element": name, "loss": budget.loss_db, "gain": added, "values": basis["sensitivity"], **received})
     columns = columns_of(
         rows,
         Shown("element"),
         Shown("count", form=",.4g", none=""),
         Shown("loss", form=_db, none=""),
-        Shown("gain", rank=2, form=_db, none=""),
-        Shown("power", form=_dbm),
+        *([Shown("gain", rank=2, form=_db, none="")] if added else []),
+        Shown("power", "power behind", form=_dbm),
         Shown("values", rank=3),
     )
     return FittedTable(columns, has_total=True)
@@ -75,8 +75,8 @@ def _changes(line: Line) -> dict[str, float]:
 
 
 def budget_title(budget: Budget) -> str:
-    """Fabric, path and preset."""
-    return f"{budget.fabric}, {budget.path}, preset {budget.preset}"
+    """Fabric and path."""
+    return f"{budget.fabric}, {budget.path}"
 
 
 def _name(line: Line) -> str:
@@ -106,23 +106,22 @@ def _dbm(value: float) -> str:
     return f"{value:z.2f} dBm"
 
 
-def verdict_line(budget: Budget) -> str:
-    """Whether the budget closes, its margin, and what is required."""
+def _required(budget: Budget) -> str:
+    """What is required, and the noise."""
     required = [f"the detector needs {budget.sensitivity_dbm:g} dBm"]
     if budget.floor_dbm is not None:
         required.append(f"every place needs {budget.floor_dbm:g} dBm (lowest {budget.lowest_dbm:.2f} dBm)")
     noise = "" if budget.optical_snr_db is None else f"; optical SNR {budget.optical_snr_db:.1f} dB in 12.5 GHz"
     if noise and budget.joined_amplifiers > 1:
         noise += f" with the noise of {budget.joined_amplifiers} amplifiers that a coupler joins"
-    answer = f"closes with {budget.margin_db:.2f} dB to spare" if budget.closes else f"{-budget.margin_db:.2f} dB short"
-    return f"{'light ' if budget.closes else 'light does NOT close: '}{answer}; {', '.join(required)}{noise}"
+    return f"{', '.join(required)}{noise}"
 
 
 def waterfall_label(budget: Budget) -> str:
     """Text of the picture for readers who cannot see it."""
     return (
         f"Power along the path of light on {budget.fabric}, {budget.path}: from {_dbm(budget.launch_dbm)} to "
-        f"{_dbm(budget.received_dbm)} at the detector; {verdict_line(budget)}"
+        f"{_dbm(budget.received_dbm)} at the detector. {budget_answer(budget)}"
     )
 
 
@@ -158,7 +157,7 @@ def waterfall_figure(budget: Budget) -> Figure:
     axes.grid(axis="y")
     axes.set_axisbelow(True)
     figure.text(0.08, 0.96, budget_title(budget), fontsize=9, va="top")
-    figure.text(0.08, 0.91, verdict_line(budget), color=MUTED, fontsize=7.5, va="top")
+    figure.text(0.08, 0.91, f"{budget_answer(budget)} {_required(budget)}", color=MUTED, fontsize=7.5, va="top")
     figure.text(0.98, 0.02, legend(budget), color=MUTED, fontsize=7, ha="right")
     return figure
 

@@ -78,8 +78,8 @@ def claims_answer(rows: Sequence[Row]) -> str:
         (counts["fitted"], "with fitted values"),
     )
     others = (
-        (counts["not reproduced"] + counts["inconsistent"], "are not"),
-        (counts["not printed"], "have no printed value"),
+        (counts["not reproduced"] + counts["inconsistent"], "not"),
+        (counts["not printed"], "without a printed value"),
     )
     done = ", ".join(f"{number:,} {how}" for number, how in parts if number) or "none"
     rest = "".join(f"; {number:,} {how}" for number, how in others if number)

@@ -40,10 +40,10 @@ CELLS = 16
 
 def plan_answer(found: Planned) -> str:
     """Time of the plan beside its lower bound, in a sentence."""
-    gap = f"{found.gap:.2f} times the bound" if isfinite(found.gap) else "no bound"
+    bound = f", {found.gap:.2f} times the bound of {format_seconds(found.bound_s)} ({found.bound_by})"
     return (
-        f"{short_algorithm(found.plan.algorithm)} takes {format_seconds(found.total_s)}, at least "
-        f"{format_seconds(found.bound_s)} ({found.bound_by}): {gap}; {found.dominates} dominates."
+        f"{short_algorithm(found.plan.algorithm)} takes {format_seconds(found.total_s)}"
+        f"{bound if isfinite(found.gap) else ''}; {found.dominates} dominates."
     )
 
 
@@ -107,7 +107,7 @@ def _regret_table(found: Planned) -> FittedTable:
         Column("regret", [f"{100 * (r.kept_s / r.best_s - 1):.1f} %" if r.best_s else "0 %" for r in regrets]),
         Column("by", [Text(short_algorithm(r.algorithm)) for r in regrets], justify="left"),
     ]
-    return FittedTable(columns)
+    return FittedTable(columns, heading="If a reconfiguration took half or twice as long")
 
 
 def _break_even_table(found: Sequence[BreakEven], what: str, written: Any) -> FittedTable:

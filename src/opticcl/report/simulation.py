@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from opticcl.assumptions import value_text
+from opticcl.assumptions import assumptions, value_text
 from opticcl.plans.machines import specification
 from opticcl.plans.sentences import not_tried_line
 from opticcl.report.kit.words import ratio, shares
@@ -107,15 +107,16 @@ class Simulation:
             lines.append(f"dropped at full queues and sent again: {format_bytes(dropped)}")
         if self.result.traffic is not None:
             lines += critical_path_lines(self.plan.fabric, self.result.traffic.critical)
-        assumed = ", ".join(
-            f"{key}={value_text(key, value)}" for key, value in timeline.assumptions.items() if key != "name"
-        )
         if self.beside:
             lines.append(f"under {self.beside[0]} the same plan takes {format_seconds(self.beside[1])}")
         lines += filter(
             None, [not_tried_line({self.plan.fabric.name: self.plan.not_tried} if self.plan.not_tried else {})]
         )
-        return [*lines, f"assumed: {timeline.assumptions['name']}: {assumed}"]
+        name = timeline.assumptions["name"]
+        whole = assumptions(name.removesuffix(", changed"))
+        own = {key: value for key, value in timeline.assumptions.items() if value != getattr(whole, key, None)}
+        changed = [f"{key}={value_text(key, value)}" for key, value in own.items() if key != "name"]
+        return [*lines, f"assumptions: {', '.join([name, *changed])}"]
 
     def answer(self) -> str:
         """Time of the plan, how far it is from its bound, and what takes most of it, in a sentence."""
@@ -127,7 +128,8 @@ class Simulation:
         what = f"; {most} is {parts[most]:.0%} of it" if seconds else ""
         collective = f"{plan.schedule.collective.name} of {format_bytes(plan.size_bytes)}"
         nodes = counted(plan.fabric.num_nodes, "node")
-        return f"{collective} takes {format_seconds(seconds)} on {plan.fabric.name} with {nodes}{near}{what}."
+        where = f"on {plan.fabric.name} with {nodes} by {plan.algorithm}"
+        return f"{collective} takes {format_seconds(seconds)} {where}{near}{what}."
 
     def headline(self) -> str:
         """Engine, time and bandwidth in one line."""
