@@ -69,7 +69,7 @@ const HEADS = { usd: "USD", w: "W" };
 
 function showBill(root, found, options) {
   const colours = { least: "#4477aa", most: "#99b8d8" };
-  const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}`, suffix: "", file: `bill-${name}` });
+  const bars = (name, unit) => stackedBars(found.rows.map((row) => ({ name: row.fabric, parts: { least: row[name][0] / row.num_nodes, most: (row[name][1] - row[name][0]) / row.num_nodes } })), colours, { label: `${unit} of a node`, text: (amount) => `${count(Math.round(amount))} ${unit}`, file: `bill-${name}` });
   const parts = found.rows.flatMap((row) => row.parts.map((part) => ({ fabric: row.fabric, ...part })));
   root.replaceChildren(
     h("h2", {}, "Bill of a node"),

@@ -45,22 +45,25 @@ export const saveTable = (name, rows, columns) => save(`${name}.csv`, new Blob([
 
 const MARGIN = { l: 8, r: 16, t: 34, b: 8 };
 
-/** Layout with what all charts have in common; colours are those of the theme. */
-function dressed(layout) {
+/** Layout with what all charts have in common; colours are those of the theme. `text` of the x axis writes its values. */
+function dressed(layout, zoomed) {
   const [ink, muted, faint] = ["--ink", "--muted", "--faint"].map(ofTheme);
   const size = parseFloat(getComputedStyle(document.documentElement).fontSize) * 0.8;
   const axis = (given) => ({ automargin: true, gridcolor: faint, linecolor: muted, zeroline: false, tickcolor: muted, ...given });
+  const { text, most, ...across } = layout.xaxis;
+  if (text) Object.assign(across, marksAt(roundValues(...(zoomed ?? across.range ?? [0, most])), text));
   return {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", margin: MARGIN, showlegend: false, hovermode: "closest", bargap: 0.28,
     modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: ink },
     hoverlabel: { bgcolor: ofTheme("--paper"), bordercolor: muted, font: { color: ink, size } },
-    ...layout, font: { family: "system-ui, sans-serif", size, color: ink }, xaxis: axis(layout.xaxis), yaxis: axis(layout.yaxis),
+    ...layout, font: { family: "system-ui, sans-serif", size, color: ink }, xaxis: axis(across), yaxis: axis(layout.yaxis),
   };
 }
 
 /**
  * A chart and its values as a folded table. `draw()` returns {traces, layout}; it is called again when the theme changes, and by
- * `redraw` of the element. `rows` and `columns` are those of the table and of the file; `moved` receives what a zoom has changed.
+ * `redraw` of the element. `rows` and `columns` are those of the table and of the file; `moved` receives the interval of a zoom, null for
+ * all, and redraws.
  */
 export function chart(draw, { label, name, rows, columns, caption, moved }) {
   const area = h("div", { class: "chart", role: "group", "aria-label": label });
@@ -68,15 +71,22 @@ export function chart(draw, { label, name, rows, columns, caption, moved }) {
   const figure = h("figure", {}, area, caption ? h("figcaption", {}, caption) : "", values);
   const buttons = (Plotly) => [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
     ["toImage", { name: "csv", title: "Download values as CSV", icon: Plotly.Icons.disk, click: () => saveTable(name, rows, columns) }]];
-  let drawn = null;
+  let drawn = null, zoomed = null;
+  const within = (event) => {
+    if (event["xaxis.autorange"]) zoomed = null;
+    else if (event["xaxis.range[0]"] !== undefined) zoomed = [event["xaxis.range[0]"], event["xaxis.range[1]"]];
+    else return;
+    if (moved) moved(zoomed);
+    else figure.redraw();
+  };
   figure.redraw = () => library().then((Plotly) => {
     if (!area.isConnected) return null;
     const { traces, layout } = draw();
     area.style.height = `${layout.height}px`; // the library takes the height of the element when the width of the window changes
     const settings = { responsive: true, displaylogo: false, displayModeBar: true, modeBarButtons: buttons(Plotly), toImageButtonOptions: { ...PICTURE, filename: name } };
-    return Plotly.react(area, traces, dressed({ uirevision: "kept", ...layout }), settings);
+    return Plotly.react(area, traces, dressed({ uirevision: "kept", ...layout }, moved ? null : zoomed), settings);
   }).then((made) => {
-    if (made && !drawn && moved) made.on("plotly_relayout", moved);
+    if (made && !drawn) made.on("plotly_relayout", within);
     drawn ??= made;
     // Readers who cannot see a chart have its label and its table.
     for (const svg of document.querySelectorAll(".chart svg, #js-plotly-tester")) svg.setAttribute("aria-hidden", "true");
@@ -99,8 +109,11 @@ export function logAxis(values, text, title) {
   const powers = Array.from({ length: Math.ceil(high) - Math.floor(low) + 1 }, (_, i) => 10 ** (Math.floor(low) + i));
   const decades = high - low > 2 ? powers : powers.flatMap((power) => [power, 2 * power, 5 * power]);
   const tickvals = decades.filter((one) => least <= one && one <= most).length > 1 ? decades : roundValues(least, most);
-  return { type: "log", title: { text: title }, tickvals, ticktext: tickvals.map((one) => text(one)) };
+  return { type: "log", title: { text: title }, ...marksAt(tickvals, text) };
 }
+
+/** Marks of an axis, as `text` writes them. */
+const marksAt = (tickvals, text) => ({ tickvals, ticktext: tickvals.map((one) => text(one)) });
 
 /** Some round values of an interval, at equal distances. */
 function roundValues(least, most) {
@@ -119,9 +132,9 @@ export const rule = (at, dash = "solid") => ({ type: "line", x0: at, x1: at, y0:
 
 /**
  * Bars. Rows: {name, parts: {part: value}, mark}; colours by part. `mark` is a value drawn as a line, such as a bound; `text` writes
- * a value with its unit, which is `suffix` on the axis.
+ * a value with its unit.
  */
-export function stackedBars(rows, colours, { label, text, suffix, markLabel, file }) {
+export function stackedBars(rows, colours, { label, text, markLabel, file }) {
   const parts = Object.keys(colours).filter((part) => rows.some((row) => row.parts[part]));
   const totals = rows.map((row) => Object.values(row.parts).reduce((a, b) => a + b, 0));
   const places = rows.map((_, i) => i);
@@ -138,7 +151,7 @@ export function stackedBars(rows, colours, { label, text, suffix, markLabel, fil
       }] : []),
     ],
     layout: {
-      barmode: "stack", height: heightOf(rows.length), margin: { ...MARGIN, r: 70 }, xaxis: { rangemode: "tozero", tickformat: "~s", ticksuffix: suffix, nticks: 5 }, yaxis: rowsAxis(rows.map((row) => row.name)),
+      barmode: "stack", height: heightOf(rows.length), margin: { ...MARGIN, r: 70 }, xaxis: { rangemode: "tozero", text, most: Math.max(...totals, ...rows.map((row) => row.mark ?? 0)) }, yaxis: rowsAxis(rows.map((row) => row.name)),
     },
   });
   const listed = rows.map((row, i) => ({ name: row.name, ...Object.fromEntries(parts.map((part) => [part, row.parts[part]])), total: totals[i], ...(markLabel && { [markLabel]: row.mark }) }));

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { stackedBars } from "./charts.js";
-import { h, notes, notesOf, scrolling, swatch } from "./dom.js";
+import { h, notes, notesOf, swatch } from "./dom.js";
 import { questionForm } from "./form.js";
 import { bytes, light, ratio, seconds, short } from "./format.js";
 import { lineChart } from "./lines.js";
@@ -11,8 +11,6 @@ import { table } from "./table.js";
 
 export const title = "Compare";
 export const defaults = { nodes: "64", size: "1MB", collective: "all_reduce" };
-
-const BUILT = ["as_built_rank", "no_rank"];
 
 export function fields(about) {
   return [
@@ -55,7 +53,7 @@ function show(results, found, { parameters, about, update }) {
   results.replaceChildren(
     h("p", {}, h("strong", {}, found.headline), " ", judged(found)),
     table(rows, columns, { ...ofTable(parameters, update, names), caption: "Plans, fastest first; those without a rank last" }),
-    h("div", { class: "columns" }, h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)), ranks(found, about) ?? ""),
+    h("section", {}, h("h2", {}, "Parts of the time"), bars(found.rows.slice(0, 40), about)),
     notes(notesOf(found)),
   );
 }
@@ -95,20 +93,7 @@ function bars(rows, about) {
   const several = new Set(rows.map((row) => row.fabric)).size < rows.length;
   return stackedBars(
     rows.map((row) => ({ name: several ? `${row.fabric} ${row.algorithm}` : row.fabric, mark: row.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, row[`${part}_s`]])) })),
-    about.part_colours, { label: "Parts of the time of each plan", text: (value) => seconds(value, 3), suffix: "s", markLabel: "lower bound", file: "compare" });
-}
-
-/** Ranks under both sets of assumptions, and the values that swap ranks. */
-function ranks(found, about) {
-  const other = Object.keys(found.rows[0]).find((name) => name.endsWith("_rank") && !BUILT.includes(name));
-  if (!other) return null;
-  const set = other.replace("_rank", "");
-  const moved = found.rows.filter((row) => row[other] !== row.rank);
-  const rows = moved.map((row) => h("tr", {}, h("td", {}, swatch(about.fabric_colours[row.fabric]), row.fabric), h("td", { class: "number" }, row.rank ?? "-"), h("td", { class: "number" }, row[other] ?? "-"), h("td", { class: "number" }, seconds(row[`${set}_s`]))));
-  const flips = found.flips.map((one) => h("li", {}, `${one.variation} alone swaps ${one.swaps.map((pair) => pair.join(" and ")).join(", ")}`));
-  return h("section", {}, h("h2", {}, `Ranks under ${found.assumptions.name} and ${set}`),
-    moved.length ? scrolling("Ranks", h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "fabric"), h("th", { class: "number" }, found.assumptions.name), h("th", { class: "number" }, set), h("th", { class: "number" }, `time under ${set}`))), h("tbody", {}, rows))) : h("p", {}, "The same order under both."),
-    flips.length ? h("ul", {}, flips) : null);
+    about.part_colours, { label: "Parts of the time of each plan", text: (value) => seconds(value, 3), markLabel: "lower bound", file: "compare" });
 }
 
 function chart(rows, about, hidden, changed) {

@@ -35,7 +35,7 @@ export function render(root, { parameters, about, line, update, run }) {
     const rows = found.steps.map((one) => ({ ...one, steps: one.first === one.last ? String(one.first) : `${one.first} to ${one.last}`, total_s: parts.reduce((sum, part) => sum + one[`${part}_s`], 0) }));
     results.replaceChildren(
       h("p", {}, `${found.algorithm} takes ${seconds(found.total_s)} in ${found.num_steps} steps${found.gap ? `, ${short(found.gap, 3)} times its lower bound (${found.bound_by})` : ""}.`),
-      stackedBars([{ name: "whole plan", mark: found.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, found[`${part}_s`]])) }], about.part_colours, { label: "Parts of the whole time", text: (one) => seconds(one, 3), suffix: "s", markLabel: "lower bound", file: "parts" }),
+      stackedBars([{ name: "whole plan", mark: found.lower_bound_s, parts: Object.fromEntries(parts.map((part) => [part, found[`${part}_s`]])) }], about.part_colours, { label: "Parts of the whole time", text: (one) => seconds(one, 3), markLabel: "lower bound", file: "parts" }),
       h("h2", {}, "Steps"),
       timeline(lanes(found, about.part_colours), found.total_s, { label: "Steps and the parts of their time", file: "steps", window, changed: keep }),
       table(rows, ["steps", "rounds", ...parts.map((part) => `${part}_s`), "total_s"].map((name) => ({ name, ...(name === "steps" && { key: (row) => row.first, text: (row) => row.steps }) })), { ...ofTable(parameters, update), caption: "Runs of equal steps" }),

@@ -36,13 +36,10 @@ export function timeline(lanes, total, { label, file, window: given, changed = (
         text: items.map((item) => plain(item.text ?? "")), textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: items.map((item) => inkOn(colour(item.colour))) },
         hovertext: items.map((item) => plain(about(item))), hoverinfo: "text",
       }],
-      layout: { height: heightOf(lanes.length), uniformtext: { minsize: 9, mode: "hide" }, dragmode: "zoom", uirevision: `${from} ${to}`, xaxis: { range: [from, to], tickformat: "~s", ticksuffix: "s", nticks: 7 }, yaxis: rowsAxis(lanes.map((lane) => lane.name)) },
+      layout: { height: heightOf(lanes.length), uniformtext: { minsize: 9, mode: "hide" }, dragmode: "zoom", uirevision: `${from} ${to}`, xaxis: { range: [from, to], text: (one) => seconds(one) }, yaxis: rowsAxis(lanes.map((lane) => lane.name)) },
     };
   };
-  const moved = (event) => {
-    if (event["xaxis.autorange"]) set(0, total);
-    else if (event["xaxis.range[0]"] !== undefined) set(event["xaxis.range[0]"], event["xaxis.range[1]"]);
-  };
+  const moved = (zoomed) => set(...(zoomed ?? [0, total]));
   const rows = shown();
   const columns = [{ name: "lane" }, { name: "label", head: "what" }, { name: "start", text: (row) => seconds(row.start) }, { name: "end", text: (row) => seconds(row.end) }];
   const figure = chart(draw, { label, name: file, rows, columns, moved });

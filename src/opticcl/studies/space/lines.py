@@ -97,7 +97,9 @@ def _rank(value: Any) -> tuple[float, str]:
 
 
 def _key(space: DesignSpace, axis: str) -> str:
-    """Column of an axis, with its unit if it is a parameter or an assumption: "reconfiguration_s"."""
+    """Column of an axis, with its unit if it is a rate, a parameter or an assumption: "reconfiguration_s"."""
+    if axis == "node_rate":
+        return "node_rate_bits_per_s"
     kind, _, name = axis.partition(".")
     if kind == "assume":
         return f"{name}_s"
