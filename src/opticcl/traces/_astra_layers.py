@@ -163,9 +163,9 @@ class FirstLine(NamedTuple):
         Args: dialect, num_ranks: as of `read_layers`.
         Raises: DamageError: a key without a number.
         """
-        found = re.search(r"\b(?:ep|pp|all_gpus):|\AMICRO\b", text)
-        by_keys: Dialect = "simai" if found else "astra"
-        why = "given" if dialect else found[0] if found else ""
+        keys = re.search(r"\b(?:ep|pp|all_gpus):|\AMICRO\b", text)
+        by_keys: Dialect = "simai" if keys else "astra"
+        why = "given" if dialect else keys[0] if keys else ""
         ranks, *sizes = (_number(text, key) for key in ("all_gpus", "model_parallel_NPU_group", "ep", "pp"))
         return cls(text, dialect or by_keys, why, ranks, ranks or num_ranks, *sizes)
 
@@ -262,10 +262,10 @@ def _recomputed(header: str, num_layers: int) -> dict[int, int]:
         lists.append(named)
     checkpoints, initiates = lists
     checkpoints = sorted({0, *checkpoints})
-    found = {layer: checkpoints[bisect_right(checkpoints, layer) - 1] for layer in initiates}
-    if (passes := sum(layer - first for layer, first in found.items())) > MAX_PASSES:
+    first_of = {layer: checkpoints[bisect_right(checkpoints, layer) - 1] for layer in initiates}
+    if (passes := sum(layer - first for layer, first in first_of.items())) > MAX_PASSES:
         raise DamageError(1, f"checkpoints repeat {passes:,} forward passes, more than {MAX_PASSES:,}")
-    return found
+    return first_of
 
 
 class _Words(dict[str, int]):
@@ -358,7 +358,7 @@ def _whole_numbers(numbers: Sequence[int], texts: Sequence[str], column: int) ->
             values = list(map(int, texts))
             if max(values) <= MAX_CYCLES:
                 return values
-    found, what = [], _NUMBERS[column]
+    whole, what = [], _NUMBERS[column]
     for number, text in zip(numbers, texts, strict=True):
         match = _NUMBER(text)
         if not match:
@@ -370,5 +370,5 @@ def _whole_numbers(numbers: Sequence[int], texts: Sequence[str], column: int) ->
             raise DamageError(number, f"negative cycles: {what} is {text[:40]}")
         elif abs(value) > MAX_CYCLES:
             raise DamageError(number, f"{what} is {text[:40]} cycles, more than {MAX_CYCLES:.0e}")
-        found.append(value)
-    return found
+        whole.append(value)
+    return whole

@@ -156,11 +156,11 @@ class ChakraNode:
         """Floating-point operations [count] and memory traffic [bytes] of a computation; 0 if not recorded."""
         if self.kind != _COMP or b"num_ops" not in self.message:
             return 0.0, 0.0
-        found: dict[str, Value] = {}
+        attributes: dict[str, Value] = {}
         for tag, value, end in fields(self.message, 0, len(self.message)):
             if tag == _ATTR:
-                found.update([_attribute(self.message, value, end)])
-        operations, size = found.get("num_ops"), found.get("tensor_size")
+                attributes.update([_attribute(self.message, value, end)])
+        operations, size = attributes.get("num_ops"), attributes.get("tensor_size")
         return (
             float(operations) if isinstance(operations, int) and operations > 0 else 0.0,
             float(size) if isinstance(size, int) and size > 0 else 0.0,
@@ -259,15 +259,15 @@ class Trace:
             return
         if not self._ids:
             return
-        found = irregularities(np.frombuffer(self._ids, np.uint64), self._needs)
-        if found.doubled:
-            yield f"duplicate ids: {found.doubled:,}; each of these nodes counts"
-        if found.dangling:
-            yield f"dangling dependencies, ignored: {found.dangling:,} on {found.unknown:,} unknown ids"
-        if found.cycle:
-            ids = list(map(str, found.cycle))
+        counts = irregularities(np.frombuffer(self._ids, np.uint64), self._needs)
+        if counts.doubled:
+            yield f"duplicate ids: {counts.doubled:,}; each of these nodes counts"
+        if counts.dangling:
+            yield f"dangling dependencies, ignored: {counts.dangling:,} on {counts.unknown:,} unknown ids"
+        if counts.cycle:
+            ids = list(map(str, counts.cycle))
             shown = " needs ".join(ids if len(ids) <= 8 else [*ids[:4], "...", *ids[-3:]])
-            yield f"cyclic dependencies, ignored: {found.closing:,} close a cycle, such as {shown}"
+            yield f"cyclic dependencies, ignored: {counts.closing:,} close a cycle, such as {shown}"
 
 
 # --- fields ---
@@ -290,32 +290,32 @@ def _text(data: bytes) -> str:
 def _attribute(data: bytes, i: int, end: int) -> tuple[str, Value]:
     """Name and value of an AttributeProto; None for floats and lists."""
     name: str = ""
-    found: Value = None
+    content: Value = None
     for tag, value, stop in fields(data, i, end):
         number, wire = tag >> 3, tag & 7
         if wire == LENGTH and number == 1:
             name = _text(data[value:stop])
         elif wire == LENGTH and number == 29:
-            found = _text(data[value:stop])
+            content = _text(data[value:stop])
         elif wire == VARINT and number in (7, 9):  # int32, int64: two's complement
-            found = value - (value >> 63 << 64)
+            content = value - (value >> 63 << 64)
         elif wire == VARINT and number in (15, 17):  # sint32, sint64: zigzag
-            found = value >> 1 ^ -(value & 1)
+            content = value >> 1 ^ -(value & 1)
         elif wire == VARINT:  # uint32, uint64, bool
-            found = value
+            content = value
         elif number in (19, 21, 23, 25):  # fixed32, fixed64, sfixed32, sfixed64
-            found = int.from_bytes(data[value:stop], "little", signed=number > 21)
-    return name, found
+            content = int.from_bytes(data[value:stop], "little", signed=number > 21)
+    return name, content
 
 
 def _metadata(message: bytes) -> dict[str, Value]:
     """Attributes of a GlobalMetadata: version = 1 and attr = 2; older files have attr = 1."""
-    found: dict[str, Value] = {}
+    attributes: dict[str, Value] = {}
     for tag, value, end in fields(message, 0, len(message)):
         if tag == 1 << 3 | LENGTH and message[value : value + 1] != b"\n":
-            found["version"] = _text(message[value:end])
+            attributes["version"] = _text(message[value:end])
         elif tag in (1 << 3 | LENGTH, 2 << 3 | LENGTH):
-            found.update([_attribute(message, value, end)])
+            attributes.update([_attribute(message, value, end)])
         elif tag < 3 << 3:
             raise DamageError(0, "the first message is not GlobalMetadata; before schema 0.0.4 there was none")
-    return found
+    return attributes

@@ -33,8 +33,8 @@ class Decoded(NamedTuple):
 
     def row(self, i: int) -> list[int]:
         """The ids of a row."""
-        found: list[int] = self.ids[self.starts[i] : self.starts[i + 1]].tolist()
-        return found
+        ids: list[int] = self.ids[self.starts[i] : self.starts[i + 1]].tolist()
+        return ids
 
 
 class IdLists:
@@ -112,9 +112,9 @@ def irregularities(ids: Ids, needs: IdLists) -> Irregularities:
     known, first_row, known_of = np.unique(ids, return_index=True, return_inverse=True)
     # A node is identified by its first row, so that the search follows the order of the file.
     first_row = first_row.astype(np.int32)
-    found = np.minimum(np.searchsorted(known, named).astype(np.int32), len(known) - 1)
-    dangles = known[found] != named
-    needed = first_row[found[~dangles]]
+    place = np.minimum(np.searchsorted(known, named).astype(np.int32), len(known) - 1)
+    dangles = known[place] != named
+    needed = first_row[place[~dangles]]
     needing = np.repeat(first_row[known_of], np.diff(starts))[~dangles]
     in_order = np.argsort(needing, kind="stable")
     bounds = np.searchsorted(needing[in_order], np.arange(len(ids) + 1))

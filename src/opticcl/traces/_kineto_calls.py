@@ -88,10 +88,10 @@ class Selection:
 
     def omissions(self, events: Events) -> Omissions:
         """Records without a usable size, of the kinds that count or, if there is none, of all kinds."""
-        found = Omissions()
+        omissions = Omissions()
         for kind in self.kinds or events.records:
-            found.add_all(events.omissions[kind])
-        return found
+            omissions.add_all(events.omissions[kind])
+        return omissions
 
     def notes(self, events: Events) -> Iterator[str]:
         """Remarks on the selection."""
@@ -223,8 +223,8 @@ class _Extents:
         """The record of the operator of a call; calls must come by start."""
         if record.kind != GLOO:
             return _around(self._operators.get(record.thread, []), record)
-        found = _around(self._operators.get(record.thread, []), record._replace(end_us=record.start_us))
-        if found is None or found.word != record.word or id(found) in self._used:
+        operator = _around(self._operators.get(record.thread, []), record._replace(end_us=record.start_us))
+        if operator is None or operator.word != record.word or id(operator) in self._used:
             waiting = self._waiting[record.word]
             while waiting and id(waiting[0]) in self._used:
                 waiting.popleft()
@@ -236,17 +236,17 @@ class _Extents:
                 and id(one) not in self._used
                 and (one.call is None or size in (one.call.size_bytes, one.call.received_bytes))
             )
-            found = next(fitting, None)
-        if found is not None:
-            self._used.add(id(found))
-        return found
+            operator = next(fitting, None)
+        if operator is not None:
+            self._used.add(id(operator))
+        return operator
 
 
 def _by_thread(records: Sequence[Record]) -> dict[int, list[Record]]:
-    found: dict[int, list[Record]] = defaultdict(list)
+    by_thread: dict[int, list[Record]] = defaultdict(list)
     for one in sorted(records, key=lambda one: (one.start_us, -one.end_us)):
-        found[one.thread].append(one)
-    return found
+        by_thread[one.thread].append(one)
+    return by_thread
 
 
 def _around(rows: list[Record], record: Record) -> Record | None:
@@ -272,10 +272,10 @@ def _launches(events: Events) -> Launches:
 
 def _by_host(calls: Sequence[HostCall]) -> dict[int, list[HostCall]]:
     """Calls of each host thread, by start."""
-    found: dict[int, list[HostCall]] = defaultdict(list)
+    by_thread: dict[int, list[HostCall]] = defaultdict(list)
     for call in sorted(calls, key=lambda call: call.start_us):
-        found[call.thread].append(call)
-    return found
+        by_thread[call.thread].append(call)
+    return by_thread
 
 
 def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Sequence[Record]) -> list[Record]:
@@ -288,23 +288,23 @@ def _link(events: Events, launches: Launches, calls: list[HostCall], chosen: Seq
     foreign: list[Record] = []
     candidates, events.unsized = [*events.records[KERNEL], *events.unsized], []
     for kernel in candidates:
-        found = None
+        owner = None
         if kernel.correlation in launches:
             thread, us = launches[kernel.correlation]
             rows = by_host[thread]
             at = bisect_right(rows, us, key=lambda call: call.start_us) - 1
             if at >= 0 and us <= rows[at].end_us:
-                found = rows[at]
-                found.launch_us = us if found.launch_us < 0 else min(found.launch_us, us)
-        if found is None and kernel.external is not None and kernel.correlation not in events.graph_launches:
-            found = by_external.get(kernel.external)
-        if found is None:
+                owner = rows[at]
+                owner.launch_us = us if owner.launch_us < 0 else min(owner.launch_us, us)
+        if owner is None and kernel.external is not None and kernel.correlation not in events.graph_launches:
+            owner = by_external.get(kernel.external)
+        if owner is None:
             (foreign if kernel.kind == KERNEL else events.unsized).append(kernel)
         elif kernel.kind == KERNEL:
-            found.kernels.append(kernel)
+            owner.kernels.append(kernel)
         else:
-            found.kernels.append(kernel._replace(kind=KERNEL))
-            events.records[KERNEL].append(found.kernels[-1])
+            owner.kernels.append(kernel._replace(kind=KERNEL))
+            events.records[KERNEL].append(owner.kernels[-1])
     by_start = sorted(calls, key=lambda call: call.start_us) if foreign else []
     return [kernel for kernel in foreign if not _link_across(kernel, events, launches, by_start)]
 
@@ -394,7 +394,7 @@ def _link_graphs(
     captures = _captures(_whole_forms(list(forms)), captured)
     if captures is None:
         return lone, calls, []
-    found = [call for call in calls if call.kernels or call.on_host]
+    kept = [call for call in calls if call.kernels or call.on_host]
     in_order = sorted(replays, key=lambda correlation: launches[correlation][1])
     taken = set[int]()
     for correlation in in_order:
@@ -408,13 +408,13 @@ def _link_graphs(
             elif correlation == in_order[-1] and whole[: len(form)] == form:
                 mine = captures[whole][: len(form)]
         for kernel, call in zip(replays[correlation], mine, strict=False):
-            found.append(HostCall(replace(call.call), thread, us, us, [kernel], us, in_graph=True))
+            kept.append(HostCall(replace(call.call), thread, us, us, [kernel], us, in_graph=True))
             taken.add(id(kernel))
     remark = (
         f"graphs: launched {len(replays):,} times, with {len(taken):,} kernels of collectives, whose sizes are those of the "
         f"{counted(len(captured), 'call')} recorded while they were captured"
     )
-    return [kernel for kernel in lone if id(kernel) not in taken], found, [remark]
+    return [kernel for kernel in lone if id(kernel) not in taken], kept, [remark]
 
 
 Form = tuple[str, ...]
@@ -438,7 +438,7 @@ def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[Ho
         captured = captured[:of_one] if len(again) == 1 else captured
     if len(forms) > MAX_GRAPHS or sum(map(len, forms)) != len(captured):
         return None
-    found: dict[object, dict[Form, list[HostCall]]] = {}
+    by_signature: dict[object, dict[Form, list[HostCall]]] = {}
     for order in permutations(forms):
         at, divided = 0, {}
         for form in order:
@@ -449,8 +449,8 @@ def _captures(forms: list[Form], captured: list[HostCall]) -> dict[Form, list[Ho
             for form, rows in divided.items()
             for word, call in zip(form, rows, strict=True)
         ):
-            found[tuple(_signature(divided[form]) for form in forms)] = divided
-    return next(iter(found.values())) if len(found) == 1 else None
+            by_signature[tuple(_signature(divided[form]) for form in forms)] = divided
+    return next(iter(by_signature.values())) if len(by_signature) == 1 else None
 
 
 def _signature(calls: Sequence[HostCall]) -> tuple[object, ...]:

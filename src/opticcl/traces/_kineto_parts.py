@@ -34,21 +34,21 @@ def ranks_of(path: Path, events: FileEvents) -> list[Events]:
         events: of the whole file.
     Raises: WorkloadError: they are of several devices or processes whose ranks are not recorded.
     """
-    parts = {part: found for part, found in events.parts.items() if not found.is_empty or found.waits}
-    of_ranks = {int(str(part.name)): found for part, found in parts.items() if part.kind == "rank"}
+    parts = {part: one for part, one in events.parts.items() if not one.is_empty or one.waits}
+    of_ranks = {int(str(part.name)): one for part, one in parts.items() if part.kind == "rank"}
     if of_ranks:
-        if others := sum(len(found.kernel_us) for part, found in parts.items() if part.kind != "rank"):
+        if others := sum(len(one.kernel_us) for part, one in parts.items() if part.kind != "rank"):
             events.irregular["kernels without a rank, left out"] += others
-        found = _with_ranks(of_ranks)
+        ranks = _with_ranks(of_ranks)
     else:
-        found = _divided(path, events, parts)
-    for one in found:
+        ranks = _divided(path, events, parts)
+    for one in ranks:
         one.count, one.world_size, one.groups = events.count, events.world_size, events.groups
         one.irregular = events.irregular + one.irregular
-    if len(found) == 1 and found[0].rank < 0:
-        own = found[0].own_ranks
-        found[0].rank = events.rank if events.rank >= 0 else next(iter(own)) if len(own) == 1 else -1
-    return found
+    if len(ranks) == 1 and ranks[0].rank < 0:
+        own = ranks[0].own_ranks
+        ranks[0].rank = events.rank if events.rank >= 0 else next(iter(own)) if len(own) == 1 else -1
+    return ranks
 
 
 def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list[Events]:
@@ -123,25 +123,25 @@ def by_device(host: Events, devices: Parts) -> Parts:
             launches[thread].append((us, device_of[correlation]))
     for issued in launches.values():
         issued.sort(key=lambda one: one[0])
-    found: Parts = {}
+    parts: Parts = {}
     records, host.records = host.records, {kind: [] for kind in host.records}
     for name, device in devices.items():
-        found[name] = deepcopy(host)
-        found[name].keep_launches([device_of.get(number, name) == name for number in host.launch_correlation])
-        found[name].absorb(device)
-    some = next(iter(found.values()))
+        parts[name] = deepcopy(host)
+        parts[name].keep_launches([device_of.get(number, name) == name for number in host.launch_correlation])
+        parts[name].absorb(device)
+    some = next(iter(parts.values()))
     for kind, rows in records.items():
         for row in rows:
             at = bisect_left(launches[row.thread], row.start_us, key=lambda one: one[0])
             first = launches[row.thread][at : at + 1]
             if first and first[0][0] <= row.end_us:
-                found[first[0][1]].records[kind].append(row)
+                parts[first[0][1]].records[kind].append(row)
             elif len(only := {device for _, device in launches[row.thread]}) == 1:
-                found[only.pop()].records[kind].append(row)
+                parts[only.pop()].records[kind].append(row)
             elif row.call is not None:
                 what = f"{printable(row.call.name)} of a thread that launches on no device, or on several"
                 some.omissions[kind].add(what, row.call.size_bytes, missing=True)
-    return found
+    return parts
 
 
 def _numbered(path: Path, events: FileEvents, what: str, parts: Parts) -> list[Events]:

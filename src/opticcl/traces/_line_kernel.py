@@ -41,7 +41,7 @@ def _decimal(data, at, stop):  # type: ignore[no-untyped-def]
 
 
 @njit
-def scan(data, tagged, separator, start, end, text_start, text_end, found, numbers, took_ms):  # type: ignore[no-untyped-def]
+def scan(data, tagged, separator, start, end, text_start, text_end, matched, numbers, took_ms):  # type: ignore[no-untyped-def]
     """What is in each line.
 
     Args:
@@ -92,4 +92,4 @@ def scan(data, tagged, separator, start, end, text_start, text_end, found, numbe
                 continue
         if text:
             text_start[line], text_end[line] = at, bar
-        found[line] = 2 if text else 1
+        matched[line] = 2 if text else 1

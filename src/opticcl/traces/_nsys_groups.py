@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
 def groups_of(ranges: Sequence[GroupRange]) -> list[Group]:
     """The outermost groups, by thread and time; one whose start is not recorded begins with its end."""
-    found: list[Group] = []
+    groups: list[Group] = []
     open_: dict[int, list[GroupRange]] = defaultdict(list)
     for one in sorted(ranges, key=lambda one: one.start_us):
         if not one.ends:
@@ -68,8 +68,8 @@ def groups_of(ranges: Sequence[GroupRange]) -> list[Group]:
         else:
             begun = open_[one.thread].pop() if open_[one.thread] else one
             if not open_[one.thread]:
-                found.append(Group(one.thread, begun.start_us, one.start_us, one.end_us))
-    return sorted(found)
+                groups.append(Group(one.thread, begun.start_us, one.start_us, one.end_us))
+    return sorted(groups)
 
 
 def batch_of(group: Group) -> Record:
@@ -98,7 +98,7 @@ def take_grouped(
         at = bisect_right(groups, (row.thread, row.start_us, math.inf)) - 1
         if row.call is not None and at >= 0 and groups[at].thread == row.thread and row.end_us <= groups[at].launch_us:
             called[at, row.call.group].append(row)
-    found: dict[object, list[Record]] = defaultdict(list)
+    by_device: dict[object, list[Record]] = defaultdict(list)
     unknown: list[Record] = []
     for (at, name), rows in called.items():
         issued = launches[groups[at].thread]
@@ -109,22 +109,22 @@ def take_grouped(
             owners = _dealt([row.call for row in rows if row.call is not None], list(numbers.values()))
             unknown += [] if owners else rows
             for row, owner in zip(rows, owners, strict=bool(owners)):
-                found[list(numbers)[owner]].append(row)
-    taken = {id(row) for rows in [*found.values(), unknown] for row in rows}
+                by_device[list(numbers)[owner]].append(row)
+    taken = {id(row) for rows in [*by_device.values(), unknown] for row in rows}
     host.records[NCCL] = [row for row in host.records[NCCL] if id(row) not in taken]
-    return found, unknown
+    return by_device, unknown
 
 
 def _launches(host: Events, devices: Mapping[object, Events]) -> dict[int, list[tuple[float, object]]]:
     """Time and device of the launches of kernels that communicate, by thread, in order."""
     device_of = {row.correlation: name for name, one in devices.items() for row in one.records[KERNEL]}
-    found: dict[int, list[tuple[float, object]]] = defaultdict(list)
+    launches: dict[int, list[tuple[float, object]]] = defaultdict(list)
     for correlation, thread, us in zip(host.launch_correlation, host.launch_thread, host.launch_us, strict=True):
         if correlation in device_of:
-            found[thread].append((us, device_of[correlation]))
-    for issued in found.values():
+            launches[thread].append((us, device_of[correlation]))
+    for issued in launches.values():
         issued.sort(key=lambda one: one[0])
-    return found
+    return launches
 
 
 def _numbers(name: str, launched: set[object], made: Sequence[tuple[str, int, GroupPlace | None]]) -> dict[object, int]:
@@ -151,14 +151,14 @@ def _dealt(calls: Sequence[RankCall], numbers: Sequence[int]) -> list[int]:
     many, each = len(numbers), len(calls) // len(numbers)
     if many * each != len(calls):
         return []
-    found: dict[object, list[int]] = {}
+    by_calls: dict[object, list[int]] = {}
     for owners in ([i // each for i in range(len(calls))], [i % many for i in range(len(calls))]):
         mine: list[list[RankCall]] = [[] for _ in numbers]
         for call, owner in zip(calls, owners, strict=True):
             mine[owner].append(call)
         if _agree(mine, numbers):
-            found[str([[(call.collective, call.size_bytes, call.ends) for call in rows] for rows in mine])] = owners
-    return next(iter(found.values())) if len(found) == 1 else []
+            by_calls[str([[(call.collective, call.size_bytes, call.ends) for call in rows] for rows in mine])] = owners
+    return next(iter(by_calls.values())) if len(by_calls) == 1 else []
 
 
 def _agree(mine: Sequence[Sequence[RankCall]], numbers: Sequence[int]) -> bool:

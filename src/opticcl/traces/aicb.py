@@ -192,11 +192,11 @@ def _sections(numbered: Iterator[tuple[int, str]]) -> Iterator[_Section]:
         values = next(csv.reader([plain]), [])
         if len(values) != len(names):
             raise DamageError(number, f"{len(values)} columns, not the {len(names)} of the line before the rows")
-        found = _row(number, dict(zip(names, map(str.strip, values), strict=True)), shapes[0] if shapes else "")
-        total += found.times
+        made = _row(number, dict(zip(names, map(str.strip, values), strict=True)), shapes[0] if shapes else "")
+        total += made.times
         if total > MAX_ROWS:
             raise DamageError(number, f"more than {MAX_ROWS:,} rows")
-        section.rows.append(found)
+        section.rows.append(made)
     yield section
 
 
@@ -241,12 +241,12 @@ def _number(line: int, values: Mapping[str, str], name: str) -> float | None:
     if text in ("None", ""):
         return None
     try:
-        found = number_of(text)
+        value = number_of(text)
     except ValueError:
-        found = -1.0
-    if not 0 <= found < math.inf:
+        value = -1.0
+    if not 0 <= value < math.inf:
         raise DamageError(line, f"{name} is {text[:40]!r}, not a number from 0")
-    return found
+    return value
 
 
 def _work(shapes: str) -> tuple[float, ...]:
@@ -264,15 +264,15 @@ def _sizes(rows: Sequence[_Row]) -> dict[str, int]:
 
     Raises: DamageError: a group has two.
     """
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for row in rows:
         if row.kind in ("isend", "irecv") and row.group_size == 1:
             continue
-        if row.group and row.group_size and found.setdefault(row.group, row.group_size) != row.group_size:
+        if row.group and row.group_size and sizes.setdefault(row.group, row.group_size) != row.group_size:
             raise DamageError(
-                row.line, f"{row.group} has {row.group_size:,} ranks here, and {found[row.group]:,} before"
+                row.line, f"{row.group} has {row.group_size:,} ranks here, and {sizes[row.group]:,} before"
             )
-    return found
+    return sizes
 
 
 def _call(row: _Row, rank: int, sizes: Mapping[str, int], omissions: Omissions) -> RankCall | None:

@@ -312,8 +312,8 @@ def _steps(rows: Sequence[dict[str, Any]], calls: Sequence[RankCall]) -> Iterato
     """
     pairs = [(row["step"], call) for row, call in zip(rows, calls, strict=True) if row["step"]]
     order = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in pairs))}
-    for name, found in groupby(sorted(pairs, key=lambda pair: order[pair[0]]), key=lambda pair: pair[0]):
-        mine = [call for _, call in found]
+    for name, named in groupby(sorted(pairs, key=lambda pair: order[pair[0]]), key=lambda pair: pair[0]):
+        mine = [call for _, call in named]
         tasks = [RankTask(call.name, 0.0, (call,), (place - 1,) * bool(place)) for place, call in enumerate(mine)]
         measured_s = sum(call.measured_s for call in mine)
         recorded = RecordedTimes(0.0, measured_s) if measured_s else None

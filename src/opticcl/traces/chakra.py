@@ -96,24 +96,24 @@ class ChakraReader(TraceReader):
             return _read(path, messages(file), tasks)
 
 
-def read_chakra(path: Path, found: Iterable[tuple[int, bytes | ChakraNode]], unit: str, *, tasks: bool) -> RankTrace:
+def read_chakra(path: Path, messages: Iterable[tuple[int, bytes | ChakraNode]], unit: str, *, tasks: bool) -> RankTrace:
     """The calls and tasks in messages of a Chakra trace in another encoding.
 
     Args:
         path: of the file.
-        found: place and content of each message, the metadata first.
+        messages: place and content of each message, the metadata first.
         unit: of the places.
         tasks: whether tasks are wanted beside the calls.
     Raises: WorkloadError: a damaged trace, or cyclic dependencies without a host, if tasks are wanted.
     """
     try:
-        return _read(path, found, tasks)
+        return _read(path, messages, tasks)
     except DamageError as error:
         raise refusal(path, f"{unit} {error.at:,}: {error.what}; is this a whole Chakra trace?") from None
 
 
-def _read(path: Path, found: Iterable[tuple[int, bytes | ChakraNode]], tasks: bool) -> RankTrace:
-    graph = collect(found, _Graph if tasks else None)
+def _read(path: Path, messages: Iterable[tuple[int, bytes | ChakraNode]], tasks: bool) -> RankTrace:
+    graph = collect(messages, _Graph if tasks else None)
     facts = [f"{key} {graph.metadata[key]}" for key in ("version", "schema", "time") if key in graph.metadata]
     trace = RankTrace(
         title(path),

@@ -91,10 +91,12 @@ def _calls(trace: RankTrace) -> Sequence[RankCall]:
 
 def _members(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
     """The members of a communicator in their order; none if one of them has no file."""
-    found = {place.number: rank for rank, place in of_ranks.items() if place is not None}
+    by_number = {place.number: rank for rank, place in of_ranks.items() if place is not None}
     sizes = {place.size for place in of_ranks.values() if place is not None}
-    complete = len(found) == len(of_ranks) and sizes == {len(found)} and min(of_ranks) >= 0
-    return tuple(found[number] for number in range(len(found))) if complete else ()  # each number is below the size
+    complete = len(by_number) == len(of_ranks) and sizes == {len(by_number)} and min(of_ranks) >= 0
+    return (
+        tuple(by_number[number] for number in range(len(by_number))) if complete else ()
+    )  # each number is below the size
 
 
 def _callers(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
@@ -109,7 +111,9 @@ def _callers(of_ranks: Mapping[int, GroupPlace | None]) -> tuple[int, ...]:
 
 def _world(places: Mapping[str, Mapping[int, GroupPlace | None]], ranks: Sequence[int], given: int) -> str:
     """The communicator of all ranks; empty if there is none."""
-    sizes = {name: max((place.size for place in found.values() if place), default=0) for name, found in places.items()}
+    sizes = {
+        name: max((place.size for place in of_name.values() if place), default=0) for name, of_name in places.items()
+    }
     largest = max(sizes.values())
     if not largest or given not in (0, largest) or not all(0 <= rank < largest for rank in ranks):
         return ""

@@ -66,7 +66,7 @@ class TraceContents:
             ("transfers", (), "") if call.is_transfer else (call.group, call.ranks, call.group_source)
             for call in calls.kinds
         ]
-        found = []
+        groups = []
         for (name, ranks, source), rows in calls.grouped(keys):
             members = list(ranks[:64]) if ranks else list(range(min(count, 64)))
             size = 2 if name == "transfers" and not source else len(ranks) or count
@@ -75,8 +75,8 @@ class TraceContents:
                 "size": size or None,
                 "members": [] if size == 2 and not source else members,
             }
-            found.append({**about, "source": source or None, **calls.sums(rows)})
-        return found
+            groups.append({**about, "source": source or None, **calls.sums(rows)})
+        return groups
 
     def by_rank(self) -> list[dict[str, Any]]:
         """What each rank recorded, as plain values: calls as it has them, computation and times of the median step.

@@ -35,7 +35,7 @@ def is_archive(path: Path) -> bool:
     head = head_of(path, 512)
     if head[257:262] == b"ustar" or head.startswith(ZIP):
         return True
-    return path.name.lower().endswith(ARCHIVES) and ((found := format_of(path)) is None or not found.sureness)
+    return path.name.lower().endswith(ARCHIVES) and ((form := format_of(path)) is None or not form.sureness)
 
 
 def is_group_file(path: Path, names: Sequence[str]) -> bool:
@@ -59,19 +59,19 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> Iterator[list[Path]]:
     Raises: WorkloadError: nothing is found, or an archive cannot be read or is too large.
     """
     with ExitStack() as stack:
-        found: list[Path] = []
+        files: list[Path] = []
         for path in paths:
             for one in _matches(path):
                 if one.is_dir():
-                    found += _inside(one)
+                    files += _inside(one)
                 elif is_archive(one):
                     folder = stack.enter_context(temporary_folder())
                     _unpack(one, folder)
-                    found += _inside(folder, one)
+                    files += _inside(folder, one)
                 else:
-                    found.append(one)
-        found = list(dict.fromkeys(found))
-        yield [one for one in found if len(found) == 1 or not is_group_file(one, ())] or found
+                    files.append(one)
+        files = list(dict.fromkeys(files))
+        yield [one for one in files if len(files) == 1 or not is_group_file(one, ())] or files
 
 
 def _matches(path: str | os.PathLike[str]) -> list[Path]:
@@ -82,10 +82,10 @@ def _matches(path: str | os.PathLike[str]) -> list[Path]:
     text = os.fspath(path)
     if os.path.exists(text) or not any(character in text for character in "*?["):
         return [Path(text)]
-    found = [Path(one) for one in sorted(glob.glob(text))]
-    if not found:
+    matching = [Path(one) for one in sorted(glob.glob(text))]
+    if not matching:
         raise refusal(text, "matches no file")
-    return found
+    return matching
 
 
 def _inside(folder: Path, named: Path | None = None) -> list[Path]:
@@ -95,13 +95,13 @@ def _inside(folder: Path, named: Path | None = None) -> list[Path]:
     """
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_file() and not e.name.startswith("."))
-    found = [folder / name for name in names if not is_group_file(folder / name, names)]
-    found = [path for path in found if not path.name.lower().startswith("readme")]
-    if not found:
+    files = [folder / name for name in names if not is_group_file(folder / name, names)]
+    files = [path for path in files if not path.name.lower().startswith("readme")]
+    if not files:
         raise refusal(named or folder, "no traces in it; give a folder that has one trace a rank, or a file")
-    if len(found) > MAX_FILES:
-        raise refusal(named or folder, f"{len(found):,} files in it are more than {MAX_FILES:,}")
-    return found
+    if len(files) > MAX_FILES:
+        raise refusal(named or folder, f"{len(files):,} files in it are more than {MAX_FILES:,}")
+    return files
 
 
 def _unpack(archive: Path, folder: Path) -> None:

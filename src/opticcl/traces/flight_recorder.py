@@ -190,11 +190,11 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
 
 def _groups(config: Any) -> dict[str, tuple[int, ...]]:
     """Members of the process groups by name."""
-    found = {}
+    groups = {}
     for key, group in config.items() if isinstance(config, dict) else ():
         if isinstance(group, dict):
-            found[printable(str(group.get("name", key)))] = rank_list(group.get("ranks"))
-    return found
+            groups[printable(str(group.get("name", key)))] = rank_list(group.get("ranks"))
+    return groups
 
 
 def _call(number: int, entry: Any, groups: dict[str, tuple[int, ...]], omissions: Omissions) -> RankCall | None:

@@ -128,7 +128,7 @@ def _blocks(rows: Iterator[tuple[int, str]], num_ranks: int, number: int) -> dic
 
     Raises: DamageError: a line of another form, a rank that is twice or not there, or too many operations.
     """
-    found: dict[int, _Block] = {}
+    blocks: dict[int, _Block] = {}
     block: _Block | None = None
     total = 0
     for number, text in rows:
@@ -137,11 +137,11 @@ def _blocks(rows: Iterator[tuple[int, str]], num_ranks: int, number: int) -> dic
             if not match:
                 raise DamageError(number, f"{text[:60]!r} is not the start of a rank, such as rank 0 {{")
             rank = int(match[1])
-            if rank >= num_ranks or rank in found:
-                why = "is there twice" if rank in found else f"is not 0 to {num_ranks - 1:,}"
+            if rank >= num_ranks or rank in blocks:
+                why = "is there twice" if rank in blocks else f"is not 0 to {num_ranks - 1:,}"
                 raise DamageError(number, f"rank {rank:,} {why}")
-            found[rank] = _Block(number)
-            block = None if match[2] else found[rank]
+            blocks[rank] = _Block(number)
+            block = None if match[2] else blocks[rank]
         elif text == "}":
             block = None
         elif match := _OPERATION.fullmatch(text):
@@ -155,7 +155,7 @@ def _blocks(rows: Iterator[tuple[int, str]], num_ranks: int, number: int) -> dic
             raise DamageError(number, f"{text[:60]!r} is not an operation; {FORM}")
     if block is not None:
         raise DamageError(number, f"the file ends within the rank that line {block.line:,} begins")
-    return found
+    return blocks
 
 
 def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> None:
@@ -224,13 +224,13 @@ def _needs(block: _Block) -> list[list[tuple[int, bool]]]:
 
     Raises: DamageError: a label that does not exist.
     """
-    found: list[list[tuple[int, bool]]] = [[] for _ in block.operations]
+    needs: list[list[tuple[int, bool]]] = [[] for _ in block.operations]
     for number, label, needed, started in block.needs:
         for one in (label, needed):
             if one not in block.labels:
                 raise DamageError(number, f"label {one[:40]} does not exist in its rank")
-        found[block.labels[label]].append((block.labels[needed], started))
-    return found
+        needs[block.labels[label]].append((block.labels[needed], started))
+    return needs
 
 
 def _order(block: _Block, needs: list[list[tuple[int, bool]]]) -> tuple[list[int], list[set[int]]]:
@@ -254,12 +254,12 @@ def _order(block: _Block, needs: list[list[tuple[int, bool]]]) -> tuple[list[int
     while ready:
         i = heapq.heappop(ready)
         order.append(i)
-        found: set[int] = set()
+        before: set[int] = set()
         for j, started in needs[i]:
-            found |= passed_on[j] if started else {j, *(passed_on[j] if block.operations[j].kind == "recv" else ())}
-        passed_on[i] = found
-        waits[i] = set() if block.operations[i].kind == "recv" else found
-        total += len(found)
+            before |= passed_on[j] if started else {j, *(passed_on[j] if block.operations[j].kind == "recv" else ())}
+        passed_on[i] = before
+        waits[i] = set() if block.operations[i].kind == "recv" else before
+        total += len(before)
         if total > MAX_WAITS:
             raise DamageError(block.line, f"this rank has more than {MAX_WAITS:,} dependencies")
         for j in ahead[i]:

@@ -191,11 +191,11 @@ class KernelSizes:
 
     def call_of(self, name: str) -> RankCall | None:
         """The call that a kernel executes, by the longest listed part of its name; None if none is listed."""
-        found = max((part for part in self.calls if part in name), key=len, default=None)
-        if found is None:
+        longest = max((part for part in self.calls if part in name), key=len, default=None)
+        if longest is None:
             return None
-        self.used[found] = self.used.get(found, 0) + 1
-        one = self.calls[found]
+        self.used[longest] = self.used.get(longest, 0) + 1
+        one = self.calls[longest]
         return replace(one, name=printable(name[:80]))
 
     def notes(self) -> Iterator[str]:

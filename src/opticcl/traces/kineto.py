@@ -250,9 +250,9 @@ def _kernels(events: Events) -> Kernels:
         order = np.argsort(known, kind="stable")
         known = known[order]
         at = np.minimum(np.searchsorted(known, correlation), len(known) - 1)
-        found = (known[at] == correlation) & (correlation >= 0)
-        launch_us[found] = np.array(events.launch_us)[order][at[found]]
-        thread[found] = np.array(events.launch_thread, np.int64)[order][at[found]]
+        launched = (known[at] == correlation) & (correlation >= 0)
+        launch_us[launched] = np.array(events.launch_us)[order][at[launched]]
+        thread[launched] = np.array(events.launch_thread, np.int64)[order][at[launched]]
     kernels = Kernels(start_us, took_us, stream, correlation, thread, launch_us)
     rows: npt.NDArray[np.int64] = np.argsort(start_us, kind="stable")
     return kernels.rows(rows)

@@ -86,11 +86,11 @@ def _scanned(first: int, data: bytes, form: tuple[bool, str, int]) -> Lines:
         ends = np.append(ends, len(data))
     start = np.concatenate([[0], ends[:-1] + 1]).astype(np.int64)
     lines = len(start)
-    end, found = ends.astype(np.int64), np.zeros(lines, np.int8)
+    end, matched = ends.astype(np.int64), np.zeros(lines, np.int8)
     numbers, took_ms = np.zeros((lines, count), np.int64), np.zeros(lines)
     text_start, text_end = np.zeros(lines, np.int64), np.zeros(lines, np.int64)
     if len(data) > SMALL:
         from opticcl.traces._line_kernel import scan
 
-        scan(buffer, tagged, ord(separator), start, end, text_start, text_end, found, numbers, took_ms)
-    return Lines(first, data, start, end, text_start, text_end, found, numbers, took_ms)
+        scan(buffer, tagged, ord(separator), start, end, text_start, text_end, matched, numbers, took_ms)
+    return Lines(first, data, start, end, text_start, text_end, matched, numbers, took_ms)

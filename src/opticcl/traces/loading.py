@@ -53,8 +53,8 @@ def load_workload(
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_workload(file, options)
-    with files_of(given) as found:
-        known, ignored = _traces_among(found)
+    with files_of(given) as files:
+        known, ignored = _traces_among(files)
         _check_options(known, options)
         if len(known) == 1:
             read = known[0][1].format.reader.read_workload(known[0][0], options)
@@ -88,8 +88,8 @@ def load_steps(
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_steps(file, options)
-    with files_of(given) as found:
-        known, ignored = _traces_among(found)
+    with files_of(given) as files:
+        known, ignored = _traces_among(files)
         _check_options(known, options)
         if len(known) == 1:
             steps = known[0][1].format.reader.read_steps(known[0][0], options)
@@ -144,8 +144,8 @@ def load_traces(
     if (name := _builtin_name(given)) is not None:
         with _builtin_file(name) as file:
             return TRACES.get("sizes").reader.read_ranks(file, options, tasks=True)
-    with files_of(given) as found:
-        known, ignored = _traces_among(found)
+    with files_of(given) as files:
+        known, ignored = _traces_among(files)
         _check_options(known, options)
         if len(known) == 1:
             traces = known[0][1].format.reader.read_ranks(known[0][0], options, tasks=True)
@@ -260,14 +260,14 @@ def _read_all(known: Known, options: ReadOptions, *, tasks: bool) -> list[RankTr
     Raises: WorkloadError: a file cannot be read.
     """
     reader = known[0][1].format.reader
-    found = [(path, trace) for path, _ in known for trace in reader.read_ranks(path, options, tasks=tasks)]
-    ranks = [trace.rank for _, trace in found]
+    read = [(path, trace) for path, _ in known for trace in reader.read_ranks(path, options, tasks=tasks)]
+    ranks = [trace.rank for _, trace in read]
     if min(ranks) < 0 or len(set(ranks)) < len(ranks):
         numbers = _numbers_in([path.name for path, _ in known])
-        if len(found) == len(numbers) and not {*ranks} - {-1, *numbers}:
-            for (_, trace), number in zip(found, numbers, strict=True):
+        if len(read) == len(numbers) and not {*ranks} - {-1, *numbers}:
+            for (_, trace), number in zip(read, numbers, strict=True):
                 trace.rank = number
-    return [trace for _, trace in found]
+    return [trace for _, trace in read]
 
 
 def _numbers_in(names: Sequence[str]) -> list[int]:

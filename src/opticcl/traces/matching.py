@@ -71,7 +71,7 @@ def match_calls(
         model: ranks and groups.
         omissions: counts what is left out.
     """
-    found = Matching()
+    matching = Matching()
     groups: dict[object, dict[int, list[Side]]] = defaultdict(lambda: defaultdict(list))
     transfers: dict[tuple[int, int, str, str], dict[str, list[Side]]] = defaultdict(lambda: defaultdict(list))
     first_number: dict[tuple[int, str], int] = {}  # of the transfers of a rank in a group
@@ -92,7 +92,7 @@ def match_calls(
                 groups[key][trace.rank].append(side)
     rows: list[list[Side]] = []
     for by_rank in groups.values():
-        rows += _match_group(by_rank, found.notes)
+        rows += _match_group(by_rank, matching.notes)
     pairs = {name for trace in traces for name, ranks in trace.groups.items() if len(ranks) == 2}
     for (src, dst, group, _), ends in transfers.items():
         alone = group in pairs
@@ -107,25 +107,25 @@ def match_calls(
         if whole is None:
             continue
         matched = Matched(sides, whole)
-        found.matched.append(matched)
+        matching.matched.append(matched)
         for side in sides:
-            found.by_call[id(side.call)] = matched
+            matching.by_call[id(side.call)] = matched
         expected = set(whole.ranks or range(model.count.value)) & set(by_rank_trace)
         if len(sides) < len(expected):
             lone[whole.collective] += 1
     if guessed["large"]:
-        found.notes.append(
+        matching.notes.append(
             f"all_to_all of more than {MAX_MATRIX} ranks: {guessed['large']:,}, each taken as even, as large as its largest "
             "side; parts of pairs are not kept"
         )
     if guessed["all_to_all"]:
-        found.notes.append(
+        matching.notes.append(
             f"parts of {guessed['all_to_all']:,} uneven all_to_all are not recorded: taken in the proportion of what ranks "
             "receive"
         )
     for collective, n in lone.items():
-        found.notes.append(f"without a counterpart in the trace of another rank: {n:,} {collective}")
-    return found
+        matching.notes.append(f"without a counterpart in the trace of another rank: {n:,} {collective}")
+    return matching
 
 
 def _match_group(by_rank: dict[int, list[Side]], notes: list[str]) -> Iterator[list[Side]]:
@@ -217,14 +217,14 @@ def _choose_ends(transfers: Sequence[RankCall]) -> None:
     for most in (1, 1, 1, len(left)):  # pairs of ends that are shared
         for call in left:
             other = "send" if call.collective == "recv" else "recv"
-            found: list[tuple[tuple[int, int], RankCall]] = []
+            choices: list[tuple[tuple[int, int], RankCall]] = []
             for one in call.options if id(call) not in chosen else ():
                 partners = may_be[other, *one, call.tag, call.size_bytes]
                 while partners and id(partners[0]) in chosen:
                     partners.popleft()
-                found += [(one, partners[0])] if partners else []
-            if 0 < len(found) <= most:
-                call.ranks, partner = found[0]
+                choices += [(one, partners[0])] if partners else []
+            if 0 < len(choices) <= most:
+                call.ranks, partner = choices[0]
                 partner.ranks = call.ranks
                 chosen |= {id(call), id(partner)}
 
@@ -268,10 +268,10 @@ def _match_pairs(ends: dict[str, list[Side]], *, by_number: bool) -> Iterator[li
         first, last = max(map(min, numbers)), min(map(max, numbers))
         spanned = [[number for number in one if first <= number <= last] for one in numbers]
         if spanned[0] == spanned[1]:
-            found: dict[int, list[Side]] = defaultdict(list)
+            by_sequence: dict[int, list[Side]] = defaultdict(list)
             for side in [*sends, *receives]:
-                found[side.call.sequence].append(side)
-            yield from (found[number] for number in sorted(found))
+                by_sequence[side.call.sequence].append(side)
+            yield from (by_sequence[number] for number in sorted(by_sequence))
             return
     for i in range(max(len(sends), len(receives))):
         yield [*sends[i : i + 1], *receives[i : i + 1]]

@@ -62,11 +62,11 @@ class NcclInspectorReader(TraceReader):
                 metadata = metadata if isinstance(metadata, dict) else {}
                 key = str(metadata.get("hostname", "")), str(metadata.get("pid", ""))
                 _add(processes.setdefault(key, _Process()), number, record, about)
-        found = [_trace(path, process) for process in processes.values()]
-        if len(found) > 1 and (lost := [key for key, one in zip(processes, found, strict=True) if one.rank < 0]):
+        traces = [_trace(path, process) for process in processes.values()]
+        if len(traces) > 1 and (lost := [key for key, one in zip(processes, traces, strict=True) if one.rank < 0]):
             host, pid = lost[0]
             raise refusal(path, f"no rank of process {pid} on {host} in the job is recorded; give a log for each rank")
-        return sorted(found, key=lambda one: one.rank)
+        return sorted(traces, key=lambda one: one.rank)
 
 
 @dataclass(slots=True)

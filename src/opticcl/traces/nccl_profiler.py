@@ -53,7 +53,7 @@ class NcclProfilerReader(TraceReader):
 
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls of one rank, in the order in which they begin, as the base class describes."""
-        found, damaged = _Calls(), 0
+        recorded, damaged = _Calls(), 0
         with reading(path, "trace of NCCL's profiler plugin", "character") as file:
             stream = JsonStream(file)
             for at in stream.elements():
@@ -65,21 +65,21 @@ class NcclProfilerReader(TraceReader):
                     damaged += 1
                     continue
                 if isinstance(event, dict):
-                    found.add(event, at)
+                    recorded.add(event, at)
             stream.finish()
-        numbers = [place.number for place in found.places.values() if place is not None]
+        numbers = [place.number for place in recorded.places.values() if place is not None]
         named = rank_in_name(path.name)
         trace = RankTrace(
             title(path),
             f"trace of NCCL's profiler plugin {printable(path.name)}",
             printable(path.name),
-            found.calls,
+            recorded.calls,
             rank=named if named >= 0 else max(numbers, default=-1),
-            omissions=found.omissions,
-            before=[f"events: {sum(found.events.values()):,}"],
+            omissions=recorded.omissions,
+            before=[f"events: {sum(recorded.events.values()):,}"],
         )
-        trace.places = found.places
-        if parts := sum(number for kind, number in found.events.items() if kind not in _CALLS):
+        trace.places = recorded.places
+        if parts := sum(number for kind, number in recorded.events.items() if kind not in _CALLS):
             trace.after.append(
                 f"parts of calls, not counted: {parts:,} events of groups, kernels, proxies and the network"
             )

@@ -59,14 +59,14 @@ class PytorchEtReader(TraceReader):
         calls: list[RankCall] = []
         omissions = Omissions()
         groups: dict[str, tuple[int, ...]] = {}
-        count, rank, schema, found = 0, -1, "", False
+        count, rank, schema, has_nodes = 0, -1, "", False
         with reading(path, "PyTorch execution trace (.json)", "character") as file:
             stream = JsonStream(file)
             for key in stream.members():
                 if key == "schema":
                     schema = printable(str(stream.value()))
                 elif key == "nodes":
-                    found = True
+                    has_nodes = True
                     for at in stream.elements():
                         node = stream.value()
                         count += 1
@@ -81,7 +81,7 @@ class PytorchEtReader(TraceReader):
                 else:
                     stream.skip()
             stream.finish()
-            if not found:
+            if not has_nodes:
                 raise DamageError(0, "there are no nodes")
         sizes = [ranks for ranks in groups.values() if ranks]
         return RankTrace(
@@ -186,12 +186,12 @@ def _sizes(node: dict[str, Any], known: dict[Any, Any], inputs: tuple[list[Any],
     elements = [known[key] for key in ("in_msg_nelems", "out_msg_nelems") if is_whole(known.get(key))]
     if width and elements:
         return [n * width for n in elements]
-    found = []
+    both = []
     for _, shapes, types in (inputs, _columns(node, "outputs")):
         plain = [re.sub(r".*Tensor\((.*?)\).*", r"\1", t) if isinstance(t, str) else t for t in types]
         sizes = list(tensors_of(shapes[:1], plain[:1]))
-        found += sizes
-    return found
+        both += sizes
+    return both
 
 
 def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -> tuple[str, tuple[int, ...], int]:
@@ -213,7 +213,7 @@ def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -
 
 def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Members of the process groups that a node lists as JSON; empty if it lists only their size."""
-    found: dict[str, tuple[int, ...]] = {}
+    groups: dict[str, tuple[int, ...]] = {}
     for value in _columns(node, "inputs")[0]:
         try:
             listed = json.loads(value) if isinstance(value, str) else []
@@ -228,5 +228,5 @@ def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
                     if isinstance(ranks, list)
                     else ()
                 )
-                found[printable(group["pg_name"])] = rank_list(ranks)
-    return found
+                groups[printable(group["pg_name"])] = rank_list(ranks)
+    return groups

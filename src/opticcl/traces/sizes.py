@@ -127,9 +127,9 @@ def scanned(text: str, where: Path) -> Listed | None:
     if sum(map(len, whole)) < len(text) - first.start():
         return None  # something else stands between two calls
     groups = [group for key in order for group in ((key, "written size") if key == "size" else (key,))]
-    found = dict(zip(groups, columns, strict=True))
-    sizes = [int(n) if n else text for n, text in zip(found["size"], found["written size"], strict=True)]
-    if "" in found["collective"] or "" in sizes:
+    column_of = dict(zip(groups, columns, strict=True))
+    sizes = [int(n) if n else text for n, text in zip(column_of["size"], column_of["written size"], strict=True)]
+    if "" in column_of["collective"] or "" in sizes:
         return None
     try:
         head = tomllib.loads(text[: first.start()])
@@ -138,8 +138,8 @@ def scanned(text: str, where: Path) -> Listed | None:
     if "calls" in head:
         return None
     about = _converted({**head, "calls": []}, where)
-    counts = [int(n) if n else 1 for n in found["count"]]
-    return Listed(about.name, about.source, found["collective"], sizes, found["name"], counts)
+    counts = [int(n) if n else 1 for n in column_of["count"]]
+    return Listed(about.name, about.source, column_of["collective"], sizes, column_of["name"], counts)
 
 
 @dataclass(frozen=True, slots=True)

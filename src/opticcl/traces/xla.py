@@ -166,8 +166,8 @@ def _add(device: _Device, event: dict[str, Any]) -> None:
 
 def _lines(device: _Device, *names: str) -> list[_Event]:
     """Events of the threads whose names begin so, by start."""
-    found = [one for thread, name in device.threads.items() if name.startswith(names) for one in device.events[thread]]
-    return sorted(found, key=lambda one: one.start_us)
+    events = [one for thread, name in device.threads.items() if name.startswith(names) for one in device.events[thread]]
+    return sorted(events, key=lambda one: one.start_us)
 
 
 class _Hlo(NamedTuple):
@@ -309,56 +309,56 @@ class _Rank:
         needed: set[int] = set()  # dependencies of the next task
         computed = -1
         for one in operations:
-            found = _parsed(one.text)
-            if found is None and not _communicates(one):
+            parsed = _parsed(one.text)
+            if parsed is None and not _communicates(one):
                 if one.took_us:
                     if needed or computed != len(tasks) - 1 or not tasks:
                         tasks.append(RankTask("computation", 0.0, after=tuple(sorted(needed | ({computed} - {-1})))))
                         needed, computed = set(), len(tasks) - 1
                     tasks[computed].compute_s += one.took_us / 1e6
                 continue
-            if found is None:
+            if parsed is None:
                 self._omissions.add(f"{printable(one.name[:40])}, whose text has no shape and groups", missing=True)
-            elif found.phase == "-done":
-                needed |= set(started.pop(found.operand, ()))
+            elif parsed.phase == "-done":
+                needed |= set(started.pop(parsed.operand, ()))
             else:
                 after = tuple(sorted(needed | ({computed} - {-1})))
                 ends = []
-                for call in self._calls(one, found):
+                for call in self._calls(one, parsed):
                     ends.append(len(tasks))
                     tasks.append(RankTask(call.name, 0.0, (call,), after))
-                if found.phase == "-start":
+                if parsed.phase == "-start":
                     started[one.text.partition("=")[0].strip().lstrip("%")] = tuple(ends)
                     self._untimed += len(ends)
                 else:
                     needed |= set(ends)
         return tasks
 
-    def _calls(self, one: _Event, found: _Hlo) -> Iterator[RankCall]:
+    def _calls(self, one: _Event, parsed: _Hlo) -> Iterator[RankCall]:
         """The calls of a collective that this device takes part in.
 
         Raises: DamageError: a size of no message.
         """
         name = printable(one.name[:80])
-        size = check_size(found.size_bytes, 0, f"the message of {name}")
-        self._known.update(number for group in (*found.groups, *found.pairs) for number in group)
-        measured_s = 0.0 if found.phase else one.took_us / 1e6
-        if found.kind == "send":
+        size = check_size(parsed.size_bytes, 0, f"the message of {name}")
+        self._known.update(number for group in (*parsed.groups, *parsed.pairs) for number in group)
+        measured_s = 0.0 if parsed.phase else one.took_us / 1e6
+        if parsed.kind == "send":
             for src, dst in (
-                pair for pair in found.pairs if len(pair) == 2 and self._number in pair and pair[0] != pair[1]
+                pair for pair in parsed.pairs if len(pair) == 2 and self._number in pair and pair[0] != pair[1]
             ):
                 yield RankCall(
                     name, "send" if src == self._number else "recv", size, ranks=(src, dst), measured_s=measured_s
                 )
             return
-        if not found.groups:
+        if not parsed.groups:
             self._omissions.add(f"{name}, whose groups have a form that is not read", size, missing=True)
             return
-        group = next((group for group in found.groups if not group or self._number in group), None)
+        group = next((group for group in parsed.groups if not group or self._number in group), None)
         if group is None:
             self._omissions.add(f"{name}, in groups without device {self._number}", size)
             return
-        call = RankCall(name, found.kind, size, ranks=group, measured_s=measured_s)
-        if found.kind == "reduce_scatter":  # its result is a share
+        call = RankCall(name, parsed.kind, size, ranks=group, measured_s=measured_s)
+        if parsed.kind == "reduce_scatter":  # its result is a share
             call.counts = "share"
         yield call
