@@ -117,7 +117,7 @@ const marksAt = (tickvals, text) => ({ tickvals, ticktext: tickvals.map((one) =>
 
 /** Some round values of an interval, at equal distances. */
 function roundValues(least, most) {
-  const size = (most - least || least) / 4;
+  const size = (most - least || least) / 5;
   const power = 10 ** Math.floor(Math.log10(size));
   const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= size);
   const first = Math.ceil(least / step);

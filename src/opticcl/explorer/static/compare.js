@@ -16,7 +16,7 @@ export function fields(about) {
   return [
     { name: "nodes", label: "Nodes", kind: "text" },
     { name: "size", label: "Message", kind: "text", several: true },
-    { name: "collective", label: "Collective", kind: "select", options: about.names.collective },
+    { name: "collective", label: "Collective", kind: "select", options: about.names.collective, value: "all_reduce" },
     { name: "algorithm", label: "Algorithm", kind: "select", options: [["", "fastest of each"], ["main", "and the paper's"], ["all", "all"]] },
     { name: "assumptions", label: "Assumptions", kind: "select", options: [["", "common"], ...about.names.assumptions.filter((one) => one !== "common")] },
     { name: "equal", label: "Equal nodes", kind: "text", placeholder: "rate=800Gb/s" },

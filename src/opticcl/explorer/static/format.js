@@ -35,7 +35,7 @@ export function value(name, given) {
   if (typeof given === "boolean") return given ? "yes" : "no";
   if (typeof given === "string") return given;
   if (Array.isArray(given)) return [...new Set(given.map((one) => value(name, one)))].join(" to ");
-  if (name.endsWith("bits_per_s")) return rate(given);
+  if (name.endsWith("bits_per_s") || name === "node_rate") return rate(given);
   if (name.endsWith("bytes_per_s")) return `${bytes(given)}/s`;
   if (name.endsWith("_bytes")) return bytes(given);
   if (name.endsWith("_s")) return seconds(given);

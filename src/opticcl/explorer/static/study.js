@@ -54,7 +54,7 @@ export function render(root, { parameters, about, line, state: doing, update, ru
   });
 }
 
-const axis = (name) => name.replace(/^num_|_bytes$/g, "");
+const axis = (name) => name.replace(/^num_|_bytes$/g, "").replaceAll("_", " ");
 const place = (where) => Object.entries(where).map(([name, one]) => `${axis(name)} ${value(name, one)}`).join(", ");
 
 const LEAD = { name: "lead", text: (row) => (row.lead ? `${short(row.lead, 4)}x` : "-") };

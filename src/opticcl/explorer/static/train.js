@@ -37,7 +37,7 @@ export function render(root, { parameters, about, line, update, run }) {
     };
     results.replaceChildren(
       h("p", {}, h("strong", {}, record.headline), ` ${record.job.name}: of the iteration on ${rows[0].fabric}, ${seconds(rows[0].exposed_s)} is communication that nothing hides.`),
-      table(rows, COLUMNS.map((name) => ({ name, ...cells(about)[name] })), { ...ofTable(parameters, update), caption: "Training iterations" }),
+      table(rows, COLUMNS.filter((name) => name !== "no_rank" || rows.some((row) => row.no_rank)).map((name) => ({ name, ...cells(about)[name] })), { ...ofTable(parameters, update), caption: "Training iterations" }),
       stackedBars(rows.map((row, number) => ({ number, name: row.fabric, parts: { computation: row.compute_s, exposed: row.exposed_s, bubble: row.bubble_s } })), COLOURS, { label: "Parts of an iteration", text: (amount) => seconds(amount, 3), file: "iterations" }),
       notes(notesOf(record)),
       h("label", {}, "Timeline of ", h("select", { id: "timeline-of", onchange: (event) => { draw(Number(event.target.value)); update({ show: event.target.value, from: undefined, to: undefined }, { quiet: true }); } }, rows.map((row, i) => h("option", { value: i, selected: i === Number(show) }, row.fabric)))),
