@@ -170,7 +170,13 @@ def _at_sizes(request: CompareRequest, swept: str) -> Result:
     if request.form == "nccl":
         return ComposedResult(sweeps.record, lambda: map(Verbatim, _in_nccl_columns(sweeps, request.root)), sweeps.ok)
     answer = sweep_answer(sweeps, ground)
-    return ComposedResult(sweeps.record, lambda: sweep_blocks(sweeps), sweeps.ok, sweeps.rows, headline=answer)
+    return ComposedResult(
+        lambda: {"headline": answer, **sweeps.record()},
+        lambda: sweep_blocks(sweeps),
+        sweeps.ok,
+        sweeps.rows,
+        headline=answer,
+    )
 
 
 def _in_nccl_columns(found: Sweeps, root: int) -> list[str]:

@@ -40,7 +40,7 @@ export function render(root, { parameters, about, line, update, run }) {
       if (command) tools.also(command);
       if (progress) against.lastChild.textContent = `being computed: ${progress}`;
     } });
-    against.lastChild.replaceWith(chart(swept.rows, about, list(lines), (off) => update({ lines: off }, { quiet: true })));
+    against.lastChild.replaceWith(h("p", {}, swept.headline), chart(swept.rows, about, list(lines), (off) => update({ lines: off }, { quiet: true })));
   });
 }
 
