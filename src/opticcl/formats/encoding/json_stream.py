@@ -67,11 +67,11 @@ class JsonStream:
                 raise DamageError(self.at, "a value nested too deeply") from None
             except ValueError as error:
                 place = getattr(error, "pos", self._place)
-                if self._ended or (self._is_settled(place) and "Unterminated" not in str(error)):
+                if self._ended or (self._is_final(place) and "Unterminated" not in str(error)):
                     what = "no JSON: " + getattr(error, "msg", "a number with too many digits")
                     raise DamageError(self._before + place, what) from None
             else:
-                if not isinstance(parsed, (int, float)) or self._is_settled(end):  # 1 may be the start of 1.5e3
+                if not isinstance(parsed, (int, float)) or self._is_final(end):  # 1 may be the start of 1.5e3
                     self._place = end
                     return parsed
             if not self._more():
@@ -154,7 +154,7 @@ class JsonStream:
         """
         while True:
             match = end.search(self._text, self._place)
-            if match is not None and self._is_settled(match.end()):
+            if match is not None and self._is_final(match.end()):
                 self._place = match.end()
                 return True
             if not self._more():
@@ -175,7 +175,7 @@ class JsonStream:
             raise DamageError(self.at, f"expected {character!r}, {shown}")
         self._place += 1
 
-    def _is_settled(self, place: int) -> bool:
+    def _is_final(self, place: int) -> bool:
         """Whether the text goes on so far behind a place that what is not read yet cannot change what stands before it."""
         return self._ended or place + _SLACK < len(self._text)
 
