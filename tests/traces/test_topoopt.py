@@ -148,6 +148,25 @@ def test_what_stays_where_it_is_is_counted(path):
         assert any(note.endswith(f", {size} bytes in all") for note in left_out)
 
 
+def test_a_call_ends_when_the_last_task_that_it_needs_has(path):
+    """Task 5 at 4 ms, not at 1: task 6, which needs it, goes behind the 2 ms of the busiest device."""
+    tasks = [
+        task(FORWARD, 1, device=53, run_ms=4, following=(5,)),
+        task(FORWARD, 2, device=60, run_ms=1, following=(5,)),
+        task(TRANSFER, 5, device=50, size=8, following=(6,)),
+        task(TRANSFER, 6, device=51, size=16),
+        task(FORWARD, 3, device=61, run_ms=2, following=(4,)),
+        task(FORWARD, 4, device=61, run_ms=8),
+    ]
+    load(path, graph(tasks, [device(50, 1 * 5 + 2), device(51, 2 * 5 + 1)]))
+    assert [(t.name, t.after) for t in load_job(path).tasks] == [
+        ("forward 3", ()),
+        ("task 5", (0,)),
+        ("task 6", (0,)),
+        ("forward 4", ()),
+    ]
+
+
 def test_calls_of_one_size_go_together(path):
     """Of those that can start at once, in disjoint groups; in the order of kind and size, whatever that of the file."""
     pairs = [device(50 + i, src * 5 + dst) for i, (src, dst) in enumerate([(1, 2), (3, 0), (0, 1)])]
