@@ -165,6 +165,18 @@ def test_numbers_of_transfers(first, last, pair, begin):
         assert len(read.calls) == max(map(len, windows))
 
 
+@pytest.mark.parametrize(("received", "alone"), [((1, 3, 4), 0), ((2, 4, 5), 1)])
+def test_numbers_that_are_not_the_same_ones(received, alone):
+    """Where both recordings have their own numbers within the same window, transfers are matched in order."""
+    calls = [
+        [RankCall(word, word, 8, group="g", ranks=(0, 1), sequence=number) for number in numbers]
+        for word, numbers in (("send", (1, 2, 4)), ("recv", received))
+    ]
+    read = merged_workload(traces_of(calls, groups={"g": (0, 1)}), 2)
+    assert len(read.calls) == 3 + alone
+    assert len(said(read, "without a counterpart")) == bool(alone)
+
+
 # --- all_to_alls ------------------------------------------------------------------------------------------------------
 
 
