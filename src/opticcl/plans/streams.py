@@ -47,6 +47,9 @@ MOST_ROWS = limit("streams.MOST_ROWS")
 
 MOST_TIMED = limit("streams.MOST_TIMED")
 
+SETTINGS = 256
+"""Of devices, that are followed in the time that a transfer takes [count]."""
+
 LARGE_NODES = limit("streams.LARGE_NODES")
 
 MOST_DEVICES = limit("streams.MOST_DEVICES")
@@ -86,13 +89,22 @@ def plan_streamed(
     barriers_s = with_barriers.total_s
     each = sum(device.count * device.pool for device in where.devices) <= MOST_DEVICES
 
-    def started(plan: Plan) -> Timeline | None:
-        return _started(plan, assumed) if each else timeline_of_long_run(plan.circuits, plan.size_bytes, assumed)
-
-    first = started(whole)
-    best = first or with_barriers, whole
     large = where.num_nodes > LARGE_NODES
-    finished, timed, not_timed = True, _num_transfers(whole), list[str]()
+    finished, timed, not_timed = True, 0, list[str]()
+
+    def started(plan: Plan, algorithm: str) -> Timeline | None:
+        nonlocal timed
+        if not each:
+            return timeline_of_long_run(plan.circuits, plan.size_bytes, assumed)
+        work = 0 if large else _work(plan, MOST_TIMED - timed)
+        if timed + work > MOST_TIMED:
+            not_timed.append(algorithm)
+            return None
+        timed += work
+        return _started(plan, assumed)
+
+    first = started(whole, whole.algorithm)
+    best = first or with_barriers, whole
     for name, given, key in sorted(families, key=lambda family: family[0] != whole.schedule.name):
         progress(f"pieces of {name} on {where.name}")
 
@@ -108,13 +120,9 @@ def plan_streamed(
                 return inf
             if (plan.schedule.name, plan.schedule.parameters) == (whole.schedule.name, whole.schedule.parameters):
                 return first.total_s if first else inf
-            if not large and timed + _num_transfers(plan) > MOST_TIMED:
-                not_timed.append(algorithm)
-                return inf
-            timed += _num_transfers(plan)
             timeline = None
             if pieces * where.num_nodes <= MOST_ROWS or has_long_run(plan.circuits):
-                timeline = started(plan)
+                timeline = started(plan, algorithm)
             if timeline is None:
                 return inf
             if timeline.total_s < best[0].total_s:
@@ -135,7 +143,7 @@ def plan_streamed(
     ]
     if not_timed:
         notes.append(
-            f"plans of {MOST_TIMED:,} transfers together are timed; not {not_timed[0]}"
+            f"plans of {MOST_TIMED:,} transfers together are timed, {SETTINGS} settings of devices for one; not {not_timed[0]}"
             + (f" and {len(not_timed) - 1} more" if len(not_timed) > 1 else "")
             + ", which may be faster, by no more than the gap"
         )
@@ -168,10 +176,22 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
     return [one for one in families.values() if chunks(*one, 4) > chunks(*one, 2)]
 
 
-def _num_transfers(plan: Plan) -> int:
-    """Transfers of all steps [count]."""
-    steps = plan.schedule.steps
-    return sum(len(run) * steps.num_transfers(run.start) for run in plan.schedule.step_classes())
+def _work(plan: Plan, most: int) -> int:
+    """Transfers of all steps, with one more for `SETTINGS` settings of devices [count].
+
+    Args:
+        plan: with its circuits.
+        most: beyond which nothing is counted [count].
+    """
+    steps, fabric = plan.schedule.steps, plan.fabric
+    classes = plan.schedule.step_classes()
+    transfers, settings = sum(len(run) * steps.num_transfers(run.start) for run in classes), 0
+    for run in classes:
+        if transfers + settings // SETTINGS > most:
+            break
+        for circuits in plan.circuits.rounds(run.start):
+            settings += len(run) * sum(len(use.index) for use in fabric.settings(circuits))
+    return transfers + settings // SETTINGS
 
 
 def _slots(fabric: Fabric, size_bytes: int) -> int:
