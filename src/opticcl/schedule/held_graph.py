@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain, combinations
-from math import comb, gcd
+from math import comb, gcd, inf
 from typing import Literal
 
 import numpy as np
@@ -262,7 +262,7 @@ def _best_by_paths(graphs: list[dict[str, object]], num_nodes: int, degree: int)
         if not given and _reason_no_kautz(num_nodes, degree, None):
             continue
         one = graph_of(given.get("graph", "kautz"), given.get("strides"), num_nodes, degree)
-        least = min((other.paths.load for other, _ in best if other.longest <= one.longest), default=one.num_nodes)
+        least = min((other.paths.load for other, _ in best if other.longest <= one.longest), default=inf)
         if least <= one.least_load or least <= one.paths.load:
             continue
         best = [(other, its) for other, its in best if other.longest < one.longest or other.paths.load < one.paths.load]
