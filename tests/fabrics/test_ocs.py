@@ -171,7 +171,7 @@ def test_links_between_nodes_that_forward() -> None:
     into, out = where.settings(circuits)
     assert (into.index.tolist(), into.setting.tolist()) == (sends, [1, 3, 0])
     assert (out.index.tolist(), out.setting.tolist()) == (receives, [0, 1, 2])
-    assert [column.tolist() for column in where.links_set(circuits)] == [sends, receives, [0, 0, 1]]
+    assert [column.tolist() for column in where.links_set(circuits)] == [sends, receives]
     assert [(d.kind, d.count, d.setting_time_s) for d in where.devices] == [("input", 8, 2e-6), ("output", 8, 2e-6)]
     for resource in where.resources:
         assert (resource.count, resource.capacity, resource.per_wavelength) == (8, SHARES, False)

@@ -66,7 +66,7 @@ class Linked:
         inputs, outputs = (
             [one, other + 10] for one, other in ((circuits.src, circuits.port), (circuits.dst, circuits.wavelength_lo))
         )
-        return np.concatenate(inputs), np.concatenate(outputs), np.tile(np.arange(len(circuits)), 2)
+        return np.concatenate(inputs), np.concatenate(outputs)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=5))

@@ -172,7 +172,7 @@ class _OnGraph:
             transfers: of it.
         Raises: TooLargeError: they pass too many links.
         """
-        n, k = self._num_ranks, self._machine.planes
+        n = self._num_ranks
         ranks = self._fabric.ranks_at(transfers.src).astype(np.int64)
         src, dst, group = ranks % n, self._fabric.ranks_at(transfers.dst) % n, ranks // n * n
         row, links = self._links(src, dst)
@@ -182,16 +182,13 @@ class _OnGraph:
             raise TooLargeError(
                 f"ocs: the circuits of a step pass {total:,} links, at most {MOST_HOPS:,} are supported"
             )
-        node, plane = _along(src[row], links, self._graph.links, self._plane, total)
-        begin = self._fabric.machine_nodes(node + np.repeat(group[row], length)).astype(np.int64)
-        hop = plane * self._machine.nodes + begin
         offsets = np.concatenate([[0], np.cumsum(length)])
         size = transfers.size_chunks()[row] / np.bincount(row)[row]
-        load = np.bincount(hop, np.repeat(size, length), minlength=k * self._machine.nodes)
+        at = self._fabric.machine_nodes(np.arange(self._fabric.num_nodes)).astype(np.int64)
+        hop = np.empty(total, np.int32)
+        load = _along(src[row], group[row], size, links, self._graph.links, self._plane, at, self._machine.nodes, hop)
         shares = np.maximum(1, np.floor(SHARES * (size / load.max()))).astype(np.int64)
-        hop += k * self._machine.nodes  # of links by which nodes forward
-        hop[offsets[:-1]] -= k * self._machine.nodes
-        first = plane[offsets[:-1]]
+        first = self._plane[src[row], links[:, 0]]
         carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], first, 0, shares, (hop, offsets))
         return (concatenate_circuits([carrying, *self._idle(load)]),)
 
@@ -218,29 +215,36 @@ class _OnGraph:
                 yield _idle(self._machine, begin[idle], end[idle], plane[idle])
 
 
-@njit(writes=())
-def _along(begin, steps, links, planes, total):  # type: ignore[no-untyped-def]
-    """Node where each link of circuits begins, and its plane, those of a circuit in order, int64 (total,) each.
+@njit(writes=("hop",))
+def _along(begin, group, size, steps, links, planes, at, nodes, hop):  # type: ignore[no-untyped-def]
+    """Number the links of circuits, those of a circuit in order, and return what each link carries, by planes and nodes.
 
     Args:
-        begin: node where each circuit begins.
+        begin: node where each circuit begins, within its group.
+        group: first node of the group of each.
+        size: of each [chunks].
         steps: numbers of the links of each circuit among those of their nodes, -1 behind the last.
         links: node that each link leads to.
         planes: of each link.
-        total: links of all circuits.
+        at: node of the machine of each.
+        nodes: of the machine [count].
+        hop: number of each link, int32 (links of all circuits,), set here.
     """
-    node, plane = np.empty(total, np.int64), np.empty(total, np.int64)
-    at = 0
+    sides = links.shape[1] * nodes
+    load = np.zeros(sides)
+    done = 0
     for row in range(len(begin)):
         here = begin[row]
         for place in range(steps.shape[1]):
             link = steps[row, place]
             if link < 0:
                 break
-            node[at], plane[at] = here, planes[here, link]
+            number = planes[here, link] * nodes + at[group[row] + here]
+            load[number] += size[row]
+            hop[done] = number + (sides if place else 0)  # nodes forward by links of the other side
             here = links[here, link]
-            at += 1
-    return node, plane
+            done += 1
+    return load
 
 
 def _planes_of(links: IntArray) -> IntArray:

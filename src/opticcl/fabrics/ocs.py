@@ -194,11 +194,12 @@ class Ocs(Fabric):
         yield SettingUse("input", begin * self.planes + port, end, owner)
         yield SettingUse("output", end * self.planes + port, begin, owner)
 
-    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray]:
-        """Input and output of each link."""
-        owner, (begin, end) = circuits.hop_owner(), self.ends_of_links(circuits)
-        port = self._planes_of(circuits)
-        return begin * self.planes + port, end * self.planes + port, owner
+    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
+        """Input and output of each link, once."""
+        end = np.full(self.planes * self.nodes, -1)
+        end[circuits.hops % np.int32(len(end))] = self.ends_of_links(circuits)[1]
+        plane, begin = np.divmod(np.flatnonzero(end >= 0), self.nodes)
+        return begin * self.planes + plane, end[end >= 0] * self.planes + plane
 
     def hop_latency_s(self, hops: IntArray) -> npt.NDArray[np.float64]:
         """Of every link, with the interface behind it."""

@@ -524,12 +524,12 @@ class Fabric(ABC):
         """Settings of devices that circuits need while their light passes, on their whole path, one `SettingUse` a kind."""
         return ()
 
-    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray, IntArray] | None:
+    def links_set(self, circuits: Circuits) -> tuple[IntArray, IntArray] | None:
         """Links that stand for circuits, where circuits share links; None where every circuit is set for itself.
 
         A link joins an input to an output, and stands until one of the two gets another.
 
-        Returns: input and output of each link passed, and the circuit that passes it, int64 (m,) each.
+        Returns: input and output of each link, int64 (links,) each; a link may be there several times.
         """
         return None
 

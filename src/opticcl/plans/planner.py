@@ -24,7 +24,7 @@ from opticcl.collective import Request, as_request
 from opticcl.errors import ParameterError
 from opticcl.fabrics import as_fabric, job
 from opticcl.fabrics.ocs import Ocs
-from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
+from opticcl.ir import CircuitPlan, Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import limit
 from opticcl.plans.direct_parts import in_short
@@ -36,7 +36,7 @@ from opticcl.registry import whole_number
 from opticcl.schedule import generate
 from opticcl.schedule.digit_shifts import COLLECTIVES
 from opticcl.schedule.held_graph import patched_links
-from opticcl.simulate.closed_form.engine import profile
+from opticcl.simulate.closed_form.engine import Profile, profile
 from opticcl.simulate.standing import Standing
 from opticcl.units import Seconds, counted, message_size
 
@@ -264,7 +264,7 @@ class PlanTask:
             further: regrets and break-evens, as of `Planned`.
         """
         late = [] if finished else ["the time limit was reached: another plan may be faster, by no more than the gap"]
-        segments = segments_of(plan, timeline) if segments is None else segments
+        segments = segments_of(plan.circuits, timeline) if segments is None else segments
         seconds = perf_counter() - self.begin_s
         return Planned(plan, self.assumed, timeline, *bound, segments, finished, seconds, (*notes, *late), **further)
 
@@ -287,13 +287,13 @@ class _Times:
     Attributes:
         finished: whether all searches ended before the deadline.
         untried: choices of links to hold that were left out, in words; "": none.
-        timelines: of plans of algorithms that a search found, by size and time of a change.
+        profiles: of plans of algorithms that a search found, by size and time of a change.
     """
 
     def __init__(self, asked: PlanTask, rule: LightRule) -> None:
         self._asked, self.searches = asked, Searches(assumptions=asked.assumed, rule=rule)
         self.finished, self.untried = True, ""
-        self.timelines: dict[tuple[int, float], Timeline] = {}
+        self.profiles: dict[tuple[int, float], Profile] = {}
         self._known: dict[tuple[int, float], tuple[float, str]] = {}
 
     def fastest(self, size_bytes: int, change_s: float | None = None) -> tuple[float, str]:
@@ -321,7 +321,7 @@ class _Times:
         if held is not None and held.untried:
             self.untried = f"balanced_digits with {held.untried}"
         if fastest is not None:
-            self.timelines[size_bytes, where.reconfiguration_s] = fastest.profile.timeline(size_bytes)
+            self.profiles[size_bytes, where.reconfiguration_s] = fastest.profile
             return fastest.lower_bound_s([size_bytes]), Plan(fastest.profile.plan, size_bytes).algorithm
         if held is None:
             raise search.refusal()
@@ -435,8 +435,9 @@ def plan_collective(
     plan = Plan(lower(where, generate(algorithm, wanted, where)), size_bytes)
     if assumed.configuration is not None:
         notes.append(_on_start(plan, assumed.configuration))
-    known = times.timelines.get((size_bytes, where.reconfiguration_s))
-    timeline = known or profile(plan.circuits, assumed).timeline(size_bytes)
+    known = times.profiles.get((size_bytes, where.reconfiguration_s)) or profile(plan.circuits, assumed)
+    timeline = known.timeline(size_bytes)
+    segments = segments_of(known.plan, timeline)
     has_delays = isinstance(where, Ocs) and wanted.name in COLLECTIVES
     regrets: list[Regret] = []
     changes = "reconfiguration" in where.parameters and where.reconfiguration_s > 0
@@ -468,7 +469,9 @@ def plan_collective(
     notes += [f"not tried: {line}" for line in (times.untried, *times.searches.not_tried) if line]
     done = times.finished and not asked.late
     bound = timeline.lower_bound_s, timeline.bound_by
-    return asked.answer(plan, timeline, bound, notes, done, regrets=tuple(regrets), sizes=sizes, delays=delays)
+    return asked.answer(
+        plan, timeline, bound, notes, done, segments, regrets=tuple(regrets), sizes=sizes, delays=delays
+    )
 
 
 def _on_start(plan: Plan, initial: DeviceSettings) -> str:
@@ -484,7 +487,7 @@ def _on_start(plan: Plan, initial: DeviceSettings) -> str:
     return "other circuits than those of the start are faster"
 
 
-def segments_of(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
+def segments_of(plan: CircuitPlan, timeline: Timeline) -> tuple[Segment, ...]:
     """Runs of steps, cut where circuits are charged a change."""
     change_s = plan.fabric.reconfiguration_s
     segments: list[Segment] = []
@@ -499,10 +502,10 @@ def segments_of(plan: Plan, timeline: Timeline) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
-def _holds(plan: Plan, step: int) -> str:
+def _holds(plan: CircuitPlan, step: int) -> str:
     """The circuits of a step in words: the distances that its links lead, or their number."""
-    defined = plan.circuits.symmetric(step)  # where there are too many circuits to list
-    rounds = plan.circuits.rounds(step) if defined is None else defined.rounds
+    defined = plan.symmetric(step)  # where there are too many circuits to list
+    rounds = plan.rounds(step) if defined is None else defined.rounds
     images = 1 if defined is None else plan.fabric.num_nodes // len(defined.senders)
     if plan.fabric.is_packet_switched:
         return "packets on their routes"
