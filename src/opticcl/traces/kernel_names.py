@@ -79,7 +79,7 @@ def activity_of_task(task_type: Any) -> str:
 @lru_cache(1024)
 def is_host(category: str) -> bool:
     """Whether events of a category, in lower case, are not of a device."""
-    return category in _HOST or category.startswith(("python", "user_"))
+    return category in _HOST
 
 
 def is_launch(call: str) -> bool:
