@@ -149,7 +149,7 @@ def from_file(maker: str, *sizes: int) -> Callable[[], Run]:
 
 
 PARTS = 32
-for _maker, *_sizes in (("rails", 128), ("grid", 32, 32), ("leaves", 32, 32, 8)):
+for _maker, *_sizes in (("rails", 128), ("grid", 32, 32), ("leaves", 32, 32, 8), ("cards", 128)):
     register(
         f"forest.file_{_maker}_1024", f"all_gather on {_maker} of 1,024 GPUs from a file", from_file(_maker, *_sizes)
     )

@@ -5,7 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from tests.routing.forest.networks import PUBLISHED, grid, rails
+from tests.routing.forest.networks import PUBLISHED, cards, grid, rails
 from tests.schedule.oracle import check, requests
 
 from opticcl.assumptions import assumptions
@@ -95,6 +95,17 @@ def test_networks_from_files_by_one_tree(
     assert least_s < total_s < 1.06 * least_s
     with pytest.raises(TooLargeError, match="trees of 144 nodes are packed one by one; at most 128"):
         compile(shuffled(tmp_path, [(*links[0][:2], "10GB/s"), *links[1:]]), collective, 10**9, algorithm="forest")
+
+
+def test_paths_of_translated_trees_are_stated(tmp_path: Path) -> None:
+    """136 GPUs with two cards each: routes take the cards by chance, stated paths in turn."""
+    where = shuffled(tmp_path, cards(17))
+    law, least_s = assumptions("published", compute="none"), 128 / 136 / 400
+    for collective, passes in (("all_gather", 1), ("all_reduce", 2)):
+        plan = compile(where, collective, 10**9, algorithm="forest:pipeline=64")
+        assert plan.verify().ok
+        for engine in ("closed_form", "flow"):
+            assert passes * least_s < plan.simulate(engine, assumptions=law).total_s < 1.05 * passes * least_s
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name][0]().num_compute <= 128])

@@ -25,6 +25,7 @@ from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
 from opticcl.routing.forest.symmetry import translations
+from opticcl.routing.forest.translated_paths import pack_translations
 from opticcl.routing.forest.translation import TranslatedTree, translated_tree
 from opticcl.routing.shared_capacity import shared_capacity
 
@@ -70,7 +71,9 @@ def ranks_closed(fabric: Fabric) -> IntArray | None:
 
 
 @lru_cache(maxsize=64)
-def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int) -> TreePacking | None:
+def spanning_trees(
+    fabric: Fabric, root: int | None, inwards: bool, fewest: int, translated: bool = False
+) -> TreePacking | None:
     """The fewest trees whose time is within 1 % of the narrowest cut; None: none were found.
 
     They are on routes, or else on any paths, or else on routes and within 1 % of the narrowest cut between ranks on routes.
@@ -82,14 +85,15 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int)
         root: rank of all trees; None: every rank is the root of as many.
         inwards: whether data goes towards the roots: the trees lead out of them on the links turned round.
         fewest: trees a root [count].
+        translated: whether only trees are looked for that are translations of those of one rank, on any paths.
     Raises: UnsupportedError: rates without a common unit, or ranks that no links lead to.
     """
-    machine = fabric.machine
+    machine, nodes = fabric.machine, fabric.machine_nodes(np.arange(fabric.num_nodes))
     assert isinstance(machine, PacketFabric)
-    graph = machine.graph(fabric.machine_nodes(np.arange(fabric.num_nodes)))
-    routes = _routes(fabric, graph)
+    graph = machine.graph(nodes)
+    routes = [] if translated else _routes(fabric, graph)
     if inwards and root is None and machine.rate_pools is None and (back := _turned(graph)) is not None:
-        if (out := spanning_trees(fabric, None, False, fewest)) is None:
+        if (out := spanning_trees(fabric, None, False, fewest, translated)) is None:
             return None
         paths = [tuple(back[list(path)].tolist()) for path in out.ways.path]
         used = np.unique(out.way[out.way >= 0]).tolist()
@@ -102,6 +106,12 @@ def spanning_trees(fabric: Fabric, root: int | None, inwards: bool, fewest: int)
     best = optimum(graph, root)
     if best is None:
         return None
+    if translated:
+        every = (translations(graph, np.argsort(order[nodes], kind="stable")) for order in machine.orders())
+        packings = (
+            pack_translations(graph, best, one, within=WITHIN, fewest=fewest) for one in every if one is not None
+        )
+        return next((packing for packing in packings if packing is not None), None)
     on_routes = np.isin(np.arange(len(graph.tail)), [arc for route in routes for arc in route])
     kept = replace(graph, capacity=np.where(on_routes, graph.capacity, 0))
     routed = None

@@ -11,8 +11,8 @@ ranks carry more than its rate allows in the time of the optimum, or in at most 
 The data of a tree is cut into s pieces that follow each other. Where all trees are H deep at most, a step carries a piece at
 each of H stages, so the links need (H + s - 1) / s times what the trees take; the steps have their latencies beside it.
 
-Where the trees of all ranks can be translations of one, they are: steps are then defined by N - 1 transfers. Else trees are
-packed one by one.
+Where the trees of all ranks can be translations of one on the routes of the fabric, they are: steps are then defined by N - 1
+transfers. Else trees are packed one by one, or, of many ranks, are translations of those of one on stated paths.
 
 In trees packets take the routes of the fabric between pairs of ranks whose routes pass no other rank, as far as such trees
 are as fast; else transfers state their paths.
@@ -50,6 +50,7 @@ from opticcl.schedule._grid import SizeLimit
 __all__ = ["forest"]
 
 MOST_NODES = limit("forest.MOST_NODES")
+MOST_NODES_LISTED = limit("forest.MOST_NODES_LISTED")
 MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
 MOST_NODES_ROOTED_TRIED = limit("forest.MOST_NODES_ROOTED_TRIED")
@@ -91,13 +92,13 @@ def accepts(collective: Request, fabric: Fabric, pipeline: int = 32, trees: int 
             return _exchange_declined(fabric, trees)
         if trees == 1 and _trees_for_all(fabric, collective):
             return None
-        most = MOST_NODES_ROOTED if collective.name in ROOTED else MOST_NODES
-        if fabric.num_nodes > most:
-            return SizeLimit(f"trees of {fabric.num_nodes:,} nodes are packed one by one; at most {most:,}")
-        packings = _packings(fabric, collective, trees)
+        most, listed = (MOST_NODES_ROOTED,) * 2 if collective.name in ROOTED else (MOST_NODES, MOST_NODES_LISTED)
+        packings = [] if fabric.num_nodes > listed else _packings(fabric, collective, trees)
     except UnsupportedError as error:
         return str(error)
     if len(packings) < len(_directions(collective)):
+        if fabric.num_nodes > most:
+            return SizeLimit(f"trees of {fabric.num_nodes:,} nodes are packed one by one; at most {most:,}")
         return "no trees were found within 1 % of the narrowest cut of this machine or of its routes"
     return None
 
@@ -281,5 +282,6 @@ def _packings(fabric: Fabric, collective: Request, trees: int) -> list[TreePacki
     Raises: UnsupportedError: rates without a common unit, or nodes that no links lead to.
     """
     root = collective.root if collective.name in ROOTED else None
-    made = (spanning_trees(fabric, root, up, trees) for up in _directions(collective))
+    translated = root is None and fabric.num_nodes > MOST_NODES
+    made = (spanning_trees(fabric, root, up, trees, translated) for up in _directions(collective))
     return [packing for packing in made if packing is not None]

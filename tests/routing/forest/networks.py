@@ -107,6 +107,13 @@ def rails(count: int) -> list[tuple[str, str, str]]:
     ]
 
 
+def cards(count: int) -> list[tuple[str, str, str]]:
+    """Rows of boxes of GPUs n0g0, n0g1, ... on a switch a box of 600 GB/s, with two cards each at two common switches."""
+    gpus = [(box, gpu) for box in range(count) for gpu in range(8)]
+    links = [(f"n{box}g{gpu}", f"tor{card}", "25GB/s") for box, gpu in gpus for card in range(2)]
+    return links + [(f"n{box}g{gpu}", f"box{box}", "600GB/s") for box, gpu in gpus]
+
+
 def grid(*sides: int) -> list[tuple[str, str, str]]:
     """Rows of a torus of nodes n0_0, n0_1, ... with links of 50 GB/s."""
     nodes = list(np.ndindex(*sides))

@@ -6,6 +6,7 @@ from collections import Counter
 from fractions import Fraction
 
 import networkx
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +26,8 @@ from tests.routing.forest.networks import (
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
 from opticcl.routing.forest.packing import TreePacking, pack
+from opticcl.routing.forest.symmetry import translations
+from opticcl.routing.forest.translated_paths import pack_translations
 
 NETWORKS = {
     "two boxes of A100": lambda: boxes(2, 8, 300, 25, 2),
@@ -98,6 +101,49 @@ def test_packings_of_drawn_networks(graph: CapacityGraph, at_root: bool, fewest:
     judge(graph, packing, root)
     assert packing.time == best.time
     assert packing.trees_a_root >= fewest
+
+
+def planes(count: int, size: int, cards: int) -> CapacityGraph:
+    """Boxes of GPUs on three switches each of 100 GB/s, and cards of 25 GB/s of each to switches that join all."""
+    n, links = count * size, []
+    for gpu in range(n):
+        links += [(gpu, n + gpu // size * 3 + plane, 100.0) for plane in range(3)]
+        links += [(gpu, n + 3 * count + card, 25.0) for card in range(cards)]
+    return network(n, links, switches=3 * count + cards)
+
+
+@pytest.mark.parametrize(
+    ("graph", "trees"),
+    [
+        (boxes(16, 8, 300, 25, 2), 1),
+        (torus(12, 12), 1),
+        (planes(26, 4, 2), 2),  # 25 paths a tree over two cards
+        (planes(101, 4, 2), 1),
+        (planes(9, 2, 3), 3),
+    ],
+)
+def test_trees_that_are_translated(graph: CapacityGraph, trees: int) -> None:
+    """With their paths, of which several of one cost are taken evenly."""
+    best, symmetry = optimum(graph), translations(graph, np.arange(graph.num_compute))
+    assert best is not None
+    assert symmetry is not None
+    packing = pack_translations(graph, best, symmetry, within=Fraction(1, 100))
+    assert packing is not None
+    judge(graph, packing, None)
+    assert best.time <= packing.time <= best.time * Fraction(101, 100)
+    assert packing.trees_a_root == trees
+
+
+@examples(40)
+@given(graph=networks(9, 3))
+def test_trees_of_drawn_networks_that_are_translated(graph: CapacityGraph) -> None:
+    """Where there are some, they are right."""
+    best, symmetry = optimum(graph), translations(graph, np.arange(graph.num_compute))
+    if symmetry is not None and best is not None:
+        packing = pack_translations(graph, best, symmetry, within=Fraction(1, 2))
+        if packing is not None:
+            judge(graph, packing, None)
+            assert best.time <= packing.time <= best.time * Fraction(3, 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
