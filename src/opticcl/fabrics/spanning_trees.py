@@ -185,9 +185,8 @@ def _digits(fabric: Fabric, graph: CapacityGraph, nodes: IntArray) -> Iterator[t
     assert isinstance(fabric.machine, PacketFabric)
     for number, of_machine in enumerate(fabric.machine.orders()):
         order = np.argsort(of_machine[nodes], kind="stable")
-        if (symmetry := translations(graph, order)) is not None and symmetry.radices not in shapes[
-            : 0 if number else None
-        ]:
+        symmetry = translations(graph, order)
+        if symmetry is not None and (number or symmetry.radices not in shapes):
             yield symmetry.radices, order if number else None
     yield (n,), None
 
