@@ -72,7 +72,7 @@ LIMITS: dict[str, Guard] = {
     "held_shifts.KEPT_NODES": Guard(8192, "nodes", MEMORY, "whose factorisations are kept: 30 MB a collective"),
     "packet.MOST_FLOWS": Guard(3 << 10, "flows", EFFORT, "of nodes over links whose least time is a lower bound"),
     "shared_capacity.PARTS": Guard(840, "parts", EFFORT, "of a rate that both ways of a link share, each given to one way"),
-    "translated_paths.MOST_TREES": Guard(8, "trees", EFFORT, "of a root that are translated, equal but for their paths"),
+    "translated_paths.MOST_TREES": Guard(4, "trees", EFFORT, "of a root that are translated, equal but for their paths"),
     "symmetry.MOST_SINGLED": Guard(64, "switches", EFFORT, "with the same links up to which symmetries are looked for"),
     "spanning_trees.MOST_SHARED": Guard(1 << 15, "flows", REFUSAL, "of ranks over links whose ways share rates: seconds"),
     "file_graph.MOST_EDGES": Guard(1_000_000, "edges", REFUSAL, "of a file that describes a network, unless edges= is larger"),
