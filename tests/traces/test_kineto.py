@@ -159,6 +159,15 @@ def test_sends_are_transfers(path):
     assert "left out: 1 send from a rank to itself, 4 bytes in all" in read.notes
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_kernels_in_the_order_of_their_numbers(path, first):
+    """Without launches: a call does not depend on what was issued after it, though that ended before it started."""
+    kernel = record("allreduce", 4, cat="kernel", name="ncclKernel", ts=10, correlation=first, stream=20, External_id=7)
+    computes = event("gemm", "kernel", ts=0, dur=5, correlation=first + 1, stream=7)
+    load(path, text(record("allreduce", 4, ts=1, External_id=7), kernel, computes))
+    assert [(task.name, task.after) for task in load_job(path).tasks if task.communicates] == [("allreduce", ())]
+
+
 @pytest.mark.parametrize(("word", "ranks"), [("send", (-1, 3)), ("recv", (3, -1))])
 def test_the_other_end_of_a_transfer_alone(path, word, ranks):
     """Without a rank of the trace and without a group the own end is unknown."""
