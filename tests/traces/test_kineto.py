@@ -159,6 +159,16 @@ def test_sends_are_transfers(path):
     assert "left out: 1 send from a rank to itself, 4 bytes in all" in read.notes
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_several_steps_are_noted(path, count):
+    """One is the whole recording."""
+    steps = [event(f"ProfilerStep#{i}", "user_annotation", ts=10 * i, dur=10) for i in range(count)]
+    notes = load(path, text(record("allreduce", 4, ts=1), *steps)).notes
+    assert [note for note in notes if note.startswith("profiler steps")] == [
+        "profiler steps: 2; the calls of all of them are kept"
+    ] * (count == 2)
+
+
 @pytest.mark.parametrize("first", [0, 1])
 def test_kernels_in_the_order_of_their_numbers(path, first):
     """Without launches: a call does not depend on what was issued after it, though that ended before it started."""
