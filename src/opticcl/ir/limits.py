@@ -93,6 +93,7 @@ LIMITS: dict[str, Guard] = {
     "sizes.MOST_SIZES": Guard(1000, "sizes", REFUSAL, "of one sweep"),
     "streams.MOST_PIECES": Guard(1 << 11, "pieces", EFFORT, "that are tried"),
     "streams.MOST_ROWS": Guard(1 << 20, "pieces", EFFORT, "times nodes of a plan that is tried: ten seconds"),
+    "streams.SETTINGS": Guard(256, "settings", EFFORT, "of devices that count as a transfer of the plans that are timed"),
     "streams.MOST_TIMED": Guard(96 << 10, "transfers", EFFORT, "of all steps of all plans that are timed: ten seconds"),
     "streams.LARGE_NODES": Guard(1 << 14, "nodes", EFFORT, "above which one number of pieces is tried, a piece a slot"),
     "streams.MOST_DEVICES": Guard(1 << 26, "devices", EFFORT, "of a machine up to which each is followed"),

@@ -47,8 +47,7 @@ MOST_ROWS = limit("streams.MOST_ROWS")
 
 MOST_TIMED = limit("streams.MOST_TIMED")
 
-SETTINGS = 256
-"""Of devices, that are followed in the time that a transfer takes [count]."""
+SETTINGS = limit("streams.SETTINGS")
 
 LARGE_NODES = limit("streams.LARGE_NODES")
 
