@@ -61,11 +61,13 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """The dialog of the search has a name, which the theme does not give it.
+    """The dialog of the search has a name, and tables, which may scroll, take the focus; the theme gives neither.
 
     Args: output: HTML of the page.
     """
-    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"').replace(
+        "<table>", '<table tabindex="0">'
+    )
 
 
 def from_root(text: str) -> str:
