@@ -89,20 +89,22 @@ def plan_streamed(
     each = sum(device.count * device.pool for device in where.devices) <= MOST_DEVICES
 
     large = where.num_nodes > LARGE_NODES
-    finished, timed, not_timed = True, 0, list[str]()
+    timed = 0 if large else _num_transfers(whole, MOST_TIMED)
+    finished, not_timed = True, list[str]()
 
-    def started(plan: Plan, algorithm: str) -> Timeline | None:
+    def started(plan: Plan, algorithm: str, most: int) -> Timeline | None:
+        """Times from device to device, unless more settings than `most` transfers stand for had to be followed."""
         nonlocal timed
         if not each:
             return timeline_of_long_run(plan.circuits, plan.size_bytes, assumed)
-        work = 0 if large else _work(plan, MOST_TIMED - timed)
-        if timed + work > MOST_TIMED:
+        work = 0 if large else _settings(plan, most * SETTINGS) // SETTINGS
+        if work > most:
             not_timed.append(algorithm)
             return None
         timed += work
         return _started(plan, assumed)
 
-    first = started(whole, whole.algorithm)
+    first = started(whole, whole.algorithm, MOST_TIMED)
     best = first or with_barriers, whole
     for name, given, key in sorted(families, key=lambda family: family[0] != whole.schedule.name):
         progress(f"pieces of {name} on {where.name}")
@@ -119,9 +121,15 @@ def plan_streamed(
                 return inf
             if (plan.schedule.name, plan.schedule.parameters) == (whole.schedule.name, whole.schedule.parameters):
                 return first.total_s if first else inf
+            if not large:
+                transfers = 0 if timed > MOST_TIMED else _num_transfers(plan, MOST_TIMED)
+                if timed + transfers > MOST_TIMED:
+                    not_timed.append(algorithm)
+                    return inf
+                timed += transfers
             timeline = None
             if pieces * where.num_nodes <= MOST_ROWS or has_long_run(plan.circuits):
-                timeline = started(plan, algorithm)
+                timeline = started(plan, algorithm, MOST_TIMED - timed)
             if timeline is None:
                 return inf
             if timeline.total_s < best[0].total_s:
@@ -175,22 +183,35 @@ def _families(wanted: Request, fabric: Fabric) -> list[tuple[str, dict[str, str]
     return [one for one in families.values() if chunks(*one, 4) > chunks(*one, 2)]
 
 
-def _work(plan: Plan, most: int) -> int:
-    """Transfers of all steps, with one more for `SETTINGS` settings of devices [count].
+def _num_transfers(plan: Plan, most: int) -> int:
+    """Transfers of all steps [count].
+
+    Args:
+        plan: with its schedule.
+        most: above which no further step is counted [count].
+    """
+    steps, transfers = plan.schedule.steps, 0
+    for run in plan.schedule.step_classes():
+        transfers += len(run) * steps.num_transfers(run.start)
+        if transfers > most:
+            break
+    return transfers
+
+
+def _settings(plan: Plan, most: int) -> int:
+    """Settings of devices of all steps [count].
 
     Args:
         plan: with its circuits.
-        most: beyond which nothing is counted [count].
+        most: above which no further step is counted [count].
     """
-    steps, fabric = plan.schedule.steps, plan.fabric
-    classes = plan.schedule.step_classes()
-    transfers, settings = sum(len(run) * steps.num_transfers(run.start) for run in classes), 0
-    for run in classes:
-        if transfers + settings // SETTINGS > most:
-            break
+    settings = 0
+    for run in plan.schedule.step_classes():
         for circuits in plan.circuits.rounds(run.start):
-            settings += len(run) * sum(len(use.index) for use in fabric.settings(circuits))
-    return transfers + settings // SETTINGS
+            settings += len(run) * sum(len(use.index) for use in plan.fabric.settings(circuits))
+        if settings >= most + SETTINGS:
+            break
+    return settings
 
 
 def _slots(fabric: Fabric, size_bytes: int) -> int:
