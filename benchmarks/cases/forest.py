@@ -25,7 +25,7 @@ from opticcl.routing.forest.packing import pack
 
 def ready() -> None:
     """Kernels compiled by a small machine."""
-    spanning_trees(fabric("superpod:nodes=16"), None, False, 1)
+    spanning_trees(fabric("superpod:nodes=16"), None, False, 1, False)
 
 
 def cut(name: str) -> Callable[[], Run]:

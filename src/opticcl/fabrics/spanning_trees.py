@@ -72,7 +72,7 @@ def ranks_closed(fabric: Fabric) -> IntArray | None:
 
 @lru_cache(maxsize=64)
 def spanning_trees(
-    fabric: Fabric, root: int | None, inwards: bool, fewest: int, translated: bool = False
+    fabric: Fabric, root: int | None, inwards: bool, fewest: int, translated: bool
 ) -> TreePacking | None:
     """The fewest trees whose time is within 1 % of the narrowest cut; None: none were found.
 

@@ -50,6 +50,7 @@ from opticcl.schedule._grid import SizeLimit
 __all__ = ["forest"]
 
 MOST_NODES = limit("forest.MOST_NODES")
+MOST_NODES_SOON = limit("forest.MOST_NODES_SOON")
 MOST_NODES_LISTED = limit("forest.MOST_NODES_LISTED")
 MOST_NODES_ROOTED = limit("forest.MOST_NODES_ROOTED")
 MOST_NODES_TRIED = limit("forest.MOST_NODES_TRIED")
@@ -282,6 +283,10 @@ def _packings(fabric: Fabric, collective: Request, trees: int) -> list[TreePacki
     Raises: UnsupportedError: rates without a common unit, or nodes that no links lead to.
     """
     root = collective.root if collective.name in ROOTED else None
-    translated = root is None and fabric.num_nodes > MOST_NODES
-    made = (spanning_trees(fabric, root, up, trees, translated) for up in _directions(collective))
+    ways = _directions(collective)
+    if root is None and fabric.num_nodes > MOST_NODES_SOON:
+        moved = [spanning_trees(fabric, root, up, trees, True) for up in ways]
+        if None not in moved or fabric.num_nodes > MOST_NODES:
+            return [packing for packing in moved if packing is not None]
+    made = (spanning_trees(fabric, root, up, trees, False) for up in ways)
     return [packing for packing in made if packing is not None]
