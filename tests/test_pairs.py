@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opticcl.ir import Op, Transfers
 from opticcl.ir.phases import Space
 from opticcl.pairs import PairOrbits, among, distinct
 from tests.profiles import examples
@@ -21,8 +20,7 @@ def orbits(pairs, moves):
     """Pairs of ranks, moved so that the sender is 0 in the digits that move; and the ranks of all their images."""
     src, dst = (SPACE.digits(np.array(end)) for end in zip(*pairs, strict=True))
     begin, end = ((digits - src * moves) % (2, 3) @ SPACE.strides for digits in (src, dst))
-    transfers = Transfers.of(SPACE.ranks(begin), SPACE.ranks(end), 0, 1, Op.COPY)
-    return PairOrbits.of(SPACE, moves, transfers), images(begin, end, moves)
+    return PairOrbits.of(SPACE, moves, begin, end), images(begin, end, moves)
 
 
 def images(begin, end, moves):

@@ -29,7 +29,7 @@ def test_the_table_is_for_people(opticcl):
     """Steps, parts, the bound, and every assumption by its name."""
     done = opticcl("simulate", *PAIRS, "--engine", "packet")
     assert done.returncode == 0, done.stderr
-    assert "all_to_all of 1 MB on leaf_spine with 16 nodes" in done.stdout
+    assert done.stdout.startswith("all_to_all of 1 MB takes 20.58 us on leaf_spine with 16 nodes")
     assert "cell_bytes=4096, queue=output, forwarding=store_and_forward, transport=paced" in done.stdout
 
 
