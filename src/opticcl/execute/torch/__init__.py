@@ -1,7 +1,8 @@
 """The backend "opticcl" of torch.distributed: process groups whose collectives execute verified schedules.
 
     settings    what environment variables select
-    transport   messages of schedules by the sends and receives of Gloo or NCCL
+    connections messages of schedules between every two ranks of a group
+    transport   messages of schedules by the sends and receives of a group of Gloo or NCCL
     executor    rank schedules on tensors, on one worker thread a group
     fresh_store a part of torch's store for each group
     agreement   the calls of all ranks, compared before results are written

@@ -14,7 +14,7 @@ import torch
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 from opticcl.execute.loop import Exchange
-from opticcl.execute.torch.transport import OWN_TAGS, GlooTransport
+from opticcl.execute.torch.connections import Connections
 
 __all__ = ["Agreement", "GroupCall"]
 
@@ -26,9 +26,6 @@ SHARE_BYTES = 1 << 11
 """Most room in one of them [bytes]."""
 TEXT_S = 30.0
 """Longest wait for the words of another rank whose call differs; it writes them when it sees the same [s]."""
-
-SPREAD = 0x9E3779B97F4A7C15
-"""An odd number whose multiples spread over all numbers of 64 bits."""
 
 
 class GroupCall(NamedTuple):
@@ -76,7 +73,7 @@ class Agreement:
 
     def __init__(
         self,
-        transport: GlooTransport,
+        transport: Connections,
         store: Any,
         rank: int,
         size: int,
@@ -112,7 +109,7 @@ class Agreement:
         Args: name: of the collective, for messages.
         """
         self._calls += 1
-        self._transport.label = name
+        self._transport.label, self._transport.call = name, self._calls
 
     @property
     def calls(self) -> int:
@@ -122,7 +119,7 @@ class Agreement:
     def agree(self, asked: GroupCall, first: Exchange | None = None) -> int:
         """Compare the call of all ranks, and carry the messages of its first step meanwhile.
 
-        The tag of these messages is a digest of the call, so that they never reach a rank that calls something else.
+        They are received once the calls are the same.
 
         Args:
             asked: by this rank.
@@ -130,7 +127,7 @@ class Agreement:
         Returns: the tag for the messages of this call.
         Raises: ParameterError: on every rank, where calls differ or one of them is invalid.
         """
-        tag = self._tag(asked)
+        tag = asked.digest + 1
         if self._check:
             self._given[:] = asked.head
             self._compare(asked, first, tag)
@@ -150,26 +147,23 @@ class Agreement:
         Returns: the tag for the messages of this call; `common` of each rank; what each rank sends to this one.
         Raises: ParameterError: as `agree`.
         """
-        tag = self._tag(asked)
+        tag = asked.digest + 1
         self._given[:] = asked.head
         self._given[:, 2:] = [(common, part) for part in parts]
         self._compare(asked, None, tag)
         announced: list[list[int]] = self._found.tolist()
         return tag, [values[2] for values in announced], [values[3] for values in announced]
 
-    def _tag(self, asked: GroupCall) -> int:
-        """A number of this call of all calls, and of what is called: other calls have it with a probability of 2**-29."""
-        return 2 * ((asked.digest ^ self._calls * SPREAD) % (OWN_TAGS // 2)) + 1
-
     def _compare(self, asked: GroupCall, first: Exchange | None, tag: int) -> None:
         """Send each rank what is given to it, and receive what is given to this one; messages of a first step meanwhile."""
         self._found[self._rank] = self._given[self._rank]
-        waits = [self._transport.post(self._exchange, 2 * self._calls % OWN_TAGS)]
+        waits = [self._transport.post(self._exchange, 0)]
         if first is not None and (first.sends or first.recvs):
             waits.append(self._transport.post(first, tag))
         for number, wait in enumerate(waits):
             wait()
             if number == 0 and (asked.problem or self._found[:, :2].tobytes() != self._given[:, :2].tobytes()):
+                self._transport.ordered = True  # what others send for this call may be left
                 raise self._difference(asked)
 
     def _difference(self, asked: GroupCall) -> OpticclError:

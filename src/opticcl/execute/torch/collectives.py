@@ -17,10 +17,10 @@ from opticcl.execute.failures import text_of_error
 from opticcl.execute.loop import Exchange, Reduction
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.agreement import Agreement, GroupCall
+from opticcl.execute.torch.connections import Connections
 from opticcl.execute.torch.executor import TableLayout, TorchExecutor
 from opticcl.execute.torch.reductions import tensor_reduction
 from opticcl.execute.torch.small import SMALL_BYTES, SmallTensorCall
-from opticcl.execute.torch.transport import GlooTransport
 
 __all__ = ["GroupCollectives", "Planner"]
 
@@ -77,7 +77,7 @@ class GroupCollectives:
     def __init__(
         self,
         executor: TorchExecutor,
-        transport: GlooTransport,
+        transport: Connections,
         agreement: Agreement,
         store: Any,
         rank: int,

@@ -178,7 +178,7 @@ class TorchExecutor:
         self._waiting = 0
         self._failed: Exception | None = None
         self._closed = False
-        self._scratch: dict[tuple[str, torch.dtype], torch.Tensor] = {}
+        self._scratch: dict[tuple[str, torch.dtype], tuple[torch.Tensor, torch.Tensor]] = {}
         self._thread = threading.Thread(target=self._work, name="opticcl-worker", daemon=True)
         self._thread.start()
         _executors.add(self)
@@ -296,7 +296,7 @@ class TorchExecutor:
             assert result is not None
             state = result.view(schedule.num_chunks, width)
             if given is not None and given is not result:
-                (result if len(given) == length else result.view(schedule.blocks, -1)[schedule.rank]).copy_(given)
+                (result if given.numel() == length else result.view(schedule.blocks, -1)[schedule.rank]).copy_(given)
         else:
             state = self._table("state", schedule.slots, width, some)
             fill_table(schedule, given, length, state)
@@ -305,11 +305,15 @@ class TorchExecutor:
             store_table(schedule, state, length, result)
 
     def _table(self, name: str, rows: int, width: int, like: torch.Tensor) -> torch.Tensor:
-        size = rows * width
-        buffer = self._scratch.get((name, like.dtype))
-        if buffer is None or len(buffer) < size:
-            buffer = self._scratch[name, like.dtype] = torch.empty(size, dtype=like.dtype, device=like.device)
-        return buffer[:size].view(rows, width)
+        """A table of a kind of memory that only grows; the last one again where its shape is the same."""
+        key, size = (name, like.dtype), rows * width
+        buffer, table = self._scratch.get(key, (like[:0], like[:0]))
+        if table.shape != (rows, width):
+            if buffer.numel() < size:
+                buffer = torch.empty(size, dtype=like.dtype, device=like.device)
+            table = buffer[:size].view(rows, width)
+            self._scratch[key] = buffer, table
+        return table
 
 
 def _failed(error: Exception, future: Future | None = None) -> Future:

@@ -15,12 +15,12 @@ from torch._C._distributed_c10d import ProcessGroupGloo
 from opticcl.errors import ExecutionError, ParameterError
 from opticcl.execute.torch.agreement import Agreement
 from opticcl.execute.torch.collectives import GroupCollectives, Planner
+from opticcl.execute.torch.connections import Connections
 from opticcl.execute.torch.executor import FutureWork, TorchExecutor
 from opticcl.execute.torch.fresh_store import fresh_store
 from opticcl.execute.torch.profiling import record_call
 from opticcl.execute.torch.reductions import op_name, root_of
 from opticcl.execute.torch.settings import Settings
-from opticcl.execute.torch.transport import OWN_TAGS, GlooTransport
 
 __all__ = ["OpticclProcessGroup"]
 
@@ -51,9 +51,11 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         self._rank, self._size, self._timeout, self._store = rank, size, timeout, store
         self._planner, self._settings, self._nodes = planner, settings, nodes
         own = fresh_store(dist.PrefixStore("opticcl", store), rank, size, timeout)
-        self._gloo = ProcessGroupGloo(dist.PrefixStore("p2p", own), rank, size, timeout=timeout)
+        self._gloo = gloo = ProcessGroupGloo(dist.PrefixStore("p2p", own), rank, size, timeout=timeout)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, self._gloo)
-        transport = GlooTransport(self._gloo, rank, size, timeout)
+        self._connections = transport = Connections(
+            own, rank, size, lambda: gloo.options._timeout
+        )  # which callers may change
         self._executor = TorchExecutor(transport)
         if rank == 0:
             own.set("check", str(settings.check))
@@ -161,12 +163,11 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return part
 
     def shutdown(self) -> None:
-        """Finish all calls and end the worker thread."""
+        """Finish all calls, end the worker thread and close the connections."""
         self._executor.close()
+        self._connections.close()
 
-    def abort(self) -> None:
-        """End the worker thread."""
-        self._executor.close()
+    abort = shutdown
 
     # --- collectives that callers in C++ and Python reach ------------------------------------------------------------
 
@@ -364,20 +365,15 @@ class OpticclProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: list[torch.Tensor], dst: int, tag: int = 0) -> Any:
         """Send a tensor to a rank."""
-        return self._gloo.send(tensors, dst, self._user_tag(tag))
+        return self._gloo.send(tensors, dst, tag)
 
     def recv(self, tensors: list[torch.Tensor], src: int, tag: int = 0) -> Any:
         """Receive a tensor from a rank."""
-        return self._gloo.recv(tensors, src, self._user_tag(tag))
+        return self._gloo.recv(tensors, src, tag)
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int = 0) -> Any:
         """Receive a tensor from any rank."""
-        return self._gloo.recv_anysource(tensors, self._user_tag(tag))
-
-    def _user_tag(self, tag: int) -> int:
-        if not 0 <= tag < OWN_TAGS:
-            raise ParameterError(f"tag={tag} is not 0 to {OWN_TAGS - 1}")
-        return tag
+        return self._gloo.recv_anysource(tensors, tag)
 
     # --- several calls at once -----------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from opticcl.execute.loop import Reduction, chunk_width
 from opticcl.execute.prepared import prepare
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.agreement import Agreement, GroupCall
+from opticcl.execute.torch.connections import Connections
 from opticcl.execute.torch.tables import fill_table, store_table
-from opticcl.execute.torch.transport import GlooTransport
 
 __all__ = ["SMALL_BYTES", "SmallTensorCall"]
 
-SMALL_BYTES = 1 << 17
+SMALL_BYTES = 1 << 15
 """Largest message of a call that is kept [bytes]."""
 
 
@@ -37,7 +37,7 @@ class SmallTensorCall:
         dtype: torch.dtype,
         reduce: Reduction,
         agreement: Agreement,
-        transport: GlooTransport,
+        transport: Connections,
     ) -> None:
         self._schedule, self._asked, self._length = schedule, asked, length
         self._agreement, self._transport = agreement, transport

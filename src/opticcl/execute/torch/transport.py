@@ -1,8 +1,8 @@
-"""Messages of rank schedules by the sends and receives of a group: Gloo for CPU tensors, NCCL for CUDA tensors."""
+"""Messages of rank schedules by the sends and receives of another group: Gloo for CPU tensors, NCCL for CUDA tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from opticcl.errors import ExecutionError
 from opticcl.execute.loop import Exchange
 
-__all__ = ["OWN_TAGS", "GlooTransport", "NcclTransport"]
+__all__ = ["GlooTransport", "NcclTransport"]
 
 OWN_TAGS = 1 << 30
 """Tags of schedules begin here; those of user messages are below."""
@@ -23,67 +23,40 @@ class GlooTransport:
     Args:
         p2p: group with `send` and `recv`.
         rank, size: of this process in it.
-        timeout: longest duration of a message, where the group has no options that say it.
+        timeout: longest duration of a message.
     """
 
     def __init__(self, p2p: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._p2p, self._rank, self._size, self._timeout = p2p, rank, size, timeout
-        self._has_options = hasattr(p2p, "options")
-        self._calls = 0
+        self._tag = OWN_TAGS
         self.label = "collective"
         self.underway = False
 
-    def run(self, exchanges: Iterator[Exchange], tag: int | None = None) -> None:
+    def run(self, exchanges: Iterator[Exchange]) -> None:
         """Carry the messages of all steps.
 
-        Args:
-            exchanges: of this rank.
-            tag: 0 to OWN_TAGS - 1, the same on all ranks; None: the number of this call.
         Raises: ExecutionError: a rank does not answer, or its connection is closed.
         """
-        if tag is None:
-            self._calls = (self._calls + 1) % OWN_TAGS
-            tag = self._calls
+        self._tag = OWN_TAGS + (self._tag + 1) % OWN_TAGS
         self.underway = True
-        for exchange in exchanges:
-            self.post(exchange, tag)()
-        self.underway = False
-
-    def post(self, exchange: Exchange, tag: int) -> Callable[[], None]:
-        """Begin to receive and to send the messages of one step; returns a function that waits for them.
-
-        Args:
-            exchange: of this rank.
-            tag: 0 to OWN_TAGS - 1, the same on all ranks.
-        Raises: ExecutionError: by that function, where a rank does not answer, or its connection is closed.
-        """
-        tag += OWN_TAGS
-        try:
-            peer = -1
-            works = []
-            for peer, buffer in exchange.recvs:
-                works.append((peer, self._p2p.recv([buffer], peer, tag)))
-            for peer, buffer in exchange.sends:
-                works.append((peer, self._p2p.send([buffer.contiguous()], peer, tag)))
-        except RuntimeError as error:
-            raise self._failure(exchange.step, peer, error) from None
-
-        def wait() -> None:
+        for step, sends, recvs in exchanges:
             peer = -1
             try:
-                timeout = self._p2p.options._timeout if self._has_options else self._timeout  # callers may change it
+                works = []
+                for peer, buffer in recvs:
+                    works.append((peer, self._p2p.recv([buffer], peer, self._tag)))
+                for peer, buffer in sends:
+                    works.append((peer, self._p2p.send([buffer.contiguous()], peer, self._tag)))
                 for each in works:
                     peer, work = each
-                    work.wait(timeout)
+                    work.wait(self._timeout)
             except RuntimeError as error:
-                raise self._failure(exchange.step, peer, error) from None
-
-        return wait
+                raise self._failure(step, peer, error) from None
+        self.underway = False
 
     def _failure(self, step: int, peer: int, error: RuntimeError) -> ExecutionError:
         reason = str(error).splitlines()[0].rpartition("] ")[2].partition(". ")[0]
-        where = "before step 0" if step < 0 else f"step {step}"
-        failure = ExecutionError(f"rank {self._rank} of {self._size}: {self.label}, {where}: rank {peer}: {reason}")
+        failure = ExecutionError(f"rank {self._rank} of {self._size}: {self.label}, step {step}: rank {peer}: {reason}")
         failure.failed_rank = peer
         return failure
 
