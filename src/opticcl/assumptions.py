@@ -74,7 +74,7 @@ class Assumptions:
             last bit has left, so rounds between which nothing is set follow each other and wait for the latency once.
         compute: fused sums all arrivals of a chunk in one pass over memory, (arrivals + 2) bytes moved for each byte of
             the chunk; chain adds one arrival after the other, 3 bytes each; none charges nothing.
-        memory_bytes_per_s: memory bandwidth of the device that computes the sums [byte/s].
+        memory_bytes_per_s: memory bandwidth of the device that computes the sums; also host [byte/s].
         control: charged counts the exchange of control messages; none does not.
         control_charge: every_step: before every round; on_change: before rounds whose circuits are not all standing.
         control_order: before_setting: circuits are set after the exchange; beside_setting: both happen together.
@@ -264,7 +264,7 @@ def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assum
     if not changed:
         return given
     kept = {key: getattr(given, key) for key in KEYS}
-    asked = {canonical(key): value for key, value in changed.items()}
+    asked = {canonical(key): _named(canonical(key), value) for key, value in changed.items()}
     unknown = [key for key in asked if key not in KEYS]
     if unknown:
         raise ParameterError(f"assumptions: unknown assumption {unknown[0]!r}; {nearest(unknown[0], KEYS)}")
@@ -274,8 +274,6 @@ def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assum
                 raise ParameterError(
                     f"assumptions: {key}={asked[key]} has no effect with latency=published; try --assumptions common"
                 )
-    if "endpoint" in asked:
-        asked["endpoint"] = _endpoint(asked["endpoint"])
     new = convert_arguments(Assumptions, kept | asked, "assumptions")
     name = (
         given.name if all(new[key] == kept[key] for key in KEYS) else f"{given.name.removesuffix(', changed')}, changed"
@@ -283,12 +281,16 @@ def assumptions(given: str | Assumptions = DEFAULT_SET, **changed: Any) -> Assum
     return replace(given, **{key: new[key] for key in KEYS}, name=name)
 
 
-def _endpoint(given: Any) -> Any:
-    """The value of a named endpoint; anything else as it is.
+def _named(key: str, given: Any) -> Any:
+    """The value that a name stands for, where the assumption has names; anything else as it is.
 
     Raises: ParameterError: a word that is no name.
     """
-    named = _TABLE["value"]["endpoint"]["named"]
-    if isinstance(given, str) and canonical(given).isidentifier() and canonical(given) not in named:
-        raise ParameterError(f"assumptions: endpoint={given} is not a time and none of {', '.join(named)}; try 2.7us")
-    return named.get(canonical(given), given) if isinstance(given, str) else given
+    entry = _TABLE["value"].get(key, {})
+    named = entry.get("named")
+    if named is None or not isinstance(given, str) or not canonical(given).isidentifier():
+        return given
+    if canonical(given) not in named:
+        kind, value = "time" if entry["unit"] == "s" else "rate", value_text(key, entry["value"]).replace(" ", "")
+        raise ParameterError(f"assumptions: {key}={given} is not a {kind} and none of {', '.join(named)}; try {value}")
+    return named[canonical(given)]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opticcl.execute.ranks import RankSchedule
+from opticcl.execute.ranks import RankSchedule, Rows
 
 __all__ = [
     "Buffer",
@@ -22,6 +22,7 @@ __all__ = [
     "fill_state",
     "load_state",
     "play",
+    "rows_of",
     "run_rank",
     "store_result",
 ]
@@ -58,18 +59,24 @@ def play(schedule: RankSchedule, state: Buffer, staging: Buffer, reduce: Reducti
     for number, step in enumerate(schedule.steps):
         yield Exchange(
             number,
-            [(message.peer, state[message.rows]) for message in step.sends],
-            [(message.peer, (staging if message.staged else state)[message.rows]) for message in step.recvs],
+            [(message.peer, rows_of(state, message.rows)) for message in step.sends],
+            [(message.peer, rows_of(staging if message.staged else state, message.rows)) for message in step.recvs],
         )
         for rows, slots in step.copies:
             state[slots] = staging[rows]
         for rows, slots in step.turns:
-            if isinstance(slots, slice):
-                reduce(state[slots], staging[rows])
-            else:
-                sums = state[slots]
-                reduce(sums, staging[rows])
+            sums = rows_of(state, slots)
+            reduce(sums, rows_of(staging, rows))
+            if not isinstance(slots, slice):
                 state[slots] = sums
+
+
+def rows_of(table: Buffer, rows: Rows) -> Buffer:
+    """Rows of a table: the table itself where they are all of it, a view where they are consecutive, else a copy.
+
+    Args: table, rows: as those of a step.
+    """
+    return table if isinstance(rows, slice) and rows.stop - rows.start == table.shape[0] else table[rows]
 
 
 def chunk_width(schedule: RankSchedule, message_length: int) -> int:

@@ -15,6 +15,7 @@ from opticcl.ir import Fabric
 from opticcl.units import counted
 
 if TYPE_CHECKING:
+    from opticcl.assumptions import Assumptions
     from opticcl.plans.plan import Plan
 
 __all__ = ["EarlyPlanner", "RankPlanner", "rejection", "size_class"]
@@ -60,13 +61,14 @@ class RankPlanner:
     def __call__(self, request: Request, size_bytes: int) -> list[RankSchedule]:
         """The verified schedules of all ranks.
 
-        "auto" is the fastest algorithm that gives all ranks of an all_reduce the same bits.
+        "auto" is the fastest algorithm that gives all ranks of an all_reduce the same bits, with sums on the memory of a host.
 
         Args:
             request: collective and root.
             size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
         Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it, a wrong plan.
         """
+        from opticcl.assumptions import DEFAULT_SET, assumptions
         from opticcl.execute.sums import adds_in_one_order
         from opticcl.plans.plan import compile
         from opticcl.registry import canonical
@@ -74,10 +76,11 @@ class RankPlanner:
         where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
         part = None if nodes == list(range(where.num_nodes)) else nodes
         typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
-        plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part)
+        assumed = assumptions(DEFAULT_SET, memory_bytes_per_s="host")
+        plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part, assumptions=assumed)
         schedules = rank_schedules(plan.schedule)
         if request.name == "all_reduce" and canonical(self.algorithm) == "auto" and not adds_in_one_order(schedules):
-            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes)
+            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes, assumed)
             schedules = rank_schedules(plan.schedule)
         try:
             plan.verify().raise_if_bad()
@@ -144,16 +147,16 @@ class EarlyPlanner:
                 gc.unfreeze()
 
 
-def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> Plan:
+def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int, assumed: Assumptions) -> Plan:
     """The fastest all_reduce whose sums are added in one order on all ranks.
 
     Args:
         where: fabric of the ranks.
         request: all_reduce.
         size_bytes: size of the message [bytes].
+        assumed: of the times that are compared.
     Raises: UnsupportedError: there is none.
     """
-    from opticcl.assumptions import DEFAULT_SET, assumptions
     from opticcl.execute.sums import adds_in_one_order
     from opticcl.plans.candidate import Candidate
     from opticcl.plans.plan import Plan
@@ -162,7 +165,7 @@ def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int) -> P
     def in_one_order(candidate: Candidate) -> bool:
         return adds_in_one_order(rank_schedules(candidate.schedule))
 
-    fastest = Search(where, request, assumptions(DEFAULT_SET)).fastest([size_bytes], accepts=in_one_order)
+    fastest = Search(where, request, assumed).fastest([size_bytes], accepts=in_one_order)
     if fastest is None:
         raise UnsupportedError(
             f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
