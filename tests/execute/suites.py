@@ -50,7 +50,7 @@ def of_mpi4py(folder, processes, library):
         library: "mpi" or "opticcl".
     """
     if not any(folder.glob("mpi4py-*")):
-        _pip("download", "--no-deps", "--no-binary", ":all:", "-d", folder, f"mpi4py=={version('mpi4py')}")
+        _pip("download", "--no-deps", "--no-binary", "mpi4py", "-d", folder, f"mpi4py=={version('mpi4py')}")
         with tarfile.open(next(folder.glob("mpi4py-*.tar.gz"))) as archive:
             archive.extractall(folder, filter="data")
     tests = next(path for path in folder.glob("mpi4py-*/test"))

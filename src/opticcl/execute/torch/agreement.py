@@ -14,7 +14,7 @@ import torch
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 from opticcl.execute.loop import Exchange
-from opticcl.execute.torch.connections import Connections
+from opticcl.execute.torch.connections import Connections, bytes_of
 
 __all__ = ["Agreement", "GroupCall"]
 
@@ -88,7 +88,7 @@ class Agreement:
         self._words = torch.zeros((2, size, HEAD + room), dtype=torch.int64)
         self._given, self._found = self._words[:, :, :HEAD].numpy()
         others = [other for other in range(size) if other != rank]
-        sends, recvs = ([(other, table[other]) for other in others] for table in self._words)
+        sends, recvs = ([(other, bytes_of(table[other])) for other in others] for table in self._words)
         self._exchange = Exchange(-1, sends, recvs)
 
     def room(self, peer: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -25,7 +25,7 @@ import torch
 from opticcl.errors import ExecutionError
 from opticcl.execute.loop import Exchange
 
-__all__ = ["Connections"]
+__all__ = ["Connections", "bytes_of"]
 
 HEADER = struct.Struct("<QQQ")
 HELLO = struct.Struct("<32sI")
@@ -187,7 +187,7 @@ class Connections:
         """
         ends = []
         for peer, buffer in exchange.sends:
-            data, other = _bytes(buffer), self._peers[peer]
+            data, other = bytes_of(buffer), self._peers[peer]
             try:
                 other.send(memoryview(HEADER.pack(self.call, tag, len(data))), data)
             except OSError as error:
@@ -200,7 +200,7 @@ class Connections:
         """Receive the messages of one step, and send until each connection has sent as many bytes as stated."""
         arrivals = []
         for peer, buffer in exchange.recvs:
-            data = _bytes(buffer)
+            data = bytes_of(buffer)
             due = HEADER.pack(self.call, tag, len(data))
             arrivals.append((peer, _Arrival(self._peers[peer].receiving, due, data, self.ordered)))
         late = None
@@ -296,8 +296,11 @@ def own_address() -> tuple[str, int]:
     return "127.0.0.1", socket.AF_INET
 
 
-def _bytes(buffer: torch.Tensor | memoryview) -> memoryview:
-    """The memory of a contiguous tensor."""
+def bytes_of(buffer: torch.Tensor | memoryview) -> memoryview:
+    """The memory of a contiguous tensor.
+
+    Args: buffer: the tensor, or its memory, which is kept where it is sent often.
+    """
     if type(buffer) is memoryview:
         return buffer
     return memoryview(buffer.view(torch.uint8).numpy()).cast("B") if buffer.numel() else memoryview(b"")

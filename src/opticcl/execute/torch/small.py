@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from opticcl.execute.loop import Reduction, chunk_width
-from opticcl.execute.prepared import prepare
+from opticcl.execute.loop import Exchange, Reduction, chunk_width
+from opticcl.execute.prepared import PreparedStep, prepare
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.agreement import Agreement, GroupCall
-from opticcl.execute.torch.connections import Connections
+from opticcl.execute.torch.connections import Connections, bytes_of
 from opticcl.execute.torch.tables import fill_table, store_table
 
 __all__ = ["SMALL_BYTES", "SmallTensorCall"]
@@ -48,7 +48,10 @@ class SmallTensorCall:
         whole = chunks.view(-1) if chunks.numel() == length and schedule.final is None else None
         self._before = whole if schedule.before.all() else None
         self._after = whole if schedule.after.all() else None
-        self._steps = prepare(schedule, state, staging, reduce, agreement.room)
+        self._steps = [
+            PreparedStep(Exchange(number, _memory_of(sends), _memory_of(recvs)), before, after)
+            for (number, sends, recvs), before, after in prepare(schedule, state, staging, reduce, agreement.room)
+        ]
 
     def run(self, given: torch.Tensor | None, result: torch.Tensor | None) -> None:
         """Execute a call, once all ranks agree on it; the result is written at the end.
@@ -79,3 +82,7 @@ class SmallTensorCall:
             result.copy_(self._after)
         else:
             store_table(self._schedule, self._state, self._length, result)
+
+
+def _memory_of(messages: list[tuple[int, torch.Tensor]]) -> list[tuple[int, memoryview]]:
+    return [(peer, bytes_of(rows)) for peer, rows in messages]
