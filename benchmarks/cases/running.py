@@ -24,7 +24,8 @@ def _done(words: list[str], **variables: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **variables},
+        # compiled modules are kept, as pip keeps them
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": paths, **variables},
     )
     if done.returncode and not done.stdout.strip():
         raise RuntimeError((done.stderr or done.stdout).strip().splitlines()[-1])

@@ -129,7 +129,7 @@ def test_words_of_another_rank_are_waited_for_a_while():
 
         def post(self, exchange, tag):
             for _, row in exchange.recvs:
-                row.fill_(1)
+                row[:] = b"\1" * len(row)
             return lambda: None
 
     agreement = Agreement(Wires(), dist.HashStore(), 0, 3, timedelta(seconds=0.1), (0, 1, 2))

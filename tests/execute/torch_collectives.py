@@ -243,6 +243,14 @@ def test_ranks_that_differ():
     assert size == 1 or refused > len(kinds)
 
 
+def test_messages_of_calls_that_differ():
+    """What was sent for them, more than connections hold, reaches no later call."""
+    for length in (30_000, 3_000_000) * (size > 1):
+        assert "all must be equal" in refusal(lambda length=length: dist.all_reduce(torch.ones(length + rank)))
+        sums = torch.full((length,), float(rank))
+        same(_reduced(sums, dist.group.WORLD), torch.full((length,), size * (size - 1) / 2))
+
+
 def test_types_that_only_move():
     """Types without sums are refused at once, and moved as all others; uint8 is added too."""
     kinds = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn, torch.float8_e5m2]
