@@ -291,6 +291,7 @@ def _named(key: str, given: Any) -> Any:
     if named is None or not isinstance(given, str) or not canonical(given).isidentifier():
         return given
     if canonical(given) not in named:
-        kind, value = "time" if entry["unit"] == "s" else "rate", value_text(key, entry["value"]).replace(" ", "")
+        kind, middle = "time" if entry["unit"] == "s" else "rate", sorted(named.values())[len(named) // 2]
+        value = value_text(key, middle).replace(" ", "")
         raise ParameterError(f"assumptions: {key}={given} is not a {kind} and none of {', '.join(named)}; try {value}")
     return named[canonical(given)]

@@ -33,7 +33,7 @@ HELLO = struct.Struct("<32sI")
 SIOCGIFADDR = 0x8915
 """Request of the IPv4 address of an interface (linux/sockios.h)."""
 TURN_S = 0.1
-"""Longest wait after which the timeout of the group is looked at [s]."""
+"""Longest wait before the timeout of the group is asked for [s]."""
 DROPPED_BYTES = 1 << 16
 """Most bytes of a message of an earlier call that are read at once [bytes]."""
 
@@ -93,7 +93,7 @@ class _Arrival:
         self._dropped = 0
 
     def read(self) -> None:
-        """Wait for a turn, and read what is there.
+        """Wait for a turn, and read what has arrived.
 
         Raises: TimeoutError: there is nothing. OSError: the connection is closed. ValueError: another message arrives.
         """
