@@ -33,7 +33,7 @@ HELLO = struct.Struct("<32sI")
 SIOCGIFADDR = 0x8915
 """Request of the IPv4 address of an interface (linux/sockios.h)."""
 TURN_S = 0.1
-"""Longest wait between two looks at the timeout of the group [s]."""
+"""Longest wait before the timeout of the group is compared [s]."""
 DROPPED_BYTES = 1 << 16
 """Most bytes of a message of an earlier call that are read at once [bytes]."""
 
