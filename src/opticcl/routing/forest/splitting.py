@@ -159,12 +159,16 @@ class _Splitting:
             others: of both ends of the ways that are switches themselves [count].
         """
         into, out = (np.flatnonzero((ends == switch) & (self.capacity > 0)) for ends in (self.head, self.tail))
-        n = self.graph.num_vertices
-        joined = np.bincount(self.tail * n + self.head, self.capacity, n * n).reshape(n, n)
-        place, other = (column.ravel() for column in np.indices((len(into), len(out))))
+        number = np.full((2, self.graph.num_vertices), -1, np.int64)  # of vertices before and behind the switch
+        number[0, self.tail[into]], number[1, self.head[out]] = np.arange(len(into)), np.arange(len(out))
+        row, column = number[0, self.tail], number[1, self.head]
+        near = (row >= 0) & (column >= 0)
+        pairs = row[near] * len(out) + column[near]
+        joined = np.bincount(pairs, self.capacity[near], len(into) * len(out))
+        place, other = (index.ravel() for index in np.indices((len(into), len(out))))
         tail, head, shift = self.tail[into[place]], self.head[out[other]], (other - place) % max(1, len(out))
         wanted = (tail != head) & ((tail >= self.graph.num_compute) + 1 * (head >= self.graph.num_compute) == others)
-        among = np.bincount(shift[wanted], joined[tail, head][wanted], len(out))
+        among = np.bincount(shift[wanted], joined[number[0, tail] * len(out) + number[1, head]][wanted], len(out))
         order = np.lexsort((shift, among[shift])) if len(out) else place
         order = order[wanted[order]]
         return list(zip(into[place[order]].tolist(), out[other[order]].tolist(), strict=True))
