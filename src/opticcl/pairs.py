@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from operator import or_
 
 import numpy as np
+import numpy.typing as npt
 
 from opticcl.ir import IntArray
 from opticcl.ir.phases import Space
 
-__all__ = ["PairOrbits", "among", "distinct"]
+__all__ = ["PairOrbits", "among", "distinct", "first_of_equal"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +91,15 @@ def distinct(numbers: IntArray) -> IntArray:
     ascending = numbers if (numbers[1:] >= numbers[:-1]).all() else np.sort(numbers)
     again = ascending[1:] == ascending[:-1]
     return ascending[np.append(True, ~again)] if again.any() else ascending
+
+
+def first_of_equal(numbers: IntArray) -> npt.NDArray[np.bool_]:
+    """Which numbers do not stand before, bool (numbers,); without a sort where they ascend."""
+    first = np.ones(len(numbers), bool)
+    if not (numbers[1:] > numbers[:-1]).all():
+        first[:] = False
+        first[np.unique(numbers, return_index=True)[1]] = True
+    return first
 
 
 def among(numbers: IntArray, ascending: IntArray) -> np.ndarray:

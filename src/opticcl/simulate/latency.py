@@ -22,6 +22,7 @@ from opticcl.assumptions import LATENCY_KEYS, Assumptions
 from opticcl.ir import Circuits, Fabric, IntArray, Transfers
 from opticcl.ir.floor_plan import Passage
 from opticcl.ir.path_kernels import sums_of_paths
+from opticcl.pairs import first_of_equal
 
 __all__ = [
     "PathLatency",
@@ -186,10 +187,7 @@ def _first_transfers(src: IntArray, dst: IntArray, op: npt.NDArray[np.uint8]) ->
     if not len(src):
         return None
     message = (src.astype(np.int64) * (1 + int(dst.max())) + dst) * (1 + int(op.max())) + op
-    if (message[1:] > message[:-1]).all():
-        return None
-    first = np.zeros(len(src), bool)
-    first[np.unique(message, return_index=True)[1]] = True
+    first = first_of_equal(message)
     return None if first.all() else first
 
 

@@ -8,13 +8,13 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from opticcl.ir import IntArray, Op, Transfers, row_keys
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import PhaseRows, Steps, chunks_of_rows, join
+from opticcl.pairs import first_of_equal
 from opticcl.simulate.latency import first_transfers
-from opticcl.simulate.parts import summed_chunks
+from opticcl.simulate.parts import memory_traffic, summed_chunks
 
 __all__ = ["StepEnds", "StepPairs", "ends_of_steps", "pairs_of_steps"]
 
@@ -201,16 +201,16 @@ def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
     adds = rows.op & Op.REDUCE > 0
     arrived, again = receivers.sums(chunks * adds), receivers.sums(transfers * adds) > 1
     covered = _distinct(several, receivers.of, np.flatnonzero(adds & again[receivers.of]), arrived)
-    fused = receivers.most(arrived + 2 * covered)
+    chain, fused = (receivers.most(memory_traffic(how, arrived, covered)) for how in ("chain", "fused"))
     fused[receivers.step[covered < 0]] = -1
     sent = senders.sums(transfers)
-    messages = sent if sent.max() == 1 else senders.sums(_first_of_equal(row_keys([step, src, dst, rows.op])))
+    messages = sent if sent.max() == 1 else senders.sums(first_of_equal(row_keys([step, src, dst, rows.op])))
     columns = (
         senders.most(sent),
         receivers.most(receivers.sums(transfers)),
         senders.most(senders.sums(carried)),
         receivers.most(receivers.sums(carried)),
-        3 * receivers.most(arrived),
+        chain,
         fused,
         senders.most(messages),
     )
@@ -241,19 +241,10 @@ def _distinct(several: _SeveralSteps, end: IntArray, at: IntArray, arrived: IntA
     cut_apart = (among & (count * apart != radices) & (ahead != ahead[first])).any(axis=1)
     differs = (shape != shape[first]).any(axis=1) | units_apart | cut_apart
     boxes = ahead % apart  # a box has all values that leave this remainder
-    every = end[_first_of_equal(row_keys([end, rows.part, rows.unit_lo, *boxes.T]))]
+    every = end[first_of_equal(row_keys([end, rows.part, rows.unit_lo, *boxes.T]))]
     covered[end] = chunks * np.bincount(every, minlength=len(covered))[end]
     covered[end[differs]] = -1
     return covered
-
-
-def _first_of_equal(keys: IntArray) -> npt.NDArray[np.bool_]:
-    """Which numbers do not stand before, bool (n,)."""
-    first = np.ones(len(keys), bool)
-    if not (keys[1:] > keys[:-1]).all():
-        first[:] = False
-        first[np.unique(keys, return_index=True)[1]] = True
-    return first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
