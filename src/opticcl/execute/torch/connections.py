@@ -287,13 +287,12 @@ def own_address() -> tuple[str, int]:
                             return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits)), socket.AF_INET6
                 raise ExecutionError(f"GLOO_SOCKET_IFNAME={name} has no address; try another interface") from None
     try:
-        for family, _, _, _, address in socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM):
-            with socket.socket(family) as some:
-                some.bind((address[0], 0))
-            return str(address[0]), family
+        family, _, _, _, address = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as some:
+            some.bind((address[0], 0))
     except OSError:  # the name has no address, or none of this host
-        pass
-    return "127.0.0.1", socket.AF_INET
+        return "127.0.0.1", socket.AF_INET
+    return str(address[0]), family
 
 
 def bytes_of(buffer: torch.Tensor | memoryview) -> memoryview:
