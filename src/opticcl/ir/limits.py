@@ -114,7 +114,7 @@ LIMITS: dict[str, Guard] = {
     "forest.MOST_NODES_ROOTED": Guard(1024, "nodes", REFUSAL, "of a job whose trees have one root: ten seconds"),
     "forest.MOST_NODES_TRIED": Guard(32, "nodes", EFFORT, "of such a job in a search: a tenth of a second"),
     "forest.MOST_NODES_ROOTED_TRIED": Guard(64, "nodes", EFFORT, "of such a job of one root in a search: a tenth of a second"),
-    "forest.MOST_SPLITTINGS_TRIED": Guard(1 << 14, "vertices", EFFORT, "not ranks, times ranks, in a search: half a minute"),
+    "forest.MOST_SPLITTINGS_TRIED": Guard(1 << 14, "vertices", EFFORT, "not ranks, times ranks, in a search: a minute"),
     "forest.MOST_NODES_TRANSLATED": Guard(2048, "nodes", REFUSAL, "of a machine whose routes are all evaluated"),
     "forest.MOST_ROUTED": Guard(1 << 18, "routes", EFFORT, "of ranks past no other rank, in a search: a second"),
     "forest.MOST_TRIED": Guard(1 << 23, "transfers", EFFORT, "of the steps that differ, in a search"),

@@ -15,6 +15,7 @@ Source: Bang-Jensen, Frank and Jackson 1995; Zhao et al. 2024 (ForestColl).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -154,11 +155,16 @@ class _Splitting:
     def pairs_of(self, switch: int, others: int) -> list[Path]:
         """Ways into a switch and out of it that may become one: those of a distance together, those least joined first.
 
+        Ways without capacity are forgotten, so the numbers of the others change.
+
         Args:
             switch: vertex.
             others: of both ends of the ways that are switches themselves [count].
         """
-        into, out = (np.flatnonzero((ends == switch) & (self.capacity > 0)) for ends in (self.head, self.tail))
+        if not (some := self.capacity > 0).all():  # the others are of no more use
+            self.tail, self.head, self.capacity = (column[some] for column in (self.tail, self.head, self.capacity))
+            self.path = list(compress(self.path, some))
+        into, out = (np.flatnonzero(ends == switch) for ends in (self.head, self.tail))
         number = np.full((2, self.graph.num_vertices), -1, np.int64)  # of vertices before and behind the switch
         number[0, self.tail[into]], number[1, self.head[out]] = np.arange(len(into)), np.arange(len(out))
         row, column = number[0, self.tail], number[1, self.head]
