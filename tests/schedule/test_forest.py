@@ -86,7 +86,7 @@ def shuffled(folder: Path, links: list[tuple[str, str, str]]) -> Fabric:
 def test_networks_from_files_by_one_tree(
     collective: str, links: list[tuple[str, str, str]], seconds: Fraction, tmp_path: Path
 ) -> None:
-    """More nodes than are packed one by one, in no order: names tell where they are; a link that is narrower breaks it."""
+    """More nodes than are packed one by one, in no order: their names say where they are; a link that is narrower breaks it."""
     where = shuffled(tmp_path, links)
     plan = compile(where, collective, 10**9, algorithm="forest:pipeline=64")
     assert plan.verify().ok

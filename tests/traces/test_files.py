@@ -136,7 +136,7 @@ def test_cut_and_changed_files_raise_nothing_else(folder, name, data):
 
 
 def test_names_that_are_no_patterns(tmp_path):
-    """A file whose name has brackets is that file; a missing one is told in the same way alone and among others."""
+    """A file whose name has brackets is that file; a missing one is refused in the same words alone and among others."""
     for name, size in (("a[1].log", 8), ("a1.log", 16)):
         (tmp_path / name).write_text(f"AR;{size};0,1\n")
     assert load_workload(tmp_path / "a[1].log").total_bytes == 8
