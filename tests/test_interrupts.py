@@ -44,6 +44,13 @@ WORK = {
             try: time.sleep(60)
             except BaseException: pass
     """,
+    "where a library in C prints the exception and raises its own": """
+        try:
+            while True: pass
+        except KeyboardInterrupt:
+            sys.excepthook(*sys.exc_info())  # as PyErr_Print does
+            raise ImportError("a module failed to import") from None
+    """,
     "while another process works": "each(lambda i, progress: sum(range(10**14)), 2, jobs=2)",
 }
 
@@ -51,6 +58,7 @@ WORK = {
 SOON = {
     ("in Python", signal.SIGTERM),
     ("in native code that holds the interpreter", signal.SIGINT),
+    ("where a library in C prints the exception and raises its own", signal.SIGINT),
     ("while another process works", signal.SIGTERM),
 }
 """What `make test` interrupts: the other kinds of work take as long to end, and end by the same clock."""

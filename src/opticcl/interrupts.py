@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
+from types import FrameType, TracebackType
 
 __all__ = ["INTERRUPTED", "end_with_parent", "guarded", "is_interrupted", "report_interrupted", "temporary"]
 
@@ -55,7 +55,7 @@ def guarded(work: Callable[[], int | None]) -> int:
     signals = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in signals:
         signal.signal(number, _interrupt)
-    sys.unraisablehook = _ignored
+    sys.unraisablehook, sys.excepthook = _ignored, _printed
     try:
         if sys.platform == "linux":
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
@@ -67,7 +67,7 @@ def guarded(work: Callable[[], int | None]) -> int:
         return INTERRUPTED
     finally:
         _interrupted = True  # the answer is given
-        sys.unraisablehook = sys.__unraisablehook__
+        sys.unraisablehook, sys.excepthook = sys.__unraisablehook__, sys.__excepthook__
 
 
 def is_interrupted() -> bool:
@@ -114,6 +114,12 @@ def _ignored(event: sys.UnraisableHookArgs) -> None:
     elif hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, _raise)
         signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+
+
+def _printed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What prints an exception that nothing catches, and one that a module in C replaces by its own, as NumPy's do."""
+    if not (_interrupted and issubclass(kind, KeyboardInterrupt)):
+        sys.__excepthook__(kind, error, trace)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
