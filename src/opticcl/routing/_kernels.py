@@ -40,9 +40,7 @@ def paths_from_each_source(width, prices, src, dst, columns, cost, length):  # t
             length[i] += 1
             tile = by[tile] // 4
         if end + length[i] > len(hops):
-            longer = np.empty(2 * len(hops) + length[i], np.int32)
-            longer[:end] = hops[:end]
-            hops = longer
+            hops = np.concatenate((hops, np.empty(len(hops) + length[i], np.int32)))
         end += length[i]
         tile, k = dst[i], end
         while tile != src[i]:

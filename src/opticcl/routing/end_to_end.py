@@ -131,9 +131,7 @@ def _first_fit(order, place, offsets, works, expected, chosen):  # type: ignore[
         while True:
             r, w = at // width, at % width
             if r == len(taken):
-                more = np.zeros((2 * len(taken), width, edges), np.bool_)
-                more[: len(taken)] = taken
-                taken = more
+                taken = np.concatenate((taken, np.zeros_like(taken)))
             free = True
             for k in range(offsets[i], offsets[i + 1]):
                 if taken[r, w, place[k]] or not works[place[k], w]:

@@ -158,9 +158,7 @@ def _towards_each_goal(width, src, dst, columns, draws, length):  # type: ignore
             continue
         length[i] = distance[src[i]]
         if end + length[i] > len(hops):
-            longer = np.empty(2 * len(hops) + length[i], np.int32)
-            longer[:end] = hops[:end]
-            hops = longer
+            hops = np.concatenate((hops, np.empty(len(hops) + length[i], np.int32)))
         tile = src[i]
         for _ in range(length[i]):
             choices = 0

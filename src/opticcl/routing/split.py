@@ -82,20 +82,26 @@ def _contention(place, offsets, full):  # type: ignore[no-untyped-def]
 
 
 @njit
+def _unused(rounds, capacity):  # type: ignore[no-untyped-def]
+    """What rounds have of each resource before any request, int32 (rounds, resources)."""
+    left = np.empty((rounds, len(capacity)), np.int32)
+    for r in range(rounds):
+        for c in range(len(capacity)):
+            left[r, c] = capacity[c]
+    return left
+
+
+@njit
 def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ignore[no-untyped-def]
     """Each request to the first round with capacity; returns the number of rounds."""
-    left = np.empty((expected + 1, len(capacity)), np.int32)
-    left[:] = capacity
+    left = _unused(expected + 1, capacity)
     count = 0
     for i in order:
         r = 0
         while not _has_room(left[r], place, offsets[i], offsets[i + 1]):
             r += 1
             if r == len(left):
-                more = np.empty((2 * len(left), len(capacity)), np.int32)
-                more[:] = capacity
-                more[: len(left)] = left
-                left = more
+                left = np.concatenate((left, _unused(len(left), capacity)))
         for k in range(offsets[i], offsets[i + 1]):
             left[r, place[k]] -= 1
         round_of[i] = r
@@ -106,8 +112,7 @@ def _first_fit(order, place, offsets, capacity, expected, round_of):  # type: ig
 @njit
 def _least_loaded_fit(order, place, offsets, capacity, count, round_of):  # type: ignore[no-untyped-def]
     """Each request to the round of `count` with the least load; False if one fits in none."""
-    left = np.empty((count, len(capacity)), np.int32)
-    left[:] = capacity
+    left = _unused(count, capacity)
     for i in order:
         best, least = -1, np.inf
         for r in range(count):

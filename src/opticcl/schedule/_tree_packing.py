@@ -294,9 +294,7 @@ def _search(width, sent_width, received_width, port, roots, wanted, counted, sha
         top = _largest(width, port, sent_width, received_width, load, sent, received, 0.0)
         if top < least - 1e-9:
             least = top
-            kept_parent[:] = parent
-            kept_depth[:] = depth
-            kept_roots[:] = roots
+            kept_parent, kept_depth, kept_roots = parent.copy(), depth.copy(), roots.copy()
         if least <= enough + 1e-9:
             break
     return kept_parent, kept_depth, kept_roots

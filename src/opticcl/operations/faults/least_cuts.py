@@ -143,7 +143,8 @@ def _flow(first, edges, to, room, source, sink, enough):  # type: ignore[no-unty
                     tail += 1
         if level[sink] < 0 or total >= enough:
             return total, level >= 0
-        at[:] = first[:-1]
+        for u in range(len(at)):
+            at[u] = first[u]
         depth, v = 0, source
         while True:
             if v == sink:

@@ -81,7 +81,8 @@ def _flow_into(target, most, begin, end, back, room, supply, source, level, queu
     flow = min(most, supply[target])
     supply[target] -= flow
     while flow < most and _levels(target, begin, end, back, room, supply, source, level, queue):
-        at[:] = begin[:-1]
+        for v in range(len(at)):
+            at[v] = begin[v]
         depth, vertex = 0, target
         while True:
             if vertex != target and (source[vertex] or supply[vertex] > 0):
@@ -144,7 +145,8 @@ def least_cut(num_vertices, tail, head, capacity, supply, targets, needed, to_th
         flow = _flow_into(targets[number], needed, begin, end, back, room, rest, source, level, queue, at, way)
         if flow < least:
             least, which = flow, number
-            side[:] = level >= 0
+            for v in range(num_vertices):
+                side[v] = level[v] >= 0
             if not to_the_end:
                 break
         source[targets[number]] = True
