@@ -45,9 +45,10 @@ class Orbit:
 
 
 def moving_digits(steps: Steps, phases: range) -> tuple[bool, ...]:
-    """Whether every one of the phases translates each digit."""
-    every = [steps.phases[at].moves or (False,) * len(steps.space.radices) for at in phases]
-    return tuple(all(moves) for moves in zip(*every, strict=True)) if every else (True,) * len(steps.space.radices)
+    """Whether every one of the phases translates each digit; a digit of one value stays."""
+    radices = steps.space.radices
+    every = [steps.phases[at].moves or (False,) * len(radices) for at in phases]
+    return tuple(radix > 1 and all(moves) for radix, *moves in zip(radices, *every, strict=True))
 
 
 def num_orbits(steps: Steps, phases: range) -> int:
