@@ -27,11 +27,13 @@ ones are longer.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import lcm, prod
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -329,22 +331,22 @@ class _Walk:
         """
         begins: dict[int, list[tuple[int, int, tuple[_Moment, ...]]]] = {}
         for number, order in enumerate(self.orders):
-            if stage < len(order):
-                begins[number] = self._in_time(number, stage, op == Op.COPY)
-        longest = max((some[-1][0] + some[-1][2][0].count for some in begins.values() if some), default=0)
+            if stage < len(order) and (timed := self._in_time(number, stage, op == Op.COPY)):
+                begins[number] = timed
+        longest = max((some[-1][0] + some[-1][2][0].count for some in begins.values()), default=0)
         for number, some in begins.items():  # what is a reversal ends with the stage, as its original begins with it
-            if some and op != Op.COPY and self.orders[number][stage][0].style == "both":
+            if op != Op.COPY and self.orders[number][stage][0].style == "both":
                 rest = longest - some[-1][0] - some[-1][2][0].count
                 begins[number] = [(at + rest, visit, ways) for at, visit, ways in some]
         ends = {at + more for some in begins.values() for at, _, ways in some for more in (0, ways[0].count)} - {0}
         for first, end in pairwise([0, *sorted(ends)]):
             rows: list[tuple[int, PhaseRows]] = []
-            for number, some in begins.items():
-                for at, visit, ways in some:
-                    if at <= first < at + ways[0].count:
-                        mine = [way.behind(first - at, end - first) for way in ways]
-                        place = -self.flat[number][visit].digits[0] if self.listed == "digit" else 0
-                        rows += [(place + way, self.rows(number, visit, one, op)) for way, one in enumerate(mine)]
+            for number, some in begins.items():  # one after the other in each part
+                at, visit, ways = some[bisect_right(some, first, key=itemgetter(0)) - 1]
+                if at <= first < at + ways[0].count:
+                    mine = [way.behind(first - at, end - first) for way in ways]
+                    place = -self.flat[number][visit].digits[0] if self.listed == "digit" else 0
+                    rows += [(place + way, self.rows(number, visit, one, op)) for way, one in enumerate(mine)]
             in_order = [one for _, one in sorted(rows, key=lambda row: row[0])]
             bundles = tuple(int(at) for at in np.cumsum([0, *map(len, in_order)])[:-1])
             joined = join(in_order)
