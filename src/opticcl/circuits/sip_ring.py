@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from opticcl.circuits import Rounds, register_rule
-from opticcl.circuits._order import farthest_first
+from opticcl.circuits._order import farthest_first, recalled
 from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
 from opticcl.errors import TooLargeError
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
@@ -60,7 +60,7 @@ def sip_ring(fabric: Fabric, schedule: Schedule) -> Rounds:
         fitted = [circuits for rows in parts for circuits in _at_once(fabric, transfers, rows, direction[rows])]
         return _kept(fitted, fabric.num_machine_nodes)
 
-    return farthest_first(fabric.num_machine_nodes, fit)
+    return recalled(farthest_first(fabric.num_machine_nodes, fit))
 
 
 def _at_once(fabric: Fabric, transfers: Transfers, rows: IntArray, direction: IntArray) -> list[Circuits]:

@@ -48,9 +48,14 @@ def counts_of_rounds(plan: CircuitPlan, classes: Iterable[range] | None = None) 
     """
     path = light_path_of(plan.fabric)
     check_channels(plan.fabric)
+    last: tuple[Circuits, ...] = ()
     for steps in plan.schedule.step_classes() if classes is None else classes:
         some = plan.by_senders(steps.start)
-        for circuits in plan.rounds(steps.start) if some is None else some.rounds:
+        rounds = plan.rounds(steps.start) if some is None else some.rounds
+        if rounds is last:
+            continue
+        last = rounds
+        for circuits in rounds:
             if not len(circuits):
                 continue
             counts = path(circuits) if some is None or path.of_images is None else path.of_images(circuits, some.moves)

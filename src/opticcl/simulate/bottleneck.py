@@ -108,8 +108,16 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     """
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
-    known: tuple[tuple[Circuits, ...], IntArray] | None = None
-    parts: list[tuple[int, np.ndarray]] = []
+    splits = any(resource.splits for resource in fabric.resources)  # then what is carried depends on its chunks
+    # of steps one after the other with the same circuits: transfers of the first, circuits, and amounts of each and of all
+    equal: tuple[Transfers, tuple[Circuits, ...], IntArray, IntArray] | None = None
+
+    def add(transfers: Transfers, rounds: tuple[Circuits, ...], _: IntArray, amount: IntArray) -> None:
+        for circuits in rounds:
+            for i, index, _circuit, carried in uses(fabric, transfers, circuits.carrying(), amount):
+                of_parts = np.bincount(index, carried)
+                chunks[i][: len(of_parts)] += of_parts
+
     for steps in schedule.step_classes():
         routes = routes_of_step(plan, steps.start)
         if routes is not None:
@@ -126,15 +134,14 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
             continue
         transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
         amount = transfers.size_chunks()
-        if known is None or not (same_circuits(known[0], rounds) and np.array_equal(known[1], amount)):
-            known = (rounds, amount)
-            parts = [
-                (i, np.bincount(index, carried))
-                for circuits in rounds
-                for i, index, _, carried in uses(fabric, transfers, circuits.carrying(), amount)
-            ]
-        for i, carried in parts:
-            chunks[i][: len(carried)] += carried * len(steps)
+        if equal is not None and same_circuits(equal[1], rounds) and (not splits or np.array_equal(equal[2], amount)):
+            equal = *equal[:3], equal[3] + amount * len(steps)
+            continue
+        if equal is not None:
+            add(*equal)
+        equal = transfers, rounds, amount, amount * len(steps)
+    if equal is not None:
+        add(*equal)
     chunk_bytes = size_bytes / schedule.collective.num_chunks
     return tuple(
         Load(i, index, carried, carried / full_rate(fabric, fabric.resources[i]), *np.zeros((2, len(index))))
