@@ -218,7 +218,7 @@ def _ends_of_rows(several: _SeveralSteps) -> list[StepEnds]:
 
 
 def _distinct(several: _SeveralSteps, end: IntArray, at: IntArray, arrived: IntArray) -> IntArray:
-    """Different chunks that arrive at each end, from boxes of one shape, int64 (ends,); -1 where shapes differ.
+    """Different chunks that arrive at each end, from boxes of one shape or without a value in common; else -1, int64 (ends,).
 
     Args:
         several: steps.
@@ -243,8 +243,36 @@ def _distinct(several: _SeveralSteps, end: IntArray, at: IntArray, arrived: IntA
     boxes = ahead % apart  # a box has all values that leave this remainder
     every = end[first_of_equal(row_keys([end, rows.part, rows.unit_lo, *boxes.T]))]
     covered[end] = chunks * np.bincount(every, minlength=len(covered))[end]
-    covered[end[differs]] = -1
+    if len(odd := np.flatnonzero(np.isin(end, end[differs]))):
+        end, every_value = end[odd], np.array([*radices, max(one.units for one in several.steps.parts)])
+        begin, size, distance = (
+            np.column_stack([np.where(inside[odd], of_digits[odd], whole), of_units[odd]])
+            for of_digits, whole, of_units in (
+                (ahead, 0, rows.unit_lo), (count, radices, rows.unit_count), (apart, 1, rows.unit_step)
+            )
+        )  # fmt: skip
+        covered[end] = np.where(
+            _ranges_apart(end, begin, size, (size > 1) & (distance > 1), every_value), arrived[end], -1
+        )
     return covered
+
+
+def _ranges_apart(end: IntArray, begin: IntArray, size: IntArray, scattered: IntArray, radices: IntArray) -> IntArray:
+    """Whether boxes of each row's end have no value in common in some digit, in which they are ranges, bool (rows,).
+
+    Args:
+        end: of each row, int64 (rows,), ascending.
+        begin, size: of its range in each digit, int64 (rows, digits).
+        scattered: whether it is none, bool (rows, digits).
+        radices: of the digits, int64 (digits,).
+    """
+    some = np.zeros(len(end), bool)
+    for first, many, no_range, radix in zip(begin.T, size.T, scattered.T, radices, strict=True):
+        order = np.lexsort((first, end))
+        meets = no_range | (first + many > radix)
+        meets[order[1:]] |= (end[order[1:]] == end[order[:-1]]) & (first[order[1:]] < (first + many)[order[:-1]])
+        some |= ~np.isin(end, end[meets])
+    return some
 
 
 @dataclass(frozen=True, slots=True, eq=False)
