@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
@@ -15,7 +17,16 @@ from opticcl.ir.representatives import Represented, RoutedStep, StepImages, Symm
 from opticcl.ir.schedule import Schedule
 from opticcl.ir.transfers import Transfers
 
-__all__ = ["CircuitPlan", "ClassRounds", "LoweredBy", "RoundsOfRule", "StoredRounds", "listed_plan"]
+__all__ = [
+    "CircuitPlan",
+    "ClassRounds",
+    "LoweredBy",
+    "RoundsOfRule",
+    "StoredRounds",
+    "listed_plan",
+    "same_circuits",
+    "same_light",
+]
 
 
 class LoweredBy(NamedTuple):
@@ -157,6 +168,29 @@ class CircuitPlan:
         if not is_value(rounds.rounds if isinstance(rounds, ClassRounds) else rounds):
             rounds = StoredRounds(tuple(self.rounds(i) for i in range(self.schedule.num_steps)))
         return CircuitPlan, (self.fabric, self.schedule, rounds)
+
+
+def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
+    """Whether both are equal circuits for equal transfers, round by round."""
+    pairs = zip(rounds, others, strict=False)
+    return len(rounds) == len(others) and all(one is other or same_columns(one, other) for one, other in pairs)
+
+
+def same_light(
+    fabric: Fabric, one: tuple[Transfers, tuple[Circuits, ...]], other: tuple[Transfers, tuple[Circuits, ...]]
+) -> bool:
+    """Whether two steps have equal circuits for the same pairs and, where a signal may be split, the same chunks on them.
+
+    Args:
+        fabric: that the circuits are on.
+        one, other: transfers, and circuits of each round.
+    """
+    (transfers, rounds), (others, other_rounds) = one, other
+    if not same_circuits(rounds, other_rounds):
+        return False
+    if any(resource.splits for resource in fabric.resources):
+        return same_columns(transfers, others)
+    return np.array_equal(transfers.src, others.src) and np.array_equal(transfers.dst, others.dst)
 
 
 def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["RECENT", "Recent"]
+__all__ = ["RECENT", "Last", "Recent"]
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 OVERHEAD_BYTES = 2048
@@ -114,6 +115,25 @@ class Recent:
 def num_bytes(value: Any) -> int:
     """What a value says of the size of its columns; 0 for one without [bytes]."""
     return int(getattr(value, "num_bytes", 0))
+
+
+class Last(Generic[K, T]):
+    """A function of which the last value is kept, for arguments that make no difference.
+
+    Args:
+        function: of one argument.
+        same: whether two arguments have the same value.
+    """
+
+    def __init__(self, function: Callable[[K], T], same: Callable[[K, K], bool]) -> None:
+        self._function, self._same = function, same
+        self._known: tuple[K, T] | None = None
+
+    def __call__(self, argument: K) -> T:
+        """The value."""
+        if self._known is None or not self._same(self._known[0], argument):
+            self._known = argument, self._function(argument)
+        return self._known[1]
 
 
 RECENT = Recent(1 << 26)

@@ -21,12 +21,12 @@ import numpy as np
 
 from opticcl.errors import UnsupportedError
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Transfers, concatenate_circuits
+from opticcl.ir.circuit_plan import same_light
 from opticcl.ir.orbits import orbits_of_units
 from opticcl.ir.representatives import SymmetricRounds
 from opticcl.ir.signals import signals_of
 from opticcl.simulate.closed_form.routes import over_orbits, routes_of_step
 from opticcl.simulate.links import Links
-from opticcl.simulate.parts import same_circuits
 from opticcl.simulate.traffic import Traffic
 from opticcl.units import format_bytes, format_seconds
 
@@ -108,11 +108,11 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
     """
     schedule, fabric = plan.schedule, plan.fabric
     chunks = [np.zeros(resource.count) for resource in fabric.resources]
-    splits = any(resource.splits for resource in fabric.resources)  # then what is carried depends on its chunks
-    # of steps one after the other with the same circuits: transfers of the first, circuits, and amounts of each and of all
-    equal: tuple[Transfers, tuple[Circuits, ...], IntArray, IntArray] | None = None
+    # of steps one after the other with the same light: transfers of the first, circuits, and what all of them carry
+    together: tuple[tuple[Transfers, tuple[Circuits, ...]], IntArray] | None = None
 
-    def add(transfers: Transfers, rounds: tuple[Circuits, ...], _: IntArray, amount: IntArray) -> None:
+    def add(step: tuple[Transfers, tuple[Circuits, ...]], amount: IntArray) -> None:
+        transfers, rounds = step
         for circuits in rounds:
             for i, index, _circuit, carried in uses(fabric, transfers, circuits.carrying(), amount):
                 of_parts = np.bincount(index, carried)
@@ -132,16 +132,16 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
             for i, carried in _loads_of_images(plan, some, steps.start):
                 chunks[i] += carried * len(steps)
             continue
-        transfers, rounds = schedule.step(steps.start), plan.rounds(steps.start)
-        amount = transfers.size_chunks()
-        if equal is not None and same_circuits(equal[1], rounds) and (not splits or np.array_equal(equal[2], amount)):
-            equal = *equal[:3], equal[3] + amount * len(steps)
+        step = schedule.step(steps.start), plan.rounds(steps.start)
+        amount = step[0].size_chunks() * len(steps)
+        if together is not None and same_light(fabric, together[0], step):
+            together = together[0], together[1] + amount
             continue
-        if equal is not None:
-            add(*equal)
-        equal = transfers, rounds, amount, amount * len(steps)
-    if equal is not None:
-        add(*equal)
+        if together is not None:
+            add(*together)
+        together = step, amount
+    if together is not None:
+        add(*together)
     chunk_bytes = size_bytes / schedule.collective.num_chunks
     return tuple(
         Load(i, index, carried, carried / full_rate(fabric, fabric.resources[i]), *np.zeros((2, len(index))))

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from opticcl.assumptions import Assumptions
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers, same_columns
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
 from opticcl.simulate.latency import path_latency
 from opticcl.simulate.standing import Standing
 
@@ -22,7 +22,6 @@ __all__ = [
     "latencies",
     "memory_traffic",
     "newly_covered",
-    "same_circuits",
     "slot_wait_s",
     "summed_chunks",
     "sums_s",
@@ -293,9 +292,3 @@ class Reconfiguration:
         setting_s = self._cost_s * (self._every or changes)
         control_s *= self._control_every or changes
         return setting_s, max(0.0, control_s - setting_s) if self._beside else control_s
-
-
-def same_circuits(rounds: tuple[Circuits, ...], others: tuple[Circuits, ...]) -> bool:
-    """Whether both are equal circuits for equal transfers, round by round."""
-    pairs = zip(rounds, others, strict=False)
-    return len(rounds) == len(others) and all(one is other or same_columns(one, other) for one, other in pairs)

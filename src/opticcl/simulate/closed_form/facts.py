@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from opticcl.assumptions import Assumptions
 from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedule, Transfers
-from opticcl.ir.circuit_plan import listed_plan
+from opticcl.ir.circuit_plan import listed_plan, same_circuits
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.pairs import PairOrbits
 from opticcl.simulate.closed_form.ends import StepEnds, StepPairs, ends_of_steps, pairs_of_steps
 from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, routes_of_step
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
-from opticcl.simulate.parts import control_s, same_circuits
+from opticcl.simulate.parts import control_s
 from opticcl.simulate.standing import Standing
 
 __all__ = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -27,8 +28,9 @@ from opticcl.ir import (
     Violation,
     same_columns,
 )
-from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.circuit_plan import ClassRounds, same_light
 from opticcl.ir.phases import PhaseRows
+from opticcl.ir.recent import Last
 from opticcl.ir.representatives import StepImages
 from opticcl.ir.signals import signals_of
 from opticcl.verify.light.circuit_rows import (
@@ -69,7 +71,16 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
     if violations:
         classes = (range(i, i + 1) for i in range(plan.schedule.num_steps))
     total = 0
-    right: tuple[Transfers, tuple[Circuits, ...]] | None = None  # of the last step, if nothing is wrong with it
+
+    def of_rounds(step: tuple[Transfers, tuple[Circuits, ...]]) -> list[Violation]:
+        transfers, rounds = step
+        return [
+            replace(v, round=number)
+            for number, circuits in enumerate(rounds)
+            for v in _round_violations(plan.fabric, transfers, circuits, settings)
+        ]
+
+    of_step = Last(of_rounds, partial(same_light, plan.fabric))
     for steps in classes:
         if (some := _of_senders(plan, steps)) is not None:
             of_senders, count = some
@@ -82,14 +93,8 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
         rounds = plan.rounds(steps.start)
         total += len(steps) * sum(map(len, rounds))
         violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
-        known = len(violations)
-        if right is None or not _equal_light(plan.fabric, right, (first, rounds)):
-            for number, circuits in enumerate(rounds):
-                of_round = list(_round_violations(plan.fabric, first, circuits, settings))
-                violations += [replace(v, step=steps.start, round=number) for v in of_round]
-        right = None if len(violations) > known else (first, rounds)
-        if right is not None:
-            violations += _signals_of_others(plan, steps, rounds)
+        wrong = [replace(v, step=steps.start) for v in of_step((first, rounds))]
+        violations += wrong or _signals_of_others(plan, steps, rounds)
         progress("count the light", steps.stop, plan.schedule.num_steps)
     notes = [f"step {v.step}: {v.count} receivers used twice" for v in violations if v.rule == "receiver_shared"]
     return CircuitsReport(tuple(violations), total, tuple(notes))
@@ -132,23 +137,6 @@ def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iter
     yield from astray_ones
     if not astray_ones:
         yield from _round_violations(fabric, transfers, circuits, {})
-
-
-def _equal_light(
-    fabric: Fabric, one: tuple[Transfers, tuple[Circuits, ...]], other: tuple[Transfers, tuple[Circuits, ...]]
-) -> bool:
-    """Whether two steps have the same circuits, and where signals may be split the same chunks on them.
-
-    Args:
-        fabric: that the circuits are on.
-        one, other: transfers and circuits of each round.
-    """
-    (transfers, rounds), (others, other_rounds) = one, other
-    if len(rounds) != len(other_rounds) or not all(mine is its for mine, its in zip(rounds, other_rounds, strict=True)):
-        return False
-    if any(resource.splits for resource in fabric.resources):
-        return same_columns(transfers, others)
-    return _equal(transfers.src, others.src) and _equal(transfers.dst, others.dst)
 
 
 def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:
