@@ -269,3 +269,13 @@ def test_a_wrong_sum_is_refused_whatever_its_explanation(monkeypatch):
     )
     missing = "contribution_missing", -1, "chunk 0 at rank 0", "each contribution once", "others", 2
     assert named(schedule_of(2, 1)) == [missing]
+
+
+@pytest.mark.parametrize("algorithm", ["ramp", "skewed_exchange"])
+def test_a_digit_of_one_value_moves_nothing(algorithm):
+    """Racks of RAMP may have one node a wavelength: an exchange of 4,096 nodes is proven by one chunk all the same."""
+    machine = fabric("ramp:groups=16,racks=16,wavelengths=16")
+    report = judge(generate(algorithm, Request("all_to_all"), machine))
+    assert not report.violations
+    assert report.exhaustive
+    assert report.how == "one of 4,096 chunks played, which stand for all by translation"

@@ -78,6 +78,29 @@ def test_receivers_of_other_chunks_are_refused():
     assert light_rules == {"transmitter_shared", "wavelength_clash"}
 
 
+def test_every_step_is_judged_by_its_own_chunks():
+    """Steps with the same circuits, of which one sends two chunks by one port, in either order."""
+    circuits = light([(0, 0), (1, 0)])
+    steps = [Transfers.of([0, 0], RECEIVERS[:2], chunks, 1, Op.COPY) for chunks in ([0, 0], [0, 1], [1, 1])]
+    for order in ([0, 1], [1, 0], [0, 1, 2], [0, 2, 1]):
+        made = [steps[i] for i in order]
+        schedule = Schedule("by hand", nothing_required(RAMP.num_nodes, 4), len(made), made.__getitem__)
+        plan = CircuitPlan(RAMP, schedule, lambda i: (circuits,))
+        found = check_light(plan, progress=no_progress).violations
+        assert {(v.step, v.rule) for v in found} == {
+            (order.index(1), rule) for rule in ("transmitter_shared", "wavelength_clash")
+        }
+
+
+def test_what_is_wrong_is_said_of_every_step():
+    """Also where its light is that of the step before."""
+    plan = plan_of([(0, 0), (1, 0)], chunks=(0, 1))
+    twice = replace(plan.schedule, num_steps=2)
+    found = check_light(replace(plan, schedule=twice), progress=no_progress).violations
+    assert [v.step for v in found] == [0, 0, 1, 1]
+    assert all(v.round == 0 for v in found)
+
+
 SUBSETS = [one for n in (1, 2, 3) for one in combinations(range(3), n)]
 
 
