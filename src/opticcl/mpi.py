@@ -23,10 +23,10 @@ from opticcl.collective import Request
 from opticcl.errors import ParameterError
 from opticcl.execute.calls import check_buffers
 from opticcl.execute.failures import report_failures
-from opticcl.execute.loop import Reduction, Scratch, run_rank
+from opticcl.execute.loop import Scratch, run_rank
 from opticcl.execute.mpi import MpiTransport, from_rank_0, load_mpi
 from opticcl.execute.mpi_buffers import Held, NoScheduleError, held
-from opticcl.execute.mpi_small import SMALL_BYTES, CallCheck, SmallCall
+from opticcl.execute.mpi_small import CallCheck, SmallCall, is_small
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.reductions import numpy_reduction
 from opticcl.ir import Fabric
@@ -41,6 +41,7 @@ OPS = {
     getattr(MPI, name).handle: name.lower()
     for name in ("SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR")
 }
+CONTIGUOUS_AND_WRITEABLE = np.zeros(1).flags.num
 PLAN_S = 300.0
 """Least time that rank 0 has to make a plan [s]."""
 IS_WRONG, HAS_NO_SCHEDULE = 1, 2
@@ -86,7 +87,7 @@ class _Call(NamedTuple):
             ends.append(at[which] if at else None)
         return ends[0], ends[1]
 
-    def check(self, size: int) -> Reduction | None:
+    def check(self, size: int) -> Callable[..., None] | None:
         """The reduction, where the call has one.
 
         Raises: ParameterError: lengths, types or the operation do not fit together.
@@ -137,14 +138,17 @@ def _collective(method: Collective) -> Collective:
 
     @wraps(method)
     def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
-        form = _form(name, args) if not kwargs else None
+        values = (*args, *kwargs.values()) if kwargs else args
+        form = _form((name, *kwargs), values)
         known = self._known.get(form)
         if known is not None:
             kept, asked, given_at, result_at = known
-            self._perform(asked, kept, _argument(args, given_at), _argument(args, result_at))
+            given = None if given_at is None else values[given_at]
+            if not self._perform(asked, kept, given, None if result_at is None else values[result_at]):
+                getattr(self._comm, name)(*args, **kwargs)
             return
         made: _Call | None = None
-        reduce: Reduction | None = None
+        reduce: Callable[..., None] | None = None
         state, why = 0, ""
         try:
             made = method(self, *args, **kwargs)
@@ -163,8 +167,8 @@ def _collective(method: Collective) -> Collective:
             return
         assert made is not None
         if small is None:
-            self._execute(made, reduce, asked.text)
-        elif form is not None and (places := made.places(args)) is not None:
+            self._execute(made, reduce, asked)
+        elif form is not None and (places := made.places(values)) is not None:
             self._known[form] = small, asked, *places
         if made.held is not None:
             made.held.store()
@@ -393,6 +397,7 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         """Free the small calls that are kept."""
         for small in self._small.values():
             small.free()
+        self._comparison.forget()
         self._small.clear()
         self._once.clear()
         self._known.clear()
@@ -411,15 +416,12 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         """
         self._transport.label = asked.label
         if small is not None:
-            small.load(given)
+            heads = small.run(given, result)
+            return heads is None or self._judge(asked, heads)
         heads = self._comparison.heads(asked.head)
-        if asked.state or heads.tobytes() != asked.head.tobytes() * len(heads):
-            return self._judge(asked, heads.copy())
-        if small is not None:
-            small.finish(result)
-        return True
+        return (asked.state == 0 and bool((heads == asked.head).all())) or self._judge(asked, heads)
 
-    def _execute(self, call: _Call, reduce: Reduction | None, text: str) -> None:
+    def _execute(self, call: _Call, reduce: Callable[..., None] | None, asked: _Asked) -> None:
         """Execute a call that all ranks have agreed on, and keep one of few bytes the second time."""
         size_bytes = call.length * call.dtype.itemsize
         key = (call.name, call.root, size_class(size_bytes))
@@ -427,15 +429,15 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
             self._schedules[key] = self._shared(Request(call.name, call.root), size_bytes)
         schedule, reduce = self._schedules[key], reduce or _moves
         run_rank(schedule, self._transport.run, call.given, call.result, call.length, reduce, self._scratch)
-        if not 0 < size_bytes <= SMALL_BYTES:
+        if not is_small(schedule, call.length, call.dtype):
             return
-        if text not in self._once:
+        if asked.text not in self._once:
             if len(self._once) >= KEPT:
                 self._forget()
-            self._once.add(text)
+            self._once.add(asked.text)
             return
-        kept = schedule, call.length, call.dtype, reduce, self._comparison, self._own, self._transport
-        self._small[text] = SmallCall(*kept)
+        kept = schedule, call.length, call.dtype, reduce, asked.head, self._comparison, self._own, self._transport
+        self._small[asked.text] = SmallCall(*kept)
 
     def _judge(self, asked: _Asked, heads: np.ndarray) -> bool:
         """Whether a schedule executes a call that ranks see differently.
@@ -478,13 +480,17 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
             return from_rank_0(self._own, make)[1]
 
 
-def _form(name: str, args: tuple[Any, ...]) -> Any:
-    """Types and lengths of arguments that are plain arrays and numbers; None if one is anything else."""
-    form: list[Any] = [name]
-    for given in args:
+def _form(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """Types and lengths of arguments that are plain arrays and numbers; None if one is anything else.
+
+    Args:
+        names: of the method, and of the last arguments.
+        values: all arguments.
+    """
+    form: list[Any] = [*names]
+    for given in values:
         if type(given) is np.ndarray:
-            flags = given.flags
-            form += given.dtype, given.size, flags.c_contiguous and flags.writeable
+            form += given.dtype, given.size, given.flags.num & CONTIGUOUS_AND_WRITEABLE
         elif given is None or type(given) is int:
             form.append(given)
         elif type(given) is MPI.Op:
@@ -501,10 +507,6 @@ def _is_all_of(given: Any, array: np.ndarray) -> bool:
     if type(given) is not np.ndarray or not (given.flags.c_contiguous and given.flags.writeable):
         return False
     return given.size == array.size and given.dtype == array.dtype and given.ctypes.data == array.ctypes.data
-
-
-def _argument(args: tuple[Any, ...], at: int | None) -> np.ndarray | None:
-    return None if at is None else args[at].reshape(-1)
 
 
 def _reducing(call: _Call, given: Held, into: Held | None) -> _Call:

@@ -198,13 +198,22 @@ for _ in range(3):
     comm.Allreduce(in_place, in_place)
     comm.Allreduce(other, into)
     assert into.tolist() == [n * (n + 1) / 2] * 5
-    comm.Allreduce(other, into, MPI.MAX)
+    comm.Allreduce(other, into, op=MPI.MAX)
     assert into.tolist() == [float(n)] * 5
     comm.Bcast(other, n - 1)
     assert other.tolist() == [float(n)] * 5
+four = np.arange(4.0)
+at_address = MPI.DOUBLE.Create_hindexed([4], [MPI.Get_address(four)]).Commit()
+for _ in range(4):  # rank 0 gives an absolute address, which MPI carries, where the others call what is kept
+    for by_address in (False, True):
+        into = four if world.rank == 0 else np.zeros(4)
+        comm.Bcast([MPI.BOTTOM, 1, at_address] if by_address and world.rank == 0 else into, 0)
+        assert into.tolist() == four.tolist()
+warnings.clear()
 for length in range(1, 100):  # more than are kept
-    comm.Allreduce(np.ones(length), into := np.zeros(length))
-    assert into.tolist() == [n] * length
+    for _ in range(3):
+        comm.Allreduce(np.ones(length), into := np.zeros(length))
+        assert into.tolist() == [n] * length
 
 for kind in (bytearray, lambda data: array.array("B", data)):
     mine = kind(bytes(range(world.rank, world.rank + 5)))

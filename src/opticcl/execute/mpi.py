@@ -74,9 +74,7 @@ class Watchdog:
 
     def __init__(self, limit_s: float, who: str) -> None:
         self._limit_s, self._who = limit_s, who
-        self._where: Callable[[], str] | None = None
-        self._since = 0.0
-        self._allowed_s = limit_s
+        self._step: tuple[Callable[[], str], float] | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="opticcl-watchdog", daemon=True)
         self._thread.start()
@@ -89,13 +87,11 @@ class Watchdog:
             where: says what is waited for; called when the time limit is exceeded.
             least_s: time that it has at least [s].
         """
-        self._allowed_s = max(self._limit_s, least_s)
-        self._since = time.monotonic()
-        self._where = where
+        self._step = where, least_s
 
     def end(self) -> None:
         """The step has ended."""
-        self._where = None
+        self._step = None
 
     def stop(self) -> None:
         """End the thread."""
@@ -103,12 +99,17 @@ class Watchdog:
         self._thread.join()
 
     def _watch(self) -> None:
+        """Note which step is there now and then; that of a second look is still the same object."""
+        watched, since = None, 0.0
         while not self._stopped.wait(min(1.0, self._limit_s / 4)):
-            where = self._where
-            if where is not None and time.monotonic() - self._since > self._allowed_s:
-                line = (
-                    f"opticcl: {self._who}: {where()}: no answer within {self._allowed_s:g} s; all processes are ended"
-                )
+            step, now = self._step, time.monotonic()
+            if step is not watched:
+                watched, since = step, now
+            if step is None:
+                continue
+            allowed_s = max(self._limit_s, step[1])
+            if now - since > allowed_s:
+                line = f"opticcl: {self._who}: {step[0]()}: no answer within {allowed_s:g} s; all processes are ended"
                 print(line, file=sys.stderr, flush=True)
                 os._exit(1)
 
@@ -125,6 +126,8 @@ class MpiTransport:
         self._mpi = load_mpi()
         self._comm = comm
         self._watchdog = None if limit_s is None else Watchdog(limit_s, f"rank {comm.rank} of {comm.size}")
+        self.begin = _nothing if self._watchdog is None else self._watchdog.begin
+        self.end = _nothing if self._watchdog is None else self._watchdog.end
         self.label = "collective"
 
     def run(self, exchanges: Iterator[Exchange]) -> None:
@@ -132,11 +135,9 @@ class MpiTransport:
         for exchange in exchanges:
             if not exchange.sends and not exchange.recvs:
                 continue
-            if self._watchdog is not None:
-                self._watchdog.begin(partial(self._where, exchange))
+            self.begin(partial(self._where, exchange))
             self._mpi.Request.Waitall(self._post(exchange))
-            if self._watchdog is not None:
-                self._watchdog.end()
+            self.end()
 
     def _where(self, exchange: Exchange) -> str:
         peers = sorted({peer for peer, _ in (*exchange.recvs, *exchange.sends)})
@@ -149,12 +150,10 @@ class MpiTransport:
             requests: persistent ones.
             where: says what is waited for.
         """
-        if self._watchdog is not None:
-            self._watchdog.begin(where)
+        self.begin(where)
         self._mpi.Prequest.Startall(requests)
         self._mpi.Request.Waitall(requests)
-        if self._watchdog is not None:
-            self._watchdog.end()
+        self.end()
 
     def words(self, value: Any) -> list[Any]:
         """What all ranks say, where their calls differ; each says it when it sees that, as this one.
@@ -173,13 +172,11 @@ class MpiTransport:
             where: says what is waited for.
             least_s: time that it has at least [s].
         """
-        if self._watchdog is not None:
-            self._watchdog.begin(where, least_s)
+        self.begin(where, least_s)
         try:
             yield
         finally:
-            if self._watchdog is not None:
-                self._watchdog.end()
+            self.end()
 
     def _post(self, exchange: Exchange) -> list[Any]:
         tag, byte = exchange.step % TAGS, self._mpi.BYTE
@@ -195,6 +192,10 @@ class MpiTransport:
         """End the watchdog."""
         if self._watchdog is not None:
             self._watchdog.stop()
+
+
+def _nothing(*_: Any) -> None:
+    """No step is limited."""
 
 
 def _parts(buffer: np.ndarray) -> list[np.ndarray]:

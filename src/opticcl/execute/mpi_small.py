@@ -1,34 +1,45 @@
-"""Calls of few bytes over MPI: memory and messages that are made once and started at every call.
+"""Calls of few bytes over MPI: what is the same in all of them is made once.
 
-Before data move, every pair of ranks compares what it calls, by a message of one size for all calls. It has room for what a
-rank sends to the other in the first step of a small call: the receiver takes it once all ranks agree. Later steps are messages
-of their own, to be started. Which calls are small is a function of what all ranks agree on.
+A collective begins with one message between every pair of ranks, by which each knows what the other calls. That of a call
+that is kept carries the data of its first step, from where they lie in the memory of the caller, and its tag is the number of
+the call: calls are kept in an order that follows from what all ranks have agreed on, so a number is that of one call on all of
+them. That of any other call carries digests of it. A receiver takes any tag and as many bytes as the largest of them has, and
+uses the data once all ranks agree. Later steps are messages of their own, to be started.
 
-Source: MPI 4.1, section 3.9 (persistent communication).
+Source: MPI 4.1, sections 3.5 (messages of a pair do not overtake each other) and 3.9 (persistent communication).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from opticcl.execute.loop import Reduction, chunk_width, fill_state, store_result
+from opticcl.execute.loop import chunk_width, fill_state, store_result
 from opticcl.execute.mpi import TAGS, MpiTransport, load_mpi
 from opticcl.execute.prepared import PreparedStep, prepare
-from opticcl.execute.ranks import RankSchedule
+from opticcl.execute.ranks import Message, RankSchedule, RankStep
+from opticcl.ir import IntArray
 
-__all__ = ["SMALL_BYTES", "CallCheck", "SmallCall"]
+__all__ = ["CallCheck", "SmallCall", "is_small"]
 
 SMALL_BYTES = 1 << 17
-"""Largest message of a call that is kept [bytes]."""
-ROOM_BYTES = 1 << 14
-"""Room for data of the first step in the messages of a rank to all others together [bytes]."""
-SHARE_BYTES = 1 << 11
-"""Most room in one of them [bytes]."""
+"""Largest message of a call that is kept, with what its chunks are filled up with [bytes]."""
 HEAD = 3
+
+
+def is_small(schedule: RankSchedule, length: int, dtype: np.dtype) -> bool:
+    """Whether calls of that length and type are kept.
+
+    Args:
+        schedule: of any rank.
+        length: elements of the whole message [count].
+        dtype: of the elements.
+    """
+    return 0 < schedule.num_chunks * chunk_width(schedule, length) * dtype.itemsize <= SMALL_BYTES
 
 
 class CallCheck:
@@ -40,56 +51,111 @@ class CallCheck:
     """
 
     def __init__(self, comm: Any, transport: MpiTransport) -> None:
-        self._transport, self._rank = transport, comm.rank
-        others = [other for other in range(comm.size) if other != comm.rank]
-        room = min(SHARE_BYTES, ROOM_BYTES // max(1, len(others))) // 8
-        self._given, self._found = np.zeros((2, comm.size, HEAD + room), np.int64)
-        self._heads = self._found[:, :HEAD]
-        self._requests = [comm.Recv_init(self._found[other], other, TAGS) for other in others]
-        self._requests += [comm.Send_init(self._given[other], other, TAGS) for other in others]
+        mpi = load_mpi()
+        self._comm, self._transport, self._byte, self._waitall = comm, transport, mpi.BYTE, mpi.Request.Waitall
+        self.others = [other for other in range(comm.size) if other != comm.rank]
+        self._received = np.zeros(
+            (len(self.others), SMALL_BYTES), np.uint8
+        )  # pages that nothing is received into take no memory
+        self._arrivals = [
+            (other, comm.Recv_init([row, mpi.BYTE], other, mpi.ANY_TAG), mpi.Status())
+            for other, row in zip(self.others, self._received, strict=True)
+        ]
+        self._heads: list[np.ndarray] = []  # of the calls that are kept
+        self._awaited = -1
 
-    def heads(self, head: np.ndarray) -> np.ndarray:
-        """The heads of all ranks, int64 (ranks, HEAD), until the next call.
+    def keep(self, head: np.ndarray) -> int:
+        """The tag of a call that all ranks keep from now on.
 
-        Args: head: of this rank, int64 (HEAD,), none negative.
+        Args: head: of the call, int64 (HEAD,).
         """
-        self._found[:, 0] = -1
-        self._given[:, :HEAD] = head
-        self._heads[self._rank] = head
-        self._transport.start(self._requests, self._where)
-        return self._heads
+        self._heads.append(head)
+        return TAGS + len(self._heads)
 
-    def room(self, peer: int, like: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Arrays of that shape in the messages to and from a rank; None if there is no room.
+    def forget(self) -> None:
+        """Keep no call any longer; all ranks do this between the same calls."""
+        self._heads.clear()
+
+    def exchange(self, messages: Sequence[Any], tag: int) -> bool:
+        """Send the first messages of a call, and receive those of all others.
 
         Args:
-            peer: the other rank.
-            like: rows that are sent or received.
+            messages: contiguous memory, one for each of the others.
+            tag: of the call.
+        Returns: whether all send that tag.
         """
-        if like.nbytes > 8 * (self._given.shape[1] - HEAD):
-            return None
-        rows = (table[peer, HEAD:].view(np.uint8)[: like.nbytes] for table in (self._given, self._found))
-        to, of = (row.view(like.dtype).reshape(like.shape) for row in rows)
-        return to, of
+        transport, others, byte = self._transport, self.others, self._byte
+        self._awaited = others[-1] if others else -1
+        transport.begin(self._where)
+        for _, arrival, _ in self._arrivals:
+            arrival.Start()
+        sends = [self._comm.Isend([messages[at], byte], other, tag) for at, other in enumerate(others[:-1])]
+        if others:
+            self._comm.Send([messages[-1], byte], others[-1], tag)
+        agreed = True
+        for other, arrival, status in self._arrivals:
+            self._awaited = other
+            arrival.Wait(status)
+            agreed = agreed and status.tag == tag
+        if sends:
+            self._waitall(sends)
+        transport.end()
+        return agreed
+
+    def heads(self, head: np.ndarray) -> np.ndarray:
+        """Exchange the head of a call that is not kept.
+
+        Args: head: of this rank, int64 (HEAD,).
+        Returns: those of all ranks, int64 (ranks, HEAD).
+        """
+        self.exchange([head] * len(self.others), TAGS)
+        return self.received_heads(head)
+
+    def received_heads(self, head: np.ndarray) -> np.ndarray:
+        """The heads of what all ranks called in the last exchange, int64 (ranks, HEAD).
+
+        Args: head: of this rank.
+        """
+        heads = np.tile(head, (self._comm.size, 1))
+        for row, (other, _, status) in zip(self._received, self._arrivals, strict=True):
+            kept = status.tag - TAGS
+            heads[other] = self._heads[kept - 1] if kept else row[: head.nbytes].view(head.dtype)
+        return heads
+
+    def received(self, message: Message, width: int, dtype: np.dtype) -> np.ndarray:
+        """The rows of a message of the first step, where they are received.
+
+        Args:
+            message: of a rank.
+            width: elements of a row [count].
+            dtype: of the elements.
+        """
+        rows = message.rows
+        count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        row = self._received[self.others.index(message.peer), : count * width * dtype.itemsize]
+        return row.view(dtype).reshape(count, width)
 
     def free(self) -> None:
         """Free the messages."""
-        for request in self._requests:
-            request.Free()
+        for _, arrival, _ in self._arrivals:
+            arrival.Free()
 
     def _where(self) -> str:
-        missing = ", ".join(map(str, np.flatnonzero(self._found[:, 0] < 0)[:8]))
-        return f"{self._transport.label}, before step 0, waiting for rank {missing}"
+        return f"{self._transport.label}, before step 0, waiting for rank {self._awaited}"
 
 
 class SmallCall:
     """One collective of few bytes, for all its calls of one length and type.
 
+    The state of the rank is the memory of the result where one step fills it, and it is loaded only with what is read before it
+    is written.
+
     Args:
         schedule: of this rank.
         length: elements of the whole message, at least one [count].
         dtype: of the elements.
-        reduce: reduces one table of rows into another.
+        reduce: (a, b, into): reduces two tables of rows into a third one.
+        head: what the ranks compare.
         comparison: of the calls of all ranks.
         comm, transport: that carry the messages.
     """
@@ -99,69 +165,135 @@ class SmallCall:
         schedule: RankSchedule,
         length: int,
         dtype: np.dtype,
-        reduce: Reduction,
+        reduce: Callable[..., None],
+        head: np.ndarray,
         comparison: CallCheck,
         comm: Any,
         transport: MpiTransport,
     ) -> None:
-        self._schedule, self._length, self._transport = schedule, length, transport
+        self._schedule, self._length, self._reduce, self._transport = schedule, length, reduce, transport
+        self._comparison, self._head, self._tag = comparison, head, comparison.keep(head)
         width = chunk_width(schedule, length)
         state, staging = (np.zeros((rows, width), dtype) for rows in (schedule.slots, schedule.stage_rows))
-        self._state = state
-        chunks = state[: schedule.num_chunks]
-        whole = chunks.reshape(-1) if chunks.size == length and schedule.final is None else None
-        self._before = whole if schedule.before.all() else None
-        self._after = whole if schedule.after.all() else None
+        self._state, self._shape = state, (schedule.num_chunks, width)
+        whole = (
+            schedule.num_chunks * width == length and schedule.slots == schedule.num_chunks and schedule.final is None
+        )
+        self._from_caller = whole and bool(schedule.before.all())
+        self._in_result = self._from_caller and bool(schedule.after.all()) and len(schedule.steps) <= 1
+        first = schedule.steps[0] if schedule.steps else RankStep()
+        rows_of = {message.peer: message.rows for message in first.sends}
+        self._sends = [rows_of.get(other, slice(0, 0)) for other in comparison.others]
+        received = {message.peer: comparison.received(message, width, dtype) for message in first.recvs}
+        staged = [message for message in first.recvs if message.staged]
+        self._staged = [(staging[message.rows], received[message.peer]) for message in staged if len(staged) > 1]
+        self._rows = received[staged[0].peer] if len(staged) == 1 else staging
+        self._placed = [(message.rows, received[message.peer]) for message in first.recvs if not message.staged]
+        self._copies, self._turns = first.copies, first.turns
+        self._fresh, self._loaded = _first_reads(schedule)
         byte = load_mpi().BYTE
-        self._steps: list[tuple[PreparedStep, list[Any], Callable[[], str]]] = []
-        for step in prepare(schedule, state, staging, reduce, comparison.room):
+        self._later: list[tuple[PreparedStep, list[Any], Callable[[], str]]] = []
+        for step in prepare(replace(schedule, steps=schedule.steps[1:]), state, staging, reduce, _no_room):
             number, sends, recvs = step.exchange
             tag = number % TAGS
             requests = [comm.Recv_init([rows.view(np.uint8), byte], peer, tag) for peer, rows in recvs]
             requests += [comm.Send_init([rows.view(np.uint8), byte], peer, tag) for peer, rows in sends]
             peers = ", ".join(map(str, sorted({peer for peer, _ in (*recvs, *sends)})[:8]))
-            self._steps.append((step, requests, partial(self._where, f"step {number}, with ranks {peers}")))
+            self._later.append((step, requests, partial(self._where, f"step {number + 1}, with ranks {peers}")))
 
-    def load(self, given: np.ndarray | None) -> None:
-        """Take the input, and write what the comparison carries.
+    def run(self, given: np.ndarray | None, result: np.ndarray | None) -> np.ndarray | None:
+        """Execute a call of this rank, if all ranks call the same.
 
-        Args: given: what the rank holds, flat; None if nothing.
+        Args:
+            given: what the rank holds, contiguous; None if nothing.
+            result: filled, contiguous; None if the rank gets nothing.
+        Returns: None; where the ranks call different things, their heads, as of `CallCheck`, and no result is written.
         """
-        if self._before is not None and given is not None and len(given) == self._length:
-            self._before[:] = given
+        state = source = self._state
+        if self._from_caller:
+            assert given is not None
+            source = given.reshape(self._shape)
         else:
-            fill_state(self._schedule, given, self._length, self._state)
-        for step, _, _ in self._steps[:1]:
+            fill_state(self._schedule, None if given is None else given.reshape(-1), self._length, state)
+        if not self._comparison.exchange([source[rows] for rows in self._sends], self._tag):
+            return self._comparison.received_heads(self._head)
+        if self._in_result:
+            assert result is not None
+            state = result.reshape(self._shape)
+        self._finish_first(source, state)
+        for step, requests, where in self._later:
             for operation in step.before:
                 operation()
-
-    def finish(self, result: np.ndarray | None) -> None:
-        """Execute all steps, once all ranks agree on the call.
-
-        Args: result: filled, flat; None if the rank gets nothing.
-        """
-        for number, (step, requests, where) in enumerate(self._steps):
-            if number:
-                for operation in step.before:
-                    operation()
             if requests:
                 self._transport.start(requests, where)
             for operation in step.after:
                 operation()
-        if result is None:
-            return
-        if self._after is not None and len(result) == self._length:
-            result[:] = self._after
-        else:
-            stored = store_result(self._schedule, self._state, self._length)
+        if result is not None and not self._in_result:
+            stored = store_result(self._schedule, state, self._length)
             assert stored is not None
-            result[:] = stored
+            result.reshape(-1)[:] = stored
+        return None
+
+    def _finish_first(self, source: np.ndarray, state: np.ndarray) -> None:
+        """Copy and add what was received in the first step.
+
+        Args:
+            source: what the rank held at the start.
+            state: loaded from it, if it is other memory.
+        """
+        if self._loaded is not None and source is not state:
+            state[self._loaded] = source[self._loaded]
+        for target, message in self._staged:
+            target[:] = message
+        for slots, message in self._placed:
+            state[slots] = message
+        for rows, slots in self._copies:
+            state[slots] = self._rows[rows]
+        for (rows, slots), fresh in zip(self._turns, self._fresh, strict=True):
+            terms = (source if fresh else state)[slots]
+            if isinstance(slots, slice):
+                self._reduce(terms, self._rows[rows], state[slots])
+            else:
+                self._reduce(terms, self._rows[rows], terms)
+                state[slots] = terms
 
     def free(self) -> None:
         """Free the messages."""
-        for _, requests, _ in self._steps:
+        for _, requests, _ in self._later:
             for request in requests:
                 request.Free()
 
     def _where(self, names: str) -> str:
         return f"{self._transport.label}, {names}"
+
+
+def _no_room(peer: int, rows: np.ndarray) -> None:
+    """Later steps have messages of their own."""
+
+
+def _first_reads(schedule: RankSchedule) -> tuple[list[bool], IntArray | None]:
+    """What is read of the state that a rank has at the start, before it is written.
+
+    Args: schedule: of the rank.
+    Returns: for each turn of the first step, whether all its slots are as they were at the start; the slots that anything else
+        reads, int64, None where there are none.
+    """
+    written, read = np.zeros((2, schedule.slots), np.bool_)
+    fresh = []
+    for number, step in enumerate(schedule.steps):
+        for message in step.sends if number else ():
+            read[message.rows] |= ~written[message.rows]
+        for message in step.recvs:
+            if not message.staged:
+                written[message.rows] = True
+        for _, slots in step.copies:
+            written[slots] = True
+        for _, slots in step.turns:
+            if number == 0:
+                fresh.append(not written[slots].any())
+            if number or not fresh[-1]:
+                read[slots] |= ~written[slots]
+            written[slots] = True
+    due = np.flatnonzero(schedule.after) if schedule.final is None else schedule.final
+    read[due] |= ~written[due]
+    return fresh, np.flatnonzero(read) if read.any() else None

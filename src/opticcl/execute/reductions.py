@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.execute.loop import Reduction
 
 __all__ = ["REDUCTIONS", "numpy_reduction"]
 
@@ -24,8 +25,8 @@ REDUCTIONS = {
 BITWISE = ("band", "bor", "bxor")
 
 
-def numpy_reduction(name: str, dtype: np.dtype) -> Reduction:
-    """The reduction of that name, in the type of the arrays.
+def numpy_reduction(name: str, dtype: np.dtype) -> Callable[..., None]:
+    """The reduction of that name, in the type of the arrays: (target, source), or (one, other, into).
 
     Raises: ParameterError: unknown, or not defined for that type.
 
@@ -42,7 +43,7 @@ def numpy_reduction(name: str, dtype: np.dtype) -> Reduction:
         raise ParameterError(f"reduction {name} is not defined for {dtype}; try sum")
     function = REDUCTIONS[name]
 
-    def reduce(target: np.ndarray, source: np.ndarray) -> None:
-        function(target, source, out=target, casting="unsafe")
+    def reduce(target: np.ndarray, source: np.ndarray, into: np.ndarray | None = None) -> None:
+        function(target, source, out=target if into is None else into, casting="unsafe")
 
     return reduce
