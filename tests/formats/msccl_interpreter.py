@@ -25,7 +25,11 @@ def run(text, *, seed=0, depth=4):
 
 def _run(algo, dice, depth):
     n, chunks = int(algo.get("ngpus")), int(algo.get("nchunksperloop"))
-    per, what, in_place = chunks // n, algo.get("coll"), algo.get("inplace") == "1"
+    per, what, in_place = (
+        chunks // n,
+        algo.get("coll").replace("reduce_scatter", "reducescatter"),
+        algo.get("inplace") == "1",
+    )
     memory, data = {}, {}
     for gpu in algo.iter("gpu"):
         r = int(gpu.get("id"))
@@ -89,7 +93,7 @@ def _buffers(gpu, what, in_place, r, per, chunks, mine):
     first = r * per if what == "allgather" else 0
     whole[first : first + len(mine)] = mine
     found["i"] = _Cells(whole, first, per) if what == "allgather" else _Cells(whole, 0, chunks)
-    found["o"] = _Cells(whole, r * per, per) if what == "reduce_scatter" else _Cells(whole, 0, chunks)
+    found["o"] = _Cells(whole, r * per, per) if what == "reducescatter" else _Cells(whole, 0, chunks)
     return found
 
 
@@ -146,7 +150,7 @@ def _due(what, r, n, per, chunks, data, memory):
         due = [sum(data[s][c] for s in range(n)) for c in range(chunks)]
     elif what == "allgather":
         due = [data[c // per][c % per] for c in range(chunks)]
-    elif what == "reduce_scatter":
+    elif what == "reducescatter":
         due = [sum(data[s][r * per + k] for s in range(n)) for k in range(per)]
     else:
         due = [data[c // per][r * per + c % per] for c in range(chunks)]

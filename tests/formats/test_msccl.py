@@ -1,6 +1,8 @@
 """MSCCL XML: read, verified for every order of execution, written, and executed by an interpreter of its own."""
 
 import re
+from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -117,6 +119,35 @@ def test_what_executes_wrong_is_refused_by_its_rule(name, kind, tmp_path):
 # --- files of ours --------------------------------------------------------------------------------------------------------
 
 
+def keeps_to_what_runtimes_load(text):
+    """Rules of the parser and the kernel of the MSCCL executor for NCCL: a step is numbered with the waits before it.
+
+    Source: github.com/Azure/msccl-executor-nccl, src/misc/msccl/msccl_parser.cc, src/device/msccl_kernel.cu, commit c6f6b36.
+    """
+    algo = ElementTree.fromstring(text)
+    assert {int(algo.get(bound)) for bound in ("minBytes", "maxBytes")} == {0}  # no bound
+    assert algo.get("coll") in {"allreduce", "allgather", "reducescatter", "alltoall"}
+    assert algo.get("proto") == "Simple"
+    for gpu in algo:
+        chunks = {name: int(gpu.get(f"{name}_chunks")) for name in "ios"}
+        assert [int(block.get("id")) for block in gpu] == list(range(len(gpu)))
+        for way in ("send", "recv"):
+            peers = [peer for block in gpu if (peer := int(block.get(way))) >= 0]
+            assert len(peers) <= 32
+            assert int(gpu.get("id")) not in peers
+        for block in gpu:
+            assert block[-1].get("type") != "nop"
+            assert [int(step.get("s")) for step in block] == list(range(len(block)))
+            for step, after in pairwise([*block, None]):
+                if step.get("type") == "nop":  # one more wait of the step after it, which must have one of its own
+                    assert int(step.get("depid")) >= 0 <= int(after.get("depid"))
+                    assert step.get("hasdep") == "0"
+                    continue
+                assert 0 < int(step.get("cnt")) < 72
+                for end in ("src", "dst"):
+                    assert int(step.get(f"{end}off")) < max(1, chunks[step.get(f"{end}buf")])
+
+
 @examples(25, suppress=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_what_is_written_is_right(tmp_path, data):
@@ -135,6 +166,7 @@ def test_what_is_written_is_right(tmp_path, data):
     text = (tmp_path / "a.xml").read_text("utf-8")
     assert judged(text, tmp_path) == ("", 1)
     assert {run(text, seed=seed, depth=1) for seed in range(2)} == {"right"}
+    keeps_to_what_runtimes_load(text)
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -155,7 +187,7 @@ def test_only_what_the_format_holds_is_written(tmp_path):
     with pytest.raises(OutputError, match="not broadcast"):
         write_msccl(tmp_path / "a.xml", rooted.schedule, "tree")
     mesh = opticcl.compile("ideal:nodes=40", "all_to_all", "1MB", algorithm="mesh")
-    with pytest.raises(OutputError, match="rank 0 needs 79 thread blocks, more than 64"):
+    with pytest.raises(OutputError, match="rank 0 has 39 thread blocks that send, more than 32"):
         write_msccl(tmp_path / "a.xml", mesh.schedule, "mesh")
     twice = Schedule("own", as_request("all_to_all").on(3, 3), 2, lambda i: Transfers.of([0], [1], 1, 1, Op.MOVE, [1]))
     with pytest.raises(OutputError, match="rank 0 sends chunk 1, of which it has nothing"):
@@ -168,6 +200,7 @@ def test_names_are_quoted(tmp_path):
     plan = opticcl.compile("ideal:nodes=2", "all_reduce", "1MB", algorithm="ring")
     write_msccl(tmp_path / "a.xml", plan.schedule, 'a"<&>:b=1')
     assert read_msccl(tmp_path / "a.xml").name == 'a"<&>:b=1'
+    assert "'" not in (tmp_path / "a.xml").read_text()  # a runtime looks for the next double quote
 
 
 def test_the_format_is_registered(tmp_path):

@@ -4,6 +4,9 @@ For each peer a rank has one sending and one receiving thread block on channel 0
 the input buffer, all_gather in the output buffer. all_to_all runs out of place: a contribution is received in its output cell
 where that is at the receiver, else in a fresh scratch cell.
 
+The file is what the runtimes of MSCCL and RCCL load: bounds of the message, of which 0 is none, and the name that they have for
+reduce_scatter.
+
 Of each step of the schedule, a rank's sends come before its receives. An operation waits for the last operations of other
 thread blocks that conflict with it on a cell; where these are several, `nop` steps before it wait for all but one.
 """
@@ -23,15 +26,15 @@ from opticcl.files import write_whole
 from opticcl.ir import Collective, IntArray, Op, ProgressCallback, Schedule, Transfers, no_progress
 from opticcl.ir.chunk_rows import by_chunk, stored_first
 
-__all__ = ["MOST_BLOCKS", "write_msccl"]
+__all__ = ["MOST_PEERS", "write_msccl"]
 
-MOST_BLOCKS = 64  # thread blocks of a GPU [count]
+MOST_PEERS = 32  # thread blocks of a GPU that send, and that receive, on a channel [count]
 MOST_COUNT = 64  # chunks of one step of a thread block [count]
 MOST_STEPS = 1 << 22  # of all thread blocks [count]
 NAMES = {
     "all_reduce": "allreduce",
     "all_gather": "allgather",
-    "reduce_scatter": "reduce_scatter",
+    "reduce_scatter": "reducescatter",
     "all_to_all": "alltoall",
 }
 
@@ -81,7 +84,7 @@ def write_msccl(
         algorithm: what generated it, the name in the file.
         progress: called with (what, done, total) after every step.
     Returns: steps and thread blocks written [count].
-    Raises: OutputError: another collective, a rank with more than `MOST_BLOCKS` thread blocks, or not writable.
+    Raises: OutputError: another collective, a rank with more than `MOST_PEERS` peers, or not writable.
     """
     c = schedule.collective
     if c.name not in NAMES:
@@ -205,11 +208,13 @@ class _Program:
             for rank in range(len(self.ranks)):
                 self._copy_own(rank)
         for rank, mine in enumerate(self.ranks):
-            if len(mine.blocks) > MOST_BLOCKS:
-                raise OutputError(
-                    f"cannot write {path}: rank {rank} needs {len(mine.blocks)} thread blocks, more than {MOST_BLOCKS}; "
-                    "take an algorithm in which a rank has at most 32 peers"
-                )
+            for what in ("send", "receive"):
+                peers = sum(getattr(block, what) >= 0 for block in mine.blocks)
+                if peers > MOST_PEERS:
+                    raise OutputError(
+                        f"cannot write {path}: rank {rank} has {peers} thread blocks that {what}, more than {MOST_PEERS}; "
+                        f"take an algorithm in which a rank has at most {MOST_PEERS} peers"
+                    )
 
     def _add(self, rank: int, way: str, peer: int, kind: str, source: _Range, target: _Range) -> None:
         self.num_steps += self.ranks[rank].add(way, peer, kind, source, target)
@@ -268,9 +273,11 @@ class _Program:
 
         c = self.collective
         apart = int(bool(self.held))
+        name = quoteattr(algorithm, {'"': "&quot;"})
         yield (
-            f'<algo name={quoteattr(algorithm)} proto="Simple" nchannels="1" nchunksperloop="{c.num_chunks}" '
-            f'ngpus="{c.num_ranks}" coll="{NAMES[c.name]}" inplace="{1 - apart}" outofplace="{apart}">\n'
+            f'<algo name={name} proto="Simple" nchannels="1" nchunksperloop="{c.num_chunks}" '
+            f'ngpus="{c.num_ranks}" coll="{NAMES[c.name]}" inplace="{1 - apart}" outofplace="{apart}" minBytes="0" '
+            'maxBytes="0">\n'
         )
         for rank, mine in enumerate(self.ranks):
             inputs = self.per if c.name == "all_gather" else c.num_chunks
