@@ -135,11 +135,12 @@ def _collective(method: Collective) -> Collective:
     """A collective that all ranks agree on: executed, refused on all of them, or handed to the MPI library by all."""
 
     name = method.__name__
+    names = (name,)
 
     @wraps(method)
     def call(self: Communicator, *args: Any, **kwargs: Any) -> None:
         values = (*args, *kwargs.values()) if kwargs else args
-        form = _form((name, *kwargs), values)
+        form = _form((name, *kwargs) if kwargs else names, values)
         known = self._known.get(form)
         if known is not None:
             kept, asked, given_at, result_at = known

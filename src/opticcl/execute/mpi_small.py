@@ -61,6 +61,8 @@ class CallCheck:
             (other, comm.Recv_init([row, mpi.BYTE], other, mpi.ANY_TAG), mpi.Status())
             for other, row in zip(self.others, self._received, strict=True)
         ]
+        self._starts = [arrival.Start for _, arrival, _ in self._arrivals]
+        self._early = range(len(self.others) - 1)  # all but the last are sent without waiting
         self._heads: list[np.ndarray] = []  # of the calls that are kept
         self._awaited = -1
 
@@ -84,14 +86,13 @@ class CallCheck:
             tag: of the call.
         Returns: whether all send that tag.
         """
-        transport, others, byte = self._transport, self.others, self._byte
-        self._awaited = others[-1] if others else -1
-        transport.begin(self._where)
-        for _, arrival, _ in self._arrivals:
-            arrival.Start()
-        sends = [self._comm.Isend([messages[at], byte], other, tag) for at, other in enumerate(others[:-1])]
-        if others:
-            self._comm.Send([messages[-1], byte], others[-1], tag)
+        self._awaited = self.others[-1] if self.others else -1
+        self._transport.begin(self._where)
+        for start in self._starts:
+            start()
+        sends = [self._comm.Isend([messages[at], self._byte], self.others[at], tag) for at in self._early]
+        if messages:
+            self._comm.Send([messages[-1], self._byte], self.others[-1], tag)
         agreed = True
         for other, arrival, status in self._arrivals:
             self._awaited = other
@@ -99,7 +100,7 @@ class CallCheck:
             agreed = agreed and status.tag == tag
         if sends:
             self._waitall(sends)
-        transport.end()
+        self._transport.end()
         return agreed
 
     def heads(self, head: np.ndarray) -> np.ndarray:
@@ -189,8 +190,12 @@ class SmallCall:
         self._staged = [(staging[message.rows], received[message.peer]) for message in staged if len(staged) > 1]
         self._rows = received[staged[0].peer] if len(staged) == 1 else staging
         self._placed = [(message.rows, received[message.peer]) for message in first.recvs if not message.staged]
-        self._copies, self._turns = first.copies, first.turns
-        self._fresh, self._loaded = _first_reads(schedule)
+        self._copies = first.copies
+        fresh, self._loaded = _first_reads(schedule)
+        self._turns = [  # the rows themselves where they are consecutive, as the slots then are
+            (slots, self._rows[rows] if isinstance(rows, slice) else rows, is_fresh)
+            for (rows, slots), is_fresh in zip(first.turns, fresh, strict=True)
+        ]
         byte = load_mpi().BYTE
         self._later: list[tuple[PreparedStep, list[Any], Callable[[], str]]] = []
         for step in prepare(replace(schedule, steps=schedule.steps[1:]), state, staging, reduce, _no_room):
@@ -249,10 +254,10 @@ class SmallCall:
             state[slots] = message
         for rows, slots in self._copies:
             state[slots] = self._rows[rows]
-        for (rows, slots), fresh in zip(self._turns, self._fresh, strict=True):
+        for slots, rows, fresh in self._turns:
             terms = (source if fresh else state)[slots]
             if isinstance(slots, slice):
-                self._reduce(terms, self._rows[rows], state[slots])
+                self._reduce(terms, rows, state[slots])
             else:
                 self._reduce(terms, self._rows[rows], terms)
                 state[slots] = terms
