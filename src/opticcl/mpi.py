@@ -437,8 +437,10 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
                 self._forget()
             self._once.add(asked.text)
             return
-        kept = schedule, call.length, call.dtype, reduce, asked.head, self._comparison, self._own, self._transport
-        self._small[asked.text] = SmallCall(*kept)
+        tag = self._comparison.keep(asked.head)
+        if tag is not None:
+            kept = schedule, call.length, call.dtype, reduce, asked.head, tag
+            self._small[asked.text] = SmallCall(*kept, self._comparison, self._own, self._transport)
 
     def _judge(self, asked: _Asked, heads: np.ndarray) -> bool:
         """Whether a schedule executes a call that ranks see differently.
@@ -465,7 +467,11 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         for rank, (_, kind, said, name) in enumerate(calls):
             if kind == IS_WRONG:
                 raise ParameterError(f"{name}: rank {rank}: {said}")
-        other = next(rank for rank, made in enumerate(calls) if made[0] != calls[0][0])
+        other = next((rank for rank, made in enumerate(calls) if made[0] != calls[0][0]), None)
+        if other is None:
+            raise ParameterError(
+                f"{asked.text}: kept by some ranks alone, as after an exception; make a new Communicator"
+            )
         raise ParameterError(f"rank 0 calls {calls[0][0]}, rank {other} calls {calls[other][0]}; all must be equal")
 
     def _shared(self, request: Request, size_bytes: int) -> RankSchedule:

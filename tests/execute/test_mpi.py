@@ -154,6 +154,10 @@ def aborted_with_2(done):
         ),
         ("comm.Allreduce(np.ones(4, 'f4' if r else 'f8'), np.ones(4, 'f4' if r else 'f8'))", "rank 1 calls all_reduce"),
         deep("comm.Bcast(np.ones(4), root=r)", "broadcast root 1"),
+        deep(
+            "a = np.ones(4)\nfor _ in range(4):\n    if r and _ == 3: comm._forget()\n    comm.Allreduce(a, a)",
+            "all_reduce root 0 sum <f8 of 4 elements: kept by some ranks alone",
+        ),
         deep("comm.Allreduce(np.ones(4), np.ones(4)) if r else comm.Alltoall(np.ones(4), np.ones(4))", "all_to_all"),
         deep("comm.Alltoall(np.ones(3), np.ones(3))", "3 elements do not divide among 2 ranks"),
         deep("comm.Reduce_scatter_block(np.ones(5), np.ones(2))", "5 elements do not divide among 2 ranks"),

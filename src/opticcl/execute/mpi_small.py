@@ -1,10 +1,10 @@
 """Calls of few bytes over MPI: what is the same in all of them is made once.
 
 A collective begins with one message between every pair of ranks, by which each knows what the other calls. That of a call
-that is kept carries the data of its first step, from where they lie in the memory of the caller, and its tag is the number of
-the call: calls are kept in an order that follows from what all ranks have agreed on, so a number is that of one call on all of
-them. That of any other call carries digests of it. A receiver takes any tag and as many bytes as the largest of them has, and
-uses the data once all ranks agree. Later steps are messages of their own, to be started.
+that is kept carries the data of its first step, from where they lie in the memory of the caller, and its tag is a digest of the
+call; no two calls that are kept have the same one. That of any other call carries digests of more bits, and one tag for all. A
+receiver takes any tag and as many bytes as the largest of them has, and uses the data once all ranks agree. Later steps are
+messages of their own, to be started.
 
 Source: MPI 4.1, sections 3.5 (messages of a pair do not overtake each other) and 3.9 (persistent communication).
 """
@@ -28,7 +28,8 @@ __all__ = ["CallCheck", "SmallCall", "is_small"]
 
 SMALL_BYTES = 1 << 17
 """Largest message of a call that is kept, with what its chunks are filled up with [bytes]."""
-HEAD = 3
+UNKNOWN = (-1, -1, 0)
+"""Head of a call that another rank keeps and this one does not, as after an exception on one of them."""
 
 
 def is_small(schedule: RankSchedule, length: int, dtype: np.dtype) -> bool:
@@ -63,19 +64,20 @@ class CallCheck:
         ]
         self._starts = [arrival.Start for _, arrival, _ in self._arrivals]
         self._early = range(len(self.others) - 1)  # all but the last are sent without waiting
-        self._heads: list[np.ndarray] = []  # of the calls that are kept
+        self._tags = comm.Get_attr(mpi.TAG_UB) - TAGS
+        self._heads: dict[int, np.ndarray] = {}  # of the calls that are kept, by tag
         self._awaited = -1
 
-    def keep(self, head: np.ndarray) -> int:
-        """The tag of a call that all ranks keep from now on.
+    def keep(self, head: np.ndarray) -> int | None:
+        """The tag of a call that is kept from now on; None if another one has it.
 
-        Args: head: of the call, int64 (HEAD,).
+        Args: head: of the call, int64 (3,), whose first number is a digest.
         """
-        self._heads.append(head)
-        return TAGS + len(self._heads)
+        tag = TAGS + 1 + int(head[0]) % self._tags
+        return tag if self._heads.setdefault(tag, head) is head else None
 
     def forget(self) -> None:
-        """Keep no call any longer; all ranks do this between the same calls."""
+        """Keep no call any longer."""
         self._heads.clear()
 
     def exchange(self, messages: Sequence[Any], tag: int) -> bool:
@@ -106,21 +108,23 @@ class CallCheck:
     def heads(self, head: np.ndarray) -> np.ndarray:
         """Exchange the head of a call that is not kept.
 
-        Args: head: of this rank, int64 (HEAD,).
-        Returns: those of all ranks, int64 (ranks, HEAD).
+        Args: head: of this rank, int64 (3,).
+        Returns: those of all ranks, int64 (ranks, 3).
         """
         self.exchange([head] * len(self.others), TAGS)
         return self.received_heads(head)
 
     def received_heads(self, head: np.ndarray) -> np.ndarray:
-        """The heads of what all ranks called in the last exchange, int64 (ranks, HEAD).
+        """The heads of what all ranks called in the last exchange, int64 (ranks, 3).
 
         Args: head: of this rank.
         """
         heads = np.tile(head, (self._comm.size, 1))
         for row, (other, _, status) in zip(self._received, self._arrivals, strict=True):
-            kept = status.tag - TAGS
-            heads[other] = self._heads[kept - 1] if kept else row[: head.nbytes].view(head.dtype)
+            if status.tag == TAGS:
+                heads[other] = row[: head.nbytes].view(head.dtype)
+            else:
+                heads[other] = self._heads.get(status.tag, UNKNOWN)
         return heads
 
     def received(self, message: Message, width: int, dtype: np.dtype) -> np.ndarray:
@@ -156,7 +160,7 @@ class SmallCall:
         length: elements of the whole message, at least one [count].
         dtype: of the elements.
         reduce: (a, b, into): reduces two tables of rows into a third one.
-        head: what the ranks compare.
+        head, tag: what the ranks compare.
         comparison: of the calls of all ranks.
         comm, transport: that carry the messages.
     """
@@ -168,12 +172,13 @@ class SmallCall:
         dtype: np.dtype,
         reduce: Callable[..., None],
         head: np.ndarray,
+        tag: int,
         comparison: CallCheck,
         comm: Any,
         transport: MpiTransport,
     ) -> None:
         self._schedule, self._length, self._reduce, self._transport = schedule, length, reduce, transport
-        self._comparison, self._head, self._tag = comparison, head, comparison.keep(head)
+        self._comparison, self._head, self._tag = comparison, head, tag
         width = chunk_width(schedule, length)
         state, staging = (np.zeros((rows, width), dtype) for rows in (schedule.slots, schedule.stage_rows))
         self._state, self._shape = state, (schedule.num_chunks, width)
