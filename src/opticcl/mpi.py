@@ -143,9 +143,10 @@ def _collective(method: Collective) -> Collective:
         form = _form((name, *kwargs) if kwargs else names, values)
         known = self._known.get(form)
         if known is not None:
-            kept, asked, given_at, result_at = known
-            given = None if given_at is None else values[given_at]
-            if not self._perform(asked, kept, given, None if result_at is None else values[result_at]):
+            kept, asked, plain, given_at, result_at = known
+            memories = values if plain else _memories(values)
+            given = None if given_at is None else memories[given_at]
+            if not self._perform(asked, kept, given, None if result_at is None else memories[result_at]):
                 getattr(self._comm, name)(*args, **kwargs)
             return
         made: _Call | None = None
@@ -169,8 +170,9 @@ def _collective(method: Collective) -> Collective:
         assert made is not None
         if small is None:
             self._execute(made, reduce, asked)
-        elif form is not None and (places := made.places(values)) is not None:
-            self._known[form] = small, asked, *places
+        elif form is not None and (places := made.places(_memories(values))) is not None:
+            plain = all(one is other for one, other in zip(_memories(values), values, strict=True))
+            self._known[form] = small, asked, plain, *places
         if made.held is not None:
             made.held.store()
 
@@ -225,7 +227,7 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
         self._comparison = CallCheck(self._own, self._transport)
         self._once: set[str] = set()
         self._small: dict[str, SmallCall] = {}
-        self._known: dict[Any, tuple[SmallCall, _Asked, int | None, int | None]] = {}
+        self._known: dict[Any, tuple[SmallCall, _Asked, bool, int | None, int | None]] = {}
         self._scratch = Scratch()
         self._passed: set[str] = set()
         if abort and comm.size > 1:
@@ -488,7 +490,7 @@ class Communicator(MPI.Intracomm):  # type: ignore[misc,name-defined]
 
 
 def _form(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """Types and lengths of arguments that are plain arrays and numbers; None if one is anything else.
+    """Types and lengths of arguments that are arrays, numbers and lists of them and of types; None if one is anything else.
 
     Args:
         names: of the method, and of the last arguments.
@@ -504,9 +506,18 @@ def _form(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
             form.append(("operation", given.handle))
         elif given is MPI.IN_PLACE:
             form.append("in place")
+        elif isinstance(given, MPI.Datatype):
+            form.append(("type", given.handle))
+        elif type(given) in (list, tuple) and (inner := _form((), tuple(given))) is not None:
+            form.append(inner)
         else:
             return None
     return tuple(form)
+
+
+def _memories(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with the memory in the place of a buffer specification."""
+    return tuple(given[0] if type(given) in (list, tuple) and given else given for given in values)
 
 
 def _is_all_of(given: Any, array: np.ndarray) -> bool:

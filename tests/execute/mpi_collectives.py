@@ -200,6 +200,10 @@ for _ in range(3):
     assert into.tolist() == [n * (n + 1) / 2] * 5
     comm.Allreduce(other, into, op=MPI.MAX)
     assert into.tolist() == [float(n)] * 5
+    comm.Allreduce([other, MPI.DOUBLE], (into, 5, MPI.DOUBLE), op=MPI.MIN)
+    assert into.tolist() == [1.0] * 5
+    comm.Allreduce([other, 3, MPI.DOUBLE], [into, (3, 2), MPI.DOUBLE])
+    assert into.tolist() == [1.0] * 2 + [n * (n + 1) / 2] * 3
     comm.Bcast(other, n - 1)
     assert other.tolist() == [float(n)] * 5
 four = np.arange(4.0)

@@ -186,7 +186,8 @@ class SmallCall:
             schedule.num_chunks * width == length and schedule.slots == schedule.num_chunks and schedule.final is None
         )
         self._from_caller = whole and bool(schedule.before.all())
-        self._in_result = self._from_caller and bool(schedule.after.all()) and len(schedule.steps) <= 1
+        self._to_caller = whole and bool(schedule.after.all())
+        self._in_result = self._from_caller and self._to_caller and len(schedule.steps) <= 1
         first = schedule.steps[0] if schedule.steps else RankStep()
         rows_of = {message.peer: message.rows for message in first.sends}
         self._sends = [rows_of.get(other, slice(0, 0)) for other in comparison.others]
@@ -194,8 +195,10 @@ class SmallCall:
         staged = [message for message in first.recvs if message.staged]
         self._staged = [(staging[message.rows], received[message.peer]) for message in staged if len(staged) > 1]
         self._rows = received[staged[0].peer] if len(staged) == 1 else staging
-        self._placed = [(message.rows, received[message.peer]) for message in first.recvs if not message.staged]
-        self._copies = first.copies
+        self._stores = [
+            *((message.rows, received[message.peer], slice(None)) for message in first.recvs if not message.staged),
+            *((slots, self._rows, rows) for rows, slots in first.copies),
+        ]
         fresh, self._loaded = _first_reads(schedule)
         self._turns = [  # the rows themselves where they are consecutive, as the slots then are
             (slots, self._rows[rows] if isinstance(rows, slice) else rows, is_fresh)
@@ -239,9 +242,9 @@ class SmallCall:
             for operation in step.after:
                 operation()
         if result is not None and not self._in_result:
-            stored = store_result(self._schedule, state, self._length)
+            stored = state if self._to_caller else store_result(self._schedule, state, self._length)
             assert stored is not None
-            result.reshape(-1)[:] = stored
+            result.reshape(-1)[:] = stored.reshape(-1)
         return None
 
     def _finish_first(self, source: np.ndarray, state: np.ndarray) -> None:
@@ -255,10 +258,8 @@ class SmallCall:
             state[self._loaded] = source[self._loaded]
         for target, message in self._staged:
             target[:] = message
-        for slots, message in self._placed:
-            state[slots] = message
-        for rows, slots in self._copies:
-            state[slots] = self._rows[rows]
+        for slots, table, rows in self._stores:
+            state[slots] = table[rows]
         for slots, rows, fresh in self._turns:
             terms = (source if fresh else state)[slots]
             if isinstance(slots, slice):
