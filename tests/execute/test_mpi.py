@@ -271,5 +271,5 @@ def test_a_rank_that_stops_before_mpi_has_started_is_ended(tmp_path, stopped):
     )  # fmt: skip
     assert done.returncode != 0
     assert re.search(
-        r"opticcl: rank [01]: run: not all ranks have started MPI within 1[13] s; all processes", done.stderr
+        r"opticcl: rank [01]: execute: not all ranks have started MPI within 1[13] s; all processes", done.stderr
     )
