@@ -55,9 +55,8 @@ class CallCheck:
         mpi = load_mpi()
         self._comm, self._transport, self._byte, self._waitall = comm, transport, mpi.BYTE, mpi.Request.Waitall
         self.others = [other for other in range(comm.size) if other != comm.rank]
-        self._received = np.zeros(
-            (len(self.others), SMALL_BYTES), np.uint8
-        )  # pages that nothing is received into take no memory
+        # pages that nothing is received into take no memory
+        self._received = np.zeros((len(self.others), SMALL_BYTES), np.uint8)
         self._arrivals = [
             (other, comm.Recv_init([row, mpi.BYTE], other, mpi.ANY_TAG), mpi.Status())
             for other, row in zip(self.others, self._received, strict=True)
