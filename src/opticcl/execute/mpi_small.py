@@ -21,8 +21,7 @@ import numpy as np
 from opticcl.execute.loop import chunk_width, fill_state, store_result
 from opticcl.execute.mpi import TAGS, MpiTransport, load_mpi
 from opticcl.execute.prepared import PreparedStep, prepare
-from opticcl.execute.ranks import Message, RankSchedule, RankStep
-from opticcl.ir import IntArray
+from opticcl.execute.ranks import Message, RankSchedule, RankStep, Rows
 
 __all__ = ["CallCheck", "SmallCall", "is_small"]
 
@@ -186,7 +185,9 @@ class SmallCall:
         )
         self._from_caller = whole and bool(schedule.before.all())
         self._to_caller = whole and bool(schedule.after.all())
-        self._in_result = self._from_caller and self._to_caller and len(schedule.steps) <= 1
+        self._in_result = (
+            self._to_caller and len(schedule.steps) <= 1 and (self._from_caller or not schedule.before.any())
+        )
         first = schedule.steps[0] if schedule.steps else RankStep()
         rows_of = {message.peer: message.rows for message in first.sends}
         self._sends = [rows_of.get(other, slice(0, 0)) for other in comparison.others]
@@ -225,13 +226,14 @@ class SmallCall:
         if self._from_caller:
             assert given is not None
             source = given.reshape(self._shape)
-        else:
+        elif not self._in_result:
             fill_state(self._schedule, None if given is None else given.reshape(-1), self._length, state)
         if not self._comparison.exchange([source[rows] for rows in self._sends], self._tag):
             return self._comparison.received_heads(self._head)
-        if self._in_result:
-            assert result is not None
+        if self._in_result and result is not None:
             state = result.reshape(self._shape)
+        if self._from_caller and self._loaded is not None and not (self._in_result and given is result):
+            state[self._loaded] = source[self._loaded]
         self._finish_first(source, state)
         for step, requests, where in self._later:
             for operation in step.before:
@@ -251,10 +253,8 @@ class SmallCall:
 
         Args:
             source: what the rank held at the start.
-            state: loaded from it, if it is other memory.
+            state: with what is read of it before it is written.
         """
-        if self._loaded is not None and source is not state:
-            state[self._loaded] = source[self._loaded]
         for target, message in self._staged:
             target[:] = message
         for slots, table, rows in self._stores:
@@ -281,12 +281,12 @@ def _no_room(peer: int, rows: np.ndarray) -> None:
     """Later steps have messages of their own."""
 
 
-def _first_reads(schedule: RankSchedule) -> tuple[list[bool], IntArray | None]:
+def _first_reads(schedule: RankSchedule) -> tuple[list[bool], Rows | None]:
     """What is read of the state that a rank has at the start, before it is written.
 
     Args: schedule: of the rank.
     Returns: for each turn of the first step, whether all its slots are as they were at the start; the slots that anything else
-        reads, int64, None where there are none.
+        reads, None where there are none.
     """
     written, read = np.zeros((2, schedule.slots), np.bool_)
     fresh = []
@@ -306,4 +306,4 @@ def _first_reads(schedule: RankSchedule) -> tuple[list[bool], IntArray | None]:
             written[slots] = True
     due = np.flatnonzero(schedule.after) if schedule.final is None else schedule.final
     read[due] |= ~written[due]
-    return fresh, np.flatnonzero(read) if read.any() else None
+    return fresh, None if not read.any() else slice(None) if read.all() else np.flatnonzero(read)
