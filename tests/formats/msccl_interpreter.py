@@ -19,17 +19,14 @@ def run(text, *, seed=0, depth=4):
     """
     try:
         return _run(ElementTree.fromstring(text), random.Random(seed), depth)
-    except (KeyError, IndexError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError):
         return "broken"
 
 
 def _run(algo, dice, depth):
     n, chunks = int(algo.get("ngpus")), int(algo.get("nchunksperloop"))
-    per, what, in_place = (
-        chunks // n,
-        algo.get("coll").replace("reduce_scatter", "reducescatter"),
-        algo.get("inplace") == "1",
-    )
+    per, in_place = chunks // n, algo.get("inplace") == "1"
+    what = algo.get("coll").replace("_", "")  # of reduce_scatter
     memory, data = {}, {}
     for gpu in algo.iter("gpu"):
         r = int(gpu.get("id"))
@@ -104,8 +101,9 @@ def _step(key, tb, step, number, memory, wires, flags, depth):
     if wait >= 0 and flags[rank, wait] < int(step.get("deps")):
         return False
     kind, count, channel = step.get("type"), int(step.get("cnt")), int(tb.get("chan"))
-    source = [memory[rank][step.get("srcbuf")], int(step.get("srcoff"))]
-    target = [memory[rank][step.get("dstbuf")], int(step.get("dstoff"))]
+    # a send may leave out its target, a receive its source
+    source = [memory[rank].get(step.get("srcbuf")), int(step.get("srcoff", -1))]
+    target = [memory[rank].get(step.get("dstbuf")), int(step.get("dstoff", -1))]
     incoming = wires[int(tb.get("recv")), rank, channel]
     outgoing = wires[rank, int(tb.get("send")), channel]
     if kind.startswith("r") and kind != "re" and not incoming:
