@@ -3,6 +3,7 @@
     python -m tests.source_mutants verify circuits --minutes 30     go on for half an hour
     python -m tests.source_mutants verify/light/circuits.py                  one file
     python -m tests.source_mutants traces --share 20                a fifth of the mutants, always the same ones
+    python -m tests.source_mutants traces --share 40 --above 20     another fifth
     python -m tests.source_mutants                                  what has been found so far
     python -m tests.source_mutants --record                         write it to results.toml and docs/extending/tests.md
 
@@ -65,6 +66,8 @@ def run(targets: list[str], given: argparse.Namespace) -> None:
                 str(given.limit),
                 "--share",
                 str(given.share),
+                "--above",
+                str(given.above),
                 *(f"--tests={tests}" for tests in given.tests),
                 *mine,
             ]
@@ -86,7 +89,8 @@ def run_in_process(targets: list[str], given: argparse.Namespace) -> None:
     folders = [str(REPOSITORY / "tests" / folder) for folder in given.tests or TESTS[package]]
     log = RESULTS / f"{package}.jsonl"
     until, limit_s = given.in_process, given.limit
-    plugin = MutantRun(files, log, given.kernels, until, limit_s, given.share, set(explained()), given.again)
+    drawn = given.above, given.share
+    plugin = MutantRun(files, log, given.kernels, until, limit_s, drawn, set(explained()), given.again)
     options = ["-q", "--timeout", "0", "-m", "not deep", "--assert=plain"]
     for left_out in ("cacheprovider", "xdist", "benchmark"):
         options += ["-p", f"no:{left_out}"]
@@ -169,6 +173,7 @@ def main() -> int:
     parser.add_argument(
         "--share", type=float, default=100, help="percent of the mutants of each file, drawn by their names"
     )
+    parser.add_argument("--above", type=float, default=0, help="of that share without those of this smaller one")
     parser.add_argument(
         "--tests", action="append", default=[], help="file or folder of tests, in place of all of the package"
     )

@@ -47,7 +47,7 @@ class MutantRun:
         kernels: whether to run the mutants of functions that numba compiles (they run without it), or all others.
         until: when to stop, as `time.time` counts [s].
         limit_s: time of the processor for the tests of one mutant; tests that take more are not run at all [s].
-        share: of the mutants, those whose names are drawn [percent].
+        share: of the mutants, those whose names are drawn, from one number to another [percent].
         explained: names of mutants that are known to survive, which are not run.
         again: whether those that survived, or were undecided, are run once more.
     """
@@ -59,7 +59,7 @@ class MutantRun:
         kernels: bool,
         until: float,
         limit_s: float,
-        share: float,
+        share: tuple[float, float],
         explained: set[str],
         again: bool,
     ) -> None:
@@ -104,7 +104,7 @@ class MutantRun:
             m
             for file in self.files
             for m in mutants_of(file, ROOT)
-            if m.kernel == self.kernels and m.name not in done and _drawn(m.name) < self.share
+            if m.kernel == self.kernels and m.name not in done and self.share[0] <= _drawn(m.name) < self.share[1]
         ]
         print(f"{len(todo):,} mutants to run, {len(done):,} done")
         if not todo:
