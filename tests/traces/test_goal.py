@@ -107,6 +107,41 @@ def test_large_files_are_refused(path, monkeypatch, limit, value, said):
     assert load_job(path).num_calls == 3
 
 
+def test_remarks_are_left_out(path):
+    """Of a line, within a line, over several lines, one of each within the other."""
+    marked = f"/* send\n8b */ // /* x\n{FILE}".replace("num_ranks 2\n", "num_ranks 2 /* / */\n/* Send begin */ //*\n")
+    marked = marked.replace("l3 requires l2\n", "l3 /* // */ requires l2 /* l3 requires l4\n// */ // l9 requires l9\n")
+    assert load(path, marked) == load(path, FILE)
+    assert "line 5: 'x'" in one_line(load, path, "/* a\n\n*/\nnum_ranks 1\nx /* y */")
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "alone"),
+    [
+        ("00000500", "500", 0),
+        ("10020003500", "10020003500", 0),
+        ("18446744073692774656", "18446744073692774656", 0),
+        ("10020003500", "10020003501", 1),
+    ],
+)
+def test_tags_are_numbers_of_up_to_64_bits(path, sent, received, alone):
+    """As generators compose them from numbers of channels, calls and communicators, with zeros in front."""
+    read = load(
+        path, f"num_ranks 2\nrank 0 {{\nsend 8b to 1 tag {sent}\n}}\nrank 1 {{\nrecv 8b from 0 tag {received}\n}}\n"
+    )
+    assert len(read.calls) == 1 + alone
+    assert any("without a counterpart" in note for note in read.notes) == bool(alone)
+
+
+def test_a_receive_from_any_rank(path):
+    """Is joined with the first send of its size; a send to any rank is refused."""
+    ends = "rank 0 {\nsend 8b to 2\n}\nrank 1 {\nsend 9b to 2\n}\nrank 2 {\nrecv 9b from -1\nrecv 8b from -1 tag 5\n}\n"
+    read = load(path, f"num_ranks 3\n{ends}")
+    assert [(call.size_bytes, call.ranks) for call in read.calls] == [(8, (0, 2)), (9, (1, 2))]
+    said = one_line(load, path, f"num_ranks 3\n{ends}".replace("to 2", "to -1"))
+    assert "line 3: to -1, which is not a rank from 0 to 2" in said
+
+
 def test_two_ranks_that_send_before_they_receive_do_not_wait_for_each_other(path):
     """The receive waits for the send, the transfer does not; what requires the receive waits for both."""
     text = "num_ranks 2\n"

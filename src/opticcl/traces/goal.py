@@ -2,12 +2,12 @@
 
 ::
 
-    num_ranks 2
+    num_ranks 2                           // a remark, or one between /* and */
 
     rank 0 {
     l1: calc 1000 cpu 0                   computation [ns]
     l2: send 1048576b to 1 tag 0 nic 0    bytes, the other rank, a tag that the receive has too
-    l3: recv 8b from 1 tag 1
+    l3: recv 8b from 1 tag 1              -1 in place of the rank: from any
     l2 requires l1                        l2 starts when l1 has ended
     l3 irequires l2                       l3 starts when l2 starts
     }
@@ -41,17 +41,18 @@ MAX_WAITS = 1 << 24
 FORM = "write label: send 8b to 1 tag 0, recv 8b from 1 tag 0, calc 100, or label requires label"
 _NUMBER = "([0-9]{1,20})"
 _OPERATION = re.compile(
-    rf"(?:(\w+)\s*:\s*)?(?:calc\s+{_NUMBER}|(?:(send)\s+{_NUMBER}b?\s+to|(recv)\s+{_NUMBER}b?\s+from)\s+{_NUMBER})"
-    r"((?:\s+(?:tag|cpu|nic)\s+[0-9]{1,9})*)",
+    rf"(?:(\w+)\s*:\s*)?(?:calc\s+{_NUMBER}|(?:(send)\s+{_NUMBER}b?\s+to|(recv)\s+{_NUMBER}b?\s+from)\s+([0-9]{{1,20}}|-1))"
+    r"((?:\s+(?:tag|cpu|nic)\s+[0-9]{1,20})*)",
     re.ASCII,
 )
 _NEEDS = re.compile(r"(\w+)\s+(i?requires)\s+(\w+)", re.ASCII)
+_REMARK = re.compile(r"//.*|/\*.*?(\*/|$)")
 _RANK = re.compile(rf"rank\s+{_NUMBER}\s*\{{\s*(\}})?", re.ASCII)
 
 
 def _is_goal(head: bytes) -> int:
-    text = head.decode("utf-8", "replace").lstrip("\ufeff")
-    return 2 * (re.match(r"(?:\s*//[^\n]*\n)*\s*num_ranks\s+[0-9]+\s*(?:\n|$|//)", text) is not None)
+    text = re.sub(r"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)", " ", head.decode("utf-8", "replace").lstrip("\ufeff"))
+    return 2 * (re.match(r"\s*num_ranks\s+[0-9]+\s*(?:\n|$)", text) is not None)
 
 
 @register_trace("goal", (".goal",), _is_goal)
@@ -64,7 +65,7 @@ class GoalReader(TraceReader):
         Raises: WorkloadError: also labels that do not exist, or that require each other.
         """
         with reading(path, "GOAL file", "line") as file:
-            rows = ((number, text) for number, line in lines(file) if (text := line.partition("//")[0].strip()))
+            rows = _without_remarks(lines(file))
             num_ranks, number = _num_ranks(rows)
             blocks = _blocks(rows, num_ranks, number)
             traces = [_trace(path, rank, num_ranks, blocks.get(rank) or _Block(0), tasks) for rank in range(num_ranks)]
@@ -80,6 +81,18 @@ class GoalReader(TraceReader):
         for trace in traces:
             trace.after += about
         return traces
+
+
+def _without_remarks(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Number and text of the lines in which anything else stands."""
+    within = False
+    for number, line in numbered:
+        if within or "/" in line:
+            line = f"/*{line}" if within else line
+            within = any(match[1] == "" for match in _REMARK.finditer(line))
+            line = _REMARK.sub(" ", line)
+        if text := line.strip():
+            yield number, text
 
 
 def _num_ranks(rows: Iterator[tuple[int, str]]) -> tuple[int, int]:
@@ -168,7 +181,7 @@ def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> No
     amount = int(calc or sent or received)
     if calc is None:
         check_size(amount, number, "the message")
-        if int(peer) >= num_ranks:
+        if not -bool(recv) <= int(peer) < num_ranks:
             raise DamageError(
                 number, f"{'to' if send else 'from'} {int(peer):,}, which is not a rank from 0 to {num_ranks - 1:,}"
             )
@@ -179,7 +192,8 @@ def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> No
             raise DamageError(number, f"label {label[:40]} is there twice in its rank")
         block.labels[label] = len(block.operations)
     name = printable(label[:80]) if label else f"line {number}"
-    block.operations.append(_Operation(send or recv or "calc", amount, int(peer or -1), about.get("tag", "0"), name))
+    tag = str(int(about.get("tag", "0")))
+    block.operations.append(_Operation(send or recv or "calc", amount, int(peer or -1), tag, name))
 
 
 def _trace(path: Path, rank: int, num_ranks: int, block: _Block, with_tasks: bool) -> RankTrace:
