@@ -120,6 +120,11 @@ def test_steps_divide_a_profile(path):
             "%a = (f32[4]{0}, f32[4]{0}, u32[], u32[]) collective-permute-start(f32[4] %p), source_target_pairs={{0,1}}",
             [("send_recv", 16, (0, 1))],
         ),
+        (
+            "%a = ((f32[4]{0:T(8)}, s8[3]), (f32[4], s8), u32[]{:S(2)}, u32[]) collective-permute-start(f32[4] %p, s8[3] %q), "
+            "source_target_pairs={{0,1}}",
+            [("send_recv", 19, (0, 1))],
+        ),
         ("%a = f32[4] all-reduce(f32[4] %p), replica_groups=[2,]<=[,2], to_apply=%x", [("all_reduce", 16, (0, 1))]),
         (
             "%a = ((c64[4,2]{1,0:T(8)S(1)}), c64[4,2]{1,0}) all-to-all-start(c64[4,2] %p), replica_groups={{0,1}}",

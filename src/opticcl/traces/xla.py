@@ -199,9 +199,12 @@ def _parsed(text: str) -> _Hlo | None:
     before, kind, phase, after = text[: match.end(1)], match[1], match[2] or "", text[match.end() :]
     result = before.partition("=")[2].strip()
     nested = phase == "-start" and result.startswith("((")
-    sizes = [_shape_bytes(*shape) for shape in _SHAPE.findall(result.partition("), ")[2] if nested else result)]
+    permutes = kind == "collective-permute"
+    if nested:  # (operands, results, contexts)
+        result = result.partition("), ")[0 if permutes else 2]
+    sizes = [_shape_bytes(*shape) for shape in _SHAPE.findall(result)]
     sizes = [size for size in sizes if size]
-    if phase == "-start" and kind == "collective-permute":
+    if phase == "-start" and permutes and not nested:
         sizes = sizes[:1]  # (operand, result, contexts)
     elif phase == "-start" and kind != "all-reduce" and not nested:
         sizes = sizes[len(sizes) // 2 :]  # (operands, results)
