@@ -106,6 +106,8 @@ INSIDE, EARLIER, ABSENT = (
         ([CALL, OTHER, launch(1, 10), launch(2, 30), nccl(2, 40, 3), nccl(1, 20, 7)], [7, 3], ""),
         ([CALL, launch(1, 10), launch(2, 11), nccl(2, 30, 5), nccl(1, 20, 7)], [12], ""),
         ([CALL, launch(0, 10), nccl(0, 20, 7)], [7], ""),
+        ([CALL, launch(2**40, 10), nccl(2**40, 20, 7)], [7], ""),
+        ([CALL, launch(2**63, 10), nccl(2**63, 20, 7)], [0], ABSENT),
         ([CALL, launch(None, 10), nccl(None, 20, 7)], [0], ABSENT),
         ([CALL, launch(1, 10), nccl(None, 20, 7)], [0], ABSENT),
         # or within the operator around the record

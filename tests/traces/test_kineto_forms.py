@@ -159,6 +159,8 @@ ALL = (0, 1, 2, 3)
         # collectives of Ascend, by bytes or by elements
         (event("hcom_allReduce__950_0", "", **{"size(Byte)": 64}), [("all_reduce", 64, ())]),
         (event("hcom_allGather__950_0", "", count=8, data_type="fp16"), [("all_gather", 16, ())]),
+        (event("hcom_allReduce__950_0", "", **{"size(Byte)": 3 << 31}), [("all_reduce", 3 << 31, ())]),
+        (event("hcom_allReduce__950_0", "", count=3 << 31, data_type="fp16"), [("all_reduce", 3 << 32, ())]),
         (event("hcom_broadcast_", None, **{"Task Type": "HCCL", "size(Byte)": 64}), [("broadcast", 64, ())]),
     ],
 )

@@ -269,7 +269,7 @@ class FileEvents:
         elif library is not None:
             self._add_unsized(f"kernels of {library.name}", event, name, args)
         else:
-            stream, correlation = count_of(args.get("stream"), -1), count_of(args.get("correlation"), -1)
+            stream, correlation = count_of(args.get("stream"), -1), _number_of(args, "correlation")
             part = self.part("device", event, args)
             part.add_kernel(self._time(event, "ts"), self._time(event, "dur"), stream, correlation)
 
@@ -277,13 +277,13 @@ class FileEvents:
         """A kernel that communicates and has no record: a call, if its size is listed."""
         part, start_us = self.part("device", event, args), self._time(event, "ts")
         end_us = start_us + self._time(event, "dur")
-        stream, correlation = count_of(args.get("stream"), -1), count_of(args.get("correlation"), -1)
+        stream, correlation = count_of(args.get("stream"), -1), _number_of(args, "correlation")
         call = self._sizes.call_of(name) if self._sizes is not None else None
         one = Record(what, stream, start_us, end_us, call, _external(args), correlation, name=name)
         if call is not None:
             part.records[SIZED].append(one._replace(kind=SIZED, word=call.collective))
         else:
-            part.unsized.append(one._replace(copied_bytes=count_of(args.get("bytes"), 0)))
+            part.unsized.append(one._replace(copied_bytes=max(0, _number_of(args, "bytes"))))
 
     def _add_foreign(self, event: TraceEvent, name: str, args: dict[str, Any], at: int) -> None:
         """A device event of another maker: a collective, computation, or unknown."""
@@ -293,7 +293,7 @@ class FileEvents:
         library = library_of(name)
         if library is not None and library.recorded:
             word = name.partition("_")[2].split("__")[0]
-            size, elements = count_of(args.get("size(Byte)"), 0), count_of(args.get("count"), 0)
+            size, elements = (max(0, _number_of(args, key)) for key in ("size(Byte)", "count"))
             size = size or elements * width_of(args.get("data_type"))
             call = None
             if size and collective_of(word):
@@ -327,7 +327,7 @@ class FileEvents:
     def _add_runtime(self, event: TraceEvent, name: str, args: dict[str, Any]) -> None:
         part = self.part("process", event, args)
         if is_launch(name):
-            correlation = count_of(args.get("correlation"), -1)
+            correlation = _number_of(args, "correlation")
             part.add_launch(correlation, _name(event.tid), self._time(event, "ts"), graph="GraphLaunch" in name)
         elif name.endswith("StreamWaitEvent"):
             part.waits.append(StreamWait(part.thread_index(_name(event.tid)), self._time(event, "ts")))
@@ -336,8 +336,9 @@ class FileEvents:
         if "wait event" not in name.lower():
             return
         stream, waits_for = count_of(args.get("stream"), -1), count_of(args.get("wait_on_stream"), -1)
-        correlation = count_of(args.get("correlation"), -1)
-        recorded_at = count_of(args.get("wait_on_cuda_event_record_corr_id"), -1)
+        correlation, recorded_at = (
+            _number_of(args, key) for key in ("correlation", "wait_on_cuda_event_record_corr_id")
+        )
         if min(stream, waits_for, correlation, recorded_at) < 0:
             self.irregular["stream waits without an event, ignored"] += 1
             return
@@ -370,7 +371,7 @@ class FileEvents:
                 end_us,
                 call,
                 _external(args),
-                count_of(args.get("correlation"), -1),
+                _number_of(args, "correlation"),
                 collective_of(name) if isinstance(name, str) else "",
                 intern(event.name) if kind == KERNEL else "",
                 own,
@@ -478,6 +479,11 @@ def read_events(path: Path, sizes: KernelSizes | None = None) -> FileEvents:
 def _name(value: object) -> object:
     """Id of a thread or a process; None if it is none."""
     return value if isinstance(value, (int, str)) else None
+
+
+def _number_of(args: dict[str, Any], key: str) -> int:
+    """A number from 0, such as an id that a process which runs for days counts up; -1 if it is not recorded."""
+    return count_of(args.get(key), -1, 63)
 
 
 def _external(args: dict[str, Any]) -> object:

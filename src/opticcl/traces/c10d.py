@@ -39,9 +39,15 @@ def is_whole(value: Any) -> bool:
     return type(value) is int
 
 
-def count_of(value: Any, otherwise: int) -> int:
-    """A whole number from 0 to 2**31; `otherwise` for any other value."""
-    return value if type(value) is int and 0 <= value < 2**31 else otherwise
+def count_of(value: Any, otherwise: int, bits: int = 31) -> int:
+    """A whole number from 0.
+
+    Args:
+        value: any value.
+        otherwise: what is returned for another one.
+        bits: of the largest number.
+    """
+    return value if type(value) is int and 0 <= value < 1 << bits else otherwise
 
 
 def width_of(name: Any) -> int:
