@@ -125,6 +125,8 @@ def test_repeated_passes_are_bounded(path):
         WorkloadError, match=r"line 1: checkpoints repeat 11,819,700 forward passes, more than 10,000,000"
     ):
         load(path, f"{header}\n20000\n" + GOOD * 20_000)
+    header = header.replace("checkpoints: 1 0", "checkpoints: 1 19300")  # 239,700 passes
+    assert len(load(path, f"{header}\n20000\n" + GOOD * 20_000).calls) >= 20_000
 
 
 def test_checkpoints_repeat_forward_passes(path):
@@ -227,7 +229,7 @@ BASES = {
 @examples(40)
 @given(data=st.data())
 def test_drawn_files_by_an_independent_parser(path, data):
-    """Drawn sizes of groups, labels, layers and orders of keys."""
+    """Drawn sizes of groups, labels, layers and orders of keys; the number of ranks is in the line, or given."""
     tp, ep, rest, pp = (data.draw(st.sampled_from([1, 2, 3, 4])) for _ in range(4))
     everyone = tp * pp * ep * rest
     keys = [f"model_parallel_NPU_group: {tp}", f"ep: {ep}", f"pp: {pp}", f"all_gpus: {everyone}", "vpp: 5", "ga: 7"]
@@ -237,10 +239,14 @@ def test_drawn_files_by_an_independent_parser(path, data):
     lines = [f"l{i} -1 1 {a} 2 {b} 3 {c} 1" for i, (a, b, c) in enumerate(layers)]
     text = "\n".join([f"HYBRID_X {' '.join(data.draw(st.permutations(keys)))}", str(len(lines)), *lines])
     expected = simai(text, ("TP", "TP", "DP"))
+    options = {}
+    if data.draw(st.booleans()):
+        text, options = text.replace(f"all_gpus: {everyone}", "", 1), {"num_ranks": everyone}
     if not expected:
-        assert "no collective with a size among several ranks" in one_line(load, path, text)
+        with pytest.raises(WorkloadError, match="no collective with a size among several ranks"):
+            load(path, text, **options)
         return
-    read = load(path, text)
+    read = load(path, text, **options)
     assert [(c.collective, c.size_bytes, c.ranks) for c in read.calls] == [
         (BASES[base], size, ranks) for base, size, ranks in expected
     ]

@@ -311,6 +311,16 @@ def test_what_is_no_trace_is_refused_with_a_byte(tmp_path, content):
     assert "byte " in refused(tmp_path, content)
 
 
+@pytest.mark.parametrize("number", range(1, 12))
+def test_fields_of_another_wire_type_are_refused(tmp_path, number):
+    """Those of a node; later fields are stepped over."""
+    content = trace(coll(1, 8) + varint(number << 3 | 5) + bytes(4))
+    if number <= 10:
+        assert f"field {number} of a node cannot have wire type 5" in refused(tmp_path, content)
+    else:
+        assert load(tmp_path, content).total_bytes == 8
+
+
 @pytest.mark.parametrize("size", [-1, 2**60 + 1, 2**63])
 def test_absurd_sizes_are_refused(tmp_path, size):
     """A message has 0 to 2**60 bytes; the byte is where the node starts."""

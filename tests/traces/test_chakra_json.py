@@ -15,9 +15,16 @@ from opticcl.traces import load_job, load_workload
 TYPES = ["INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL"]
 
 
-def as_json(nodes, *, snake=False, listed=False, metadata=True):
-    """Nodes as the jsonizer prints them, or in another form of the same."""
+def as_json(nodes, *, snake=False, listed=False, metadata=True, flat=False):
+    """Nodes as the jsonizer prints them, or in another form of the same; flat: as the feeder reads them."""
     objects = [{"version": "0.0.4"}] if metadata else []
+    if flat:
+        keys = {"Id": "id", "Name": "name", "NodeType": "type", "data_deps": "needs", "runtime": "duration_us"}
+        known = [{key: one[name] for key, name in keys.items()} for one in nodes]
+        told = [{name: value for name, value in one["attributes"].items() if value is not None} for one in nodes]
+        told = [{**one, **({"is_cpu_op": bool(one["is_cpu_op"])} if "is_cpu_op" in one else {})} for one in told]
+        graph = [{**one, **more} for one, more in zip(known, told, strict=True)]
+        return json.dumps({"schema": "json", "workload_graph": graph, "after": [{}]})
     for one in nodes:
         attributes = []
         for name, value in one["attributes"].items():
@@ -39,7 +46,7 @@ def as_json(nodes, *, snake=False, listed=False, metadata=True):
     return json.dumps(objects) if listed else "\n".join(json.dumps(one, indent=2) for one in objects)
 
 
-@pytest.mark.parametrize("form", [{}, {"snake": True}, {"listed": True}, {"metadata": False}], ids=str)
+@pytest.mark.parametrize("form", [{}, {"snake": True}, {"listed": True}, {"metadata": False}, {"flat": True}], ids=str)
 @pytest.mark.parametrize(
     "name", ["chakra/llama-dp2-tp4-pp2/w.0.et", pytest.param("chakra/resnet50-ddp.rank0.et", marks=pytest.mark.deep)]
 )
@@ -68,6 +75,21 @@ def test_the_sidecar_counts_for_json_too(tmp_path):
     assert (found.num_ranks, len(found.calls), found.calls[0].ranks) == (2, 1, (0, 1))
 
 
+def test_the_form_that_the_feeder_reads(tmp_path):
+    """Attributes are keys of the nodes: the same calls and tasks as of the same nodes in protobuf."""
+    called = coll(2, 64, 0, attribute("pg_name", "3"), needs=packed(1))
+    sent = node(4, 5, attribute("comm_size", 9), attribute("comm_src", 0), attribute("comm_dst", 1), name="s")
+    (tmp_path / "a.et").write_bytes(trace(node(1, 4, duration_us=5), called, sent))
+    (tmp_path / "b.json").write_text(as_json(chakra_nodes(tmp_path / "a.et"), flat=True))
+    plain, flat = (load_workload(tmp_path / name, num_ranks=4) for name in ("a.et", "b.json"))
+    assert [(call.collective, call.size_bytes, call.group) for call in flat.calls] == [
+        ("all_reduce", 64, "3"),
+        ("send_recv", 9, ""),
+    ]
+    assert (flat.calls, flat.compute_s, flat.omitted) == (plain.calls, plain.compute_s, plain.omitted)
+    assert load_job(tmp_path / "b.json", num_ranks=4).tasks == load_job(tmp_path / "a.et", num_ranks=4).tasks
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -76,6 +98,9 @@ def test_the_sidecar_counts_for_json_too(tmp_path):
         ('[{"type": "COMP_NODE", "id": 1}, 5]', "a node that is not an object"),
         ('{"version": "1"} {"type": "COMP_NODE", "id": 1', "character"),
         ('{"type": "COMM_COLL_NODE", "id": true}', "not a whole number"),
+        ('{"workload_graph": [{"NodeType": 7, "comm_size": 8.5}]}', "int64_val is '8.5', not a whole number"),
+        ('{"workload_graph": [{"NodeType": 7}, 5]}', "a node that is not an object"),
+        ('{"workload_graph": [{"NodeType": 7}]} {}', "more text after the end"),
     ],
 )
 def test_damage_is_refused(tmp_path, content, said):

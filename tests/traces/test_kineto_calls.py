@@ -450,6 +450,16 @@ def test_kernels_that_are_calls(path):
             [("send_recv", 4, (0, 1)), ("send_recv", 4, (0, 2))],
             [(), ()],
         ),
+        (
+            [
+                around(0, 30, "c10d::send", Concrete__Inputs=["", "", "2", "0"]),
+                sends(4, 1, 3),
+                shaped("gloo:send", 4, 5, tid=1),
+                shaped("gloo:send", 4, 9, tid=1),
+            ],
+            [("send_recv", 4, (0, 2)), ("send_recv", 4, (0, 3))],
+            [(), ()],
+        ),
         ([sends(4, 70, 1), shaped("gloo:send", 4, 50, tid=5)], [("send_recv", 4, (0, -1))], [()]),
         # a record keeps its own size
         (

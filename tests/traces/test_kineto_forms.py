@@ -129,6 +129,7 @@ ALL = (0, 1, 2, 3)
         ),
         (event("nccl:scatter", **FLOATS), [("scatter", 100, ())]),
         (event("gloo:barrier"), [("barrier", 0, ())]),
+        (event("c10d::barrier"), [("barrier", 0, ())]),
         (event("nccl:send 0->2", **FLOATS), [("send_recv", 100, (0, 2))]),
         (event("nccl:recv 0<-2", **FLOATS), [("send_recv", 100, (2, 0))]),
         # operators: all tensors, outputs first
@@ -340,7 +341,7 @@ def test_records_with_sizes_make_other_sizes_unneeded(path):
     first = record("allreduce", 8, External__id=3)
     assert Read(path, [first, odd, note]).measured_us == [1]
     part = event("nccl:all_reduce", **{"Input Dims": [[-5], [9]], "Input type": ["int", "int"]})
-    for one in (odd, note, part):
+    for one in (odd, note, part, record("allreduce", -5, 9)):
         with pytest.raises(WorkloadError, match="bytes, not 0 to"):
             load_workload(write(path, [one, first]))
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.traces.test_chakra import COMP, SEND, attribute, coll, node, packed, trace
+from tests.traces.test_chakra import COMP, SEND, attribute, coll, field, node, packed, trace
 from tests.traces.test_kineto import record, text
 
 from opticcl.errors import ParameterError, WorkloadError
@@ -38,13 +38,35 @@ def test_other_files_are_ignored_with_a_note(tmp_path, ranks):
     files = {f"w.{rank}.et": ONE for rank in range(ranks)}
     folder = folder_of(tmp_path / "job", files | {"run.sh": b"#!/bin/sh\n", "more.sh": b"#!/bin/sh\n"})
     for name, notes in told(folder, num_ranks=2):
-        assert notes[0] == "ignored: 2 files of no known format, such as more.sh"
+        assert notes[0] == "ignored: 2 files beside the traces, such as more.sh"
         assert name == ("w.0" if ranks == 1 else "job")
     for name, notes in told([folder / one for one in files], num_ranks=2):
         assert not any(note.startswith("ignored") for note in notes)
         assert name in ("w.0", "w")
     with pytest.raises(WorkloadError, match="no file in it has a known trace format"):
         load_workload(folder_of(tmp_path / "none", {"run.sh": b"#!/bin/sh\n", "more.sh": b"#!/bin/sh\n"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("schedule.xml", b'<algo name="a" nchunksperloop="2" ngpus="2"></algo>'),
+        ("job.log", b"node0:1:1 [0] NCCL INFO cudaDriverVersion 12020\n"),
+        ("report.nsys-rep", b"abc"),
+    ],
+)
+def test_files_that_are_refused_alone_are_ignored_beside_traces(tmp_path, name, content):
+    """Whatever they are; a trace that holds such a text is none of them."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WorkloadError, match="not a trace that opticcl reads"):
+        load_workload(tmp_path)
+    made = trace(coll(1, 8), metadata=field(1, "0.0.4") + field(2, attribute("input_file", content.decode())))
+    (tmp_path / "w.0.et").write_bytes(made)
+    (tmp_path / "w.1.et").write_bytes(made)
+    for paths in (tmp_path / "w.0.et", tmp_path):
+        for _, notes in told(paths, num_ranks=2):
+            note = f"ignored: 1 file beside the traces, such as {name}"
+            assert (note in notes) == (paths == tmp_path)
 
 
 def test_names_of_jobs(tmp_path):

@@ -291,7 +291,7 @@ def test_archives_directories_and_patterns_are_the_same(tmp_path):
         assert (read.name, read.num_ranks, read.total_bytes) == ("a", 3, 8)
     for path in (tmp_path / "d", tmp_path / "d" / "w.*.et", [tmp_path / "d" / f"w.{rank}.et" for rank in (2, 0, 1)]):
         assert load_workload(path).calls == read.calls
-    assert any(note.startswith("ignored: 1 file of no known format") for note in load_workload(tmp_path / "d").notes)
+    assert any(note.startswith("ignored: 1 file beside the traces") for note in load_workload(tmp_path / "d").notes)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "a.tar.gz", "a.tgz", "d"]
 
 

@@ -135,7 +135,7 @@ def test_a_trace_without_a_rank_beside_other_files(tmp_path):
     for path in (folder, tmp_path / "run.tar.gz"):
         read = load_workload(path)
         assert (read.num_ranks, [call.size_bytes for call in read.calls]) == (2, [16])
-        assert read.notes[0] == "ignored: 2 files of no known format, such as config.json"
+        assert read.notes[0] == "ignored: 2 files beside the traces, such as config.json"
 
 
 class Ranks:

@@ -257,8 +257,6 @@ class Trace:
         if self._needs is None:
             yield "ids and dependencies were not checked: too many to keep in memory"
             return
-        if not self._ids:
-            return
         counts = irregularities(np.frombuffer(self._ids, np.uint64), self._needs)
         if counts.doubled:
             yield f"duplicate ids: {counts.doubled:,}; each of these nodes counts"

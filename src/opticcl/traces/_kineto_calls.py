@@ -337,8 +337,6 @@ def _link_batches(
 
     Returns: the kernels of no call, and a remark.
     """
-    if not events.batches or not lone:
-        return lone, []
     annotations: dict[int, list[Record]] = defaultdict(list)
     for one in sorted(events.batches, key=lambda one: one.start_us):
         annotations[one.thread].append(one)
@@ -386,7 +384,7 @@ def _link_graphs(
         if kernel.correlation in events.graph_launches and kernel.correlation in launches:
             replays[kernel.correlation].append(kernel)
     captured = [call for call in calls if not (call.kernels or call.on_host)]
-    if not replays or not captured:
+    if not replays:
         return lone, calls, []
     for kernels in replays.values():
         kernels.sort(key=lambda kernel: kernel.start_us)
@@ -460,7 +458,7 @@ def _signature(calls: Sequence[HostCall]) -> tuple[object, ...]:
 
 def _word(kernel: Record) -> str:
     """The collective in the name of a kernel, "send" of a transfer; empty if it has none."""
-    part = kernel.name.partition("_")[2] or kernel.name
+    part = kernel.name.partition("_")[2]
     return "send" if part.lower().startswith("sendrecv") else collective_of(part.partition("_")[0])
 
 

@@ -3,11 +3,13 @@
 ::
 
     {"version": "0.0.4"} {"id": "4", "name": "...", "type": "COMM_COLL_NODE", "dataDeps": ["1"], "attr": [...]} ...
+    {"workload_graph": [{"Id": 4, "Name": "...", "NodeType": 7, "data_deps": [1], "runtime": 5, "comm_size": 8, ...}, ...]}
 
 The objects follow each other, or are the elements of a list. Numbers of 64 bits are texts; names are in camelCase or as in
-et_def.proto. Attributes and dependencies are encoded as protobuf again, so that both forms are read by one parser.
+et_def.proto. In the form that Chakra's feeder reads, the last one, attributes are keys of the node. Attributes and dependencies
+are encoded as protobuf again, so that all forms are read by one parser.
 
-Source: mlcommons/chakra, jsonizer; protobuf, JSON mapping.
+Source: mlcommons/chakra, jsonizer and feeder; protobuf, JSON mapping.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.formats.encoding.protobuf import LENGTH, VARINT, written
-from opticcl.reading import DamageError, reading
+from opticcl.reading import DamageError, head_of, reading
 from opticcl.traces._chakra_nodes import NODE_TYPES, USED, ChakraNode
 from opticcl.traces.chakra import read_chakra
 from opticcl.traces.reader import ReadOptions, TraceReader, register_trace
@@ -29,14 +31,15 @@ from opticcl.traces.recording import RankTrace
 __all__ = ["ChakraJsonReader"]
 
 _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII).fullmatch
+_FLAT = re.compile(rb'(\xef\xbb\xbf)?\s*\{[^{}]*"workload_graph"\s*:\s*\[')
 _PLAIN = {(str, str), (str, int), (str, bool)}
 _FIELDS = {"id": "id", "name": "name", "type": "type", "attr": "attr", "ctrldeps": "control", "datadeps": "data"}
-_FIELDS |= {"starttimemicros": "start_us", "durationmicros": "duration_us"}
+_FIELDS |= {"starttimemicros": "start_us", "durationmicros": "duration_us", "nodetype": "type", "runtime": "duration_us"}
 _VALUES = {"int32val": 7, "int64val": 9, "uint32val": 11, "uint64val": 13, "boolval": 27, "stringval": 29}
 
 
 def _is_chakra_json(head: bytes) -> int:
-    known = rb'"(COMP|COMM_SEND|COMM_RECV|COMM_COLL|METADATA)_NODE"|"(ctrlDeps|dataDeps)"'
+    known = rb'"(COMP|COMM_SEND|COMM_RECV|COMM_COLL|METADATA)_NODE"|"(ctrlDeps|dataDeps|workload_graph)"'
     return 2 * (re.match(rb"(\xef\xbb\xbf)?\s*[{\[]", head) is not None and re.search(known, head) is not None)
 
 
@@ -50,13 +53,12 @@ class ChakraJsonReader(TraceReader):
         def nodes() -> Iterator[tuple[int, bytes | ChakraNode]]:
             with reading(path, "Chakra trace in JSON", "character") as file:
                 stream = JsonStream(file)
-                listed = stream.peek() == "["
                 first = True
-                for at in stream.elements() if listed else _objects(stream):
+                for at in _objects(stream, flat=_FLAT.match(head_of(path)) is not None):
                     value = stream.value()
                     if not isinstance(value, dict):
                         raise DamageError(at, "a node that is not an object")
-                    is_node = "type" in value
+                    is_node = "type" in value or "NodeType" in value
                     if first or not is_node:
                         yield at, b""  # the metadata
                     if is_node:
@@ -67,10 +69,19 @@ class ChakraJsonReader(TraceReader):
         return read_chakra(path, nodes(), "character", tasks=tasks)
 
 
-def _objects(stream: JsonStream) -> Iterator[int]:
-    """Places of objects that follow each other."""
-    while stream.peek():
-        yield stream.at
+def _objects(stream: JsonStream, *, flat: bool) -> Iterator[int]:
+    """Places of objects that follow each other, are the elements of a list, or of that of a workload graph."""
+    if stream.peek() == "[":
+        yield from stream.elements()
+    elif flat:
+        for key in stream.members():
+            if key == "workload_graph":
+                yield from stream.elements()
+            else:
+                stream.skip()
+    else:
+        while stream.peek():
+            yield stream.at
 
 
 @lru_cache(maxsize=256)
@@ -87,6 +98,9 @@ def _node(value: dict[str, Any], at: int) -> ChakraNode:
     for name, content in value.items():
         field = _FIELDS.get(_key(name))
         if field is None:
+            if name in USED:
+                kind_of = {bool: "bool_val", str: "string_val"}.get(type(content), "int64_val")
+                parts.append(_field(10, _attribute({"name": name, kind_of: content}, at)))
             continue
         if field == "attr":
             for one in content if isinstance(content, list) else ():

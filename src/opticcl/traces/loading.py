@@ -15,6 +15,7 @@ from opticcl.ir.task_graph import TaskGraph, Workload, median_step
 from opticcl.reading import printable, refusal, title
 from opticcl.registry import as_path, canonical, nearest, one_or_more, whole_number
 from opticcl.traces.files import files_of, is_archive
+from opticcl.traces.foreign import ForeignReader
 from opticcl.traces.merge import merged_graphs, merged_workload, order_ranks
 from opticcl.traces.reader import TRACES, Dialect, ReadOptions, Recognised, format_of
 from opticcl.traces.recording import RankTrace
@@ -204,12 +205,13 @@ Known = list[tuple[Path, Recognised]]
 def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
     """The traces among files, and notes on the others and on wrong suffixes.
 
-    Where a file surely is of a format, those that only may be of one are no traces.
+    Where a file surely is of a format, those that only may be of one are no traces; nor are those of formats that are refused.
 
     Raises: WorkloadError: there is no trace, or they are of different formats.
     """
     formats = [(path, format_of(path)) for path in paths]
     known = [(path, one) for path, one in formats if one is not None]
+    known = [one for one in known if not isinstance(one[1].format.reader, ForeignReader)] or known
     if not known:
         if len(paths) > 1:
             raise WorkloadError(f"{printable(str(paths[0].parent))}: no file in it has a known trace format")
@@ -228,7 +230,7 @@ def _traces_among(paths: Sequence[Path]) -> tuple[Known, list[str]]:
     used = {path for path, _ in traces}
     ignored = [path.name for path in paths if path not in used]
     notes = (
-        [f"ignored: {counted(len(ignored), 'file')} of no known format, such as {printable(ignored[0])}"]
+        [f"ignored: {counted(len(ignored), 'file')} beside the traces, such as {printable(ignored[0])}"]
         if ignored
         else []
     )
