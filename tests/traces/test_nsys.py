@@ -108,6 +108,19 @@ def training(waits=True):
     return report
 
 
+def test_values_of_calls_may_be_numbered_texts(tmp_path):
+    """A number of StringIds in jsonTextId in place of a text in jsonText."""
+    path = training().write(tmp_path / "a.sqlite")
+    steps, calls = load_steps(path), load_workload(path).calls
+    assert [call.size_bytes for call in calls] == [4_000_000] * 2
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("ALTER TABLE NVTX_EVENTS ADD COLUMN jsonTextId INT")
+        file.execute("INSERT INTO StringIds SELECT 1000 + rowid, jsonText FROM NVTX_EVENTS WHERE jsonText IS NOT NULL")
+        file.execute("UPDATE NVTX_EVENTS SET jsonTextId = 1000 + rowid, jsonText = NULL WHERE jsonText IS NOT NULL")
+        file.commit()
+    assert (load_steps(path), load_workload(path).calls) == (steps, calls)
+
+
 @pytest.mark.parametrize("waits", [True, False], ids=["events", "runtime"])
 def test_calls_steps_and_order(tmp_path, waits):
     """Sizes by the ranges, ranks by ncclCommInitRank; the call runs beside the second kernel and the third waits for it."""

@@ -363,8 +363,9 @@ class _Report:
                     )
 
     def _add_ranges(self) -> None:
-        for row, (start, end, text, text_id, thread, payload, packed) in enumerate(
-            self._rows("NVTX_EVENTS", "start", "end", "text", "textId", "globalTid", "jsonText", "binaryData")
+        columns = ("start", "end", "text", "textId", "globalTid", "jsonText", "jsonTextId", "binaryData")
+        for row, (start, end, text, text_id, thread, payload, payload_id, packed) in enumerate(
+            self._rows("NVTX_EVENTS", *columns)
         ):
             process = self._process_of(thread)
             if process is None:
@@ -380,7 +381,7 @@ class _Report:
                 index = events.thread_index(thread)
                 process.groups.append(GroupRange(index, start * 1e-3, end * 1e-3, name == "ncclGroupEnd"))
             elif name.lower().startswith(("nccl", "rccl")):
-                values = _payload(payload)
+                values = _payload(payload if isinstance(payload, str) else self._texts.get(payload_id))
                 size, number = _whole(values, "No. of ranks"), _whole(values, "Rank")
                 group = _communicator(values)
                 if size > 0:
