@@ -6,6 +6,7 @@ import pytest
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_steps, load_workload
+from opticcl.traces.loading import load_traces
 
 INFO = {"rank": 0, "world_size": 4}
 GROUP = {"Group size": 4, "Process Group Name": "0", "Process Group Ranks": "[0, 1, 2, 3]"}
@@ -205,6 +206,7 @@ def test_a_record_without_a_size(path, one, said, missing):
     """Is counted; if it takes time on the network, no bound stays an upper one."""
     assert said in Read(path, [one]).left_out()
     others = {"record": ANCHOR, "nccl:": event("nccl:all_reduce", **FLOATS)}
+    others["hcom_"] = event("hcom_allReduce__2", **{"size(Byte)": 8})
     for other in (other for name, other in others.items() if one["name"].startswith(name)):
         (step,) = load_steps(write(path, [one, other, kernel()]))
         assert step.bound == ("estimate" if missing else "upper")
@@ -334,6 +336,35 @@ def test_calls_without_a_number_are_matched_in_order(path):
     assert len(Read(path, made, {"world_size": 4}).calls) == 3
 
 
+@pytest.mark.parametrize(("about", "streams"), [({}, [0]), ({"stream": 0}, [1]), ({"stream": "x"}, [0])])
+def test_streams_of_kernels_whose_sizes_are_listed(path, about, streams):
+    """Are numbered from 1; 0 where none is recorded."""
+    listed = path.parent / "sizes.toml"
+    listed.write_text('[[kernels]]\nname = "mscclpp"\ncollective = "all_reduce"\nsize = 64\n')
+    write(path, [event("void mscclpp::x(y)", "kernel", **about)])
+    (one,) = load_traces(path, kernel_sizes=listed)
+    assert [call.stream for call in one.calls] == streams
+
+
+@pytest.mark.parametrize("info", [{}, {"rank": 0}, {"world_size": "4"}, {"world_size": -4}, None])
+def test_the_number_of_ranks_may_be_missing(path, info):
+    """Then it is that of the largest group."""
+    write(path, [ANCHOR])
+    path.write_text(path.read_text().replace(json.dumps(INFO), json.dumps(info)))
+    assert load_workload(path).num_ranks == 4
+
+
+@pytest.mark.parametrize("size", [{"pg_size": 4}, {"group_size": 4}, {"pg_size": "4"}, {}, {"pg_size": 2**20 + 1}])
+def test_a_group_of_all_ranks_has_an_empty_list(path, size):
+    """Beside its size; numbers within the group are then ranks of the job."""
+    info = {"rank": 1, "world_size": 4, "pg_config": [{"pg_name": "0", "ranks": [], **size}, {"pg_name": "1"}, 5]}
+    sent = record("send", 8, Rank=3, group={"Process Group Name": "0", "Process Group Ranks": "[0, 1, ...]"})
+    known = 4 in size.values()
+    read = Read(path, [sent], info)
+    assert read.calls == [("send_recv", 8, (1, 3))]
+    assert any("count within a group that is not recorded" in note for note in read.notes) != known
+
+
 def test_records_with_sizes_make_other_sizes_unneeded(path):
     """Kernels and annotations behind a record with a size only give times: their sizes are not read."""
     odd = record("allreduce", -5, name="ncclDevKernel_X(x)", cat="kernel", ts=9, External__id=3)
@@ -412,8 +443,8 @@ def test_halves_share_their_arguments(path):
     assert Read(path, [{**begin, "args": 5}, {**whole, "ph": "E"}]).calls == [("all_reduce", 8, ALL)]
 
 
-def test_open_events_and_steps_are_bounded(path):
-    """Of 100,001 that begin the last is not kept, of 10,001 steps neither."""
+def test_open_events_are_bounded(path):
+    """Of 100,001 that begin the last is not kept."""
     text = ",".join(
         ['{"ph": "B", "name": "a", "cat": "kernel"}'] * 100_001
         + ['{"ph": "E", "name": "a"}'] * 50_000
@@ -423,6 +454,10 @@ def test_open_events_and_steps_are_bounded(path):
     notes = load_workload(path, num_ranks=4).notes
     assert "events that begin and do not end, left out: 1" in notes
     assert "events that end and did not begin, left out: 1" in notes
+
+
+def test_profiler_steps_are_bounded(path):
+    """Of 10,001 the last is not kept."""
     steps = [event(f"ProfilerStep#{i}", "user_annotation", ts=i) for i in range(10_001)]
     assert "profiler steps: 10,000; the calls of all of them are kept" in Read(path, [ANCHOR, *steps]).notes
     assert "profiler steps: 2; the calls of all of them are kept" in Read(path, [ANCHOR, *steps[:2]]).notes

@@ -121,6 +121,43 @@ def test_the_schema_before_attributes(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "sent", "received", "size"),
+    [
+        ("all_gather", [[3]], [[[3], [3]]], 24),
+        ("reduce_scatter", [[[3], [3]]], [[3]], 24),
+        ("all_gather", [[2, 2], []], [[[2, 2], [2, 2]], [[], []]], 40),
+        ("allreduce", [[2, 2], [5]], [[2, 2], [5]], 36),
+        ("allreduce", [[[[3]]]], [[3]], 12),
+        ("allreduce", [[3]], [[[3], "x"]], 12),
+    ],
+)
+def test_lists_of_tensors_and_groups_by_their_back_end(tmp_path, name, sent, received, size):
+    """As PyTorch 2.1 writes them: the group by a number, its size as the only number behind the name."""
+
+    def columns(shapes):
+        words = ["Tensor(float)"]
+        for _ in range(2):
+            words.append(f"GenericList[{words[-1]}]")
+        return {"values": [[]], "shapes": [shapes], "types": [words[-1]]}
+
+    node = {"id": 5, "name": "record_param_comms", "inputs": columns(sent), "outputs": columns(received)}
+    node["inputs"]["values"] += [12, 82149104, 1, name, [], [], 2]
+    listed = [{"pg_name": "0", "backend_id": 5, "ranks": [], "group_size": 4, "group_count": 2}]
+    listed += [{"pg_name": "1", "backend_id": 82149104, "ranks": ["1", "3"], "group_size": 2, "group_count": 2}]
+    for known in (listed, listed[:1], []):
+        first = {"id": 1, "name": "## process_group:init ##", "inputs": column([json.dumps(known)], [[]], ["String"])}
+        content = {"schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": [first, node]}
+        (tmp_path / "et.json").write_text(json.dumps(content))
+        read = load_workload(tmp_path / "et.json")
+        assert [(call.size_bytes, call.group) for call in read.calls] == [(size, "1" if len(known) == 2 else "")]
+        assert read.num_ranks == (4 if known else 0)
+        assert len(read.calls[0].ranks) == 2
+        assert not any("without a list" in note for note in read.notes)
+    assert read.calls[0].ranks == (0, 1)
+    assert load_workload(tmp_path / "et.json", num_ranks=2).calls[0].group_source == "recorded group size"
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         ('{"schema": "1.1.1-x", "nodes": [5]}', "a node that is not an object"),

@@ -46,6 +46,7 @@ from opticcl.traces.c10d import (
     MAX_GROUP,
     collective_of,
     count_of,
+    members_of,
     width_of,
 )
 from opticcl.traces.kernel_names import KernelSizes, activity_of_task, is_host, is_launch, library_of
@@ -132,7 +133,7 @@ class FileEvents:
         self.world_size = min(count_of(info.get("world_size"), 0), MAX_GROUP)
         groups = info.get("pg_config")
         for group in groups if isinstance(groups, list) else ():
-            if isinstance(group, dict) and (ranks := self._arguments.rank_list(group.get("ranks"))):
+            if isinstance(group, dict) and (ranks := members_of(group)):
                 self.groups[printable(str(group.get("pg_name")))] = ranks
 
     def add_all(self, stream: JsonStream) -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "elements_of",
     "ends_of",
     "is_whole",
+    "members_of",
     "rank_list",
     "ratio_of",
     "tensors_of",
@@ -126,17 +127,23 @@ def ratio_of(sizes: Sequence[int]) -> int:
 
 
 def tensors_of(shapes: Any, types: Any) -> Iterator[int]:
-    """Bytes of each tensor of known shape and type; a list of tensors counts as one."""
+    """Bytes of each tensor of known shape and type; a list of tensors, or of such lists, counts as one."""
     if not isinstance(shapes, list) or not isinstance(types, list):
         return
     for shape, type_ in zip(shapes, types, strict=False):
         width = width_of(type_)
-        if not width or not isinstance(shape, list):
-            continue
-        if all(is_whole(side) for side in shape):
-            yield _product(shape) * width
-        elif all(isinstance(one, list) and all(is_whole(side) for side in one) for one in shape):
-            yield sum(map(_product, shape)) * width
+        if width and (count := _elements(shape, 2)) is not None:
+            yield count * width
+
+
+def _elements(shape: Any, depth: int) -> int | None:
+    """Elements of a tensor, or of all in lists of that depth; None if it is another value."""
+    if not isinstance(shape, list):
+        return None
+    if all(map(is_whole, shape)):
+        return _product(shape)
+    counts = [_elements(one, depth - 1) for one in shape] if depth else [None]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def _product(shape: list[int]) -> int:
@@ -147,6 +154,22 @@ def _product(shape: list[int]) -> int:
         if abs(count) > 2**70:
             break
     return count
+
+
+def members_of(group: dict[str, Any]) -> tuple[int, ...]:
+    """The ranks in PyTorch's record of a process group, whose list is empty if it has all ranks; none if they are not recorded.
+
+    >>> members_of({"ranks": [1, 3], "group_size": 2}), members_of({"ranks": [], "group_size": 3}), members_of({"ranks": []})
+    ((1, 3), (0, 1, 2), ())
+    """
+    ranks, size = group.get("ranks"), group.get("pg_size", group.get("group_size"))
+    if ranks in ([], {}):
+        return tuple(range(size)) if is_whole(size) and size <= MAX_GROUP else ()
+    if isinstance(ranks, (list, dict)):
+        ranks = [
+            int(one) if isinstance(one, str) and re.fullmatch("[0-9]{1,9}", one, re.ASCII) else one for one in ranks
+        ]
+    return rank_list(ranks)
 
 
 def rank_list(value: Any) -> tuple[int, ...]:

@@ -34,7 +34,12 @@ _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII).fullmatch
 _FLAT = re.compile(rb'(\xef\xbb\xbf)?\s*\{[^{}]*"workload_graph"\s*:\s*\[')
 _PLAIN = {(str, str), (str, int), (str, bool)}
 _FIELDS = {"id": "id", "name": "name", "type": "type", "attr": "attr", "ctrldeps": "control", "datadeps": "data"}
-_FIELDS |= {"starttimemicros": "start_us", "durationmicros": "duration_us", "nodetype": "type", "runtime": "duration_us"}
+_FIELDS |= {
+    "starttimemicros": "start_us",
+    "durationmicros": "duration_us",
+    "nodetype": "type",
+    "runtime": "duration_us",
+}
 _VALUES = {"int32val": 7, "int64val": 9, "uint32val": 11, "uint64val": 13, "boolval": 27, "stringval": 29}
 
 

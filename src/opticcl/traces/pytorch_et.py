@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from opticcl.traces.c10d import (
     collective_of,
     count_of,
     is_whole,
+    members_of,
     rank_list,
     tensors_of,
     width_of,
@@ -59,6 +60,7 @@ class PytorchEtReader(TraceReader):
         calls: list[RankCall] = []
         omissions = Omissions()
         groups: dict[str, tuple[int, ...]] = {}
+        names: dict[int, str] = {}  # of groups by the number of their back end, which calls have before schema 1.0.3
         count, rank, schema, has_nodes = 0, -1, "", False
         with reading(path, "PyTorch execution trace (.json)", "character") as file:
             stream = JsonStream(file)
@@ -73,11 +75,11 @@ class PytorchEtReader(TraceReader):
                         if not isinstance(node, dict):
                             raise DamageError(at, "a node that is not an object")
                         if node.get("name") == _RECORD:
-                            call, of = _call(node, at, omissions)
+                            call, of = _call(node, at, names, omissions)
                             rank = of if of >= 0 else rank
                             calls += [call] if call else []
                         elif node.get("name") == _GROUPS:
-                            groups |= _groups(node)
+                            groups |= _groups(node, names)
                 else:
                     stream.skip()
             stream.finish()
@@ -103,8 +105,15 @@ def _note_on(groups: dict[str, tuple[int, ...]], sizes: list[tuple[int, ...]]) -
     return [f"process groups without a list of ranks: {without:,} of {len(groups):,}"] if without else []
 
 
-def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall | None, int]:
-    """The call of a node, None if it is left out, and the rank of the trace, -1 if the node does not have it."""
+def _call(node: dict[str, Any], at: int, names: Mapping[int, str], omissions: Omissions) -> tuple[RankCall | None, int]:
+    """The call of a node, None if it is left out, and the rank of the trace, -1 if the node does not have it.
+
+    Args:
+        node: record of a call.
+        at: its position, for messages.
+        names: of groups by the number of their back end.
+        omissions: counts what is left out.
+    """
     attrs = node.get("attrs")
     pairs = (
         [a for a in attrs if isinstance(a, dict) and isinstance(a.get("name"), str)] if isinstance(attrs, list) else []
@@ -131,6 +140,8 @@ def _call(node: dict[str, Any], at: int, omissions: Omissions) -> tuple[RankCall
     call = RankCall(printable(name), collective, sent)
     after = inputs[0][at_name + 1 :] if at_name >= 0 else []
     call.group, call.ranks, call.group_size = _group(known, inputs[0][:at_name], after)
+    if not call.group and at_name > 1 and is_whole(number := inputs[0][at_name - 2]):
+        call.group = names.get(number, "")
     if collective not in ("send", "recv"):
         call.sequence = _sequence(inputs[0][:at_name])
     else:
@@ -201,7 +212,7 @@ def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -
         pair = next(filter(_is_name_of_group, reversed(before)), None)
         name = pair[0] if pair else ""
     numbers = [v for v in after if is_whole(v)][-3:]
-    start, stride, size = numbers if len(numbers) == 3 else (-1, 0, 0)
+    start, stride, size = numbers if len(numbers) == 3 else (-1, 0, *numbers) if len(numbers) == 1 else (-1, 0, 0)
     size = count_of(known.get("pg_size"), count_of(size, 0))
     start = count_of(known.get("global_rank_start"), count_of(start, -1))
     stride = count_of(known.get("global_rank_stride"), count_of(stride, 0))
@@ -211,8 +222,13 @@ def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -
     return printable(str(name)), ranks, min(size, MAX_GROUP)
 
 
-def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Members of the process groups that a node lists as JSON; empty if it lists only their size."""
+def _groups(node: dict[str, Any], names: dict[int, str]) -> dict[str, tuple[int, ...]]:
+    """Members of the process groups that a node lists as JSON; empty if it lists neither ranks nor that it has all.
+
+    Args:
+        node: that lists them.
+        names: of groups by the number of their back end, to be extended.
+    """
     groups: dict[str, tuple[int, ...]] = {}
     for value in _columns(node, "inputs")[0]:
         try:
@@ -221,12 +237,8 @@ def _groups(node: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             continue
         for group in listed if isinstance(listed, list) else ():
             if isinstance(group, dict) and isinstance(group.get("pg_name"), str):
-                ranks = group.get("ranks")
-                ranks = list(ranks) if isinstance(ranks, dict) else ranks
-                ranks = (
-                    [int(r) if isinstance(r, str) and re.fullmatch("[0-9]{1,9}", r) else r for r in ranks]
-                    if isinstance(ranks, list)
-                    else ()
-                )
-                groups[printable(group["pg_name"])] = rank_list(ranks)
+                name = printable(group["pg_name"])
+                groups[name] = members_of(group)
+                if is_whole(number := group.get("backend_id")):
+                    names[number] = name
     return groups
