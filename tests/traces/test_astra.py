@@ -154,6 +154,30 @@ def test_a_share_beyond_any_message_is_refused(path):
     assert load_workload(path, num_ranks=16).total_bytes == 2**60
 
 
+@examples(40)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=4))
+def test_what_computation_waits_for(path, drawn):
+    """Forward passes and input gradients for the collective of the one before; those of weight gradients may be fused."""
+    words = [["ALLREDUCE 8" if called else "NONE 0" for called in phases] for phases in [*drawn, (True,) * 3]]
+    layers = [f"l{i} -1 1 {a} 1 {b} 1 {c} 1" for i, (a, b, c) in enumerate(words)]
+    path.write_text("\n".join(["DATA", str(len(layers)), *layers]))
+    order = [(i, 0) for i in range(len(layers))] + [
+        (i, phase) for i in reversed(range(len(layers))) for phase in (1, 2)
+    ]
+    chain = [one for one in order if one[1] < 2]
+    before, tasks, calls = dict(zip(chain[1:], chain, strict=False)), load_job(path, num_ranks=4).tasks, {}
+    due, fusible = [], set()
+    for layer, phase in order:
+        due.append({calls[before[layer, phase]]} if before.get((layer, phase)) in calls else set())
+        if words[layer][phase] != "NONE 0":
+            calls[layer, phase] = len(due)
+            fusible |= {len(due)} if phase == 2 else set()
+            due.append({len(due) - 1})
+    assert [set(task.after) for task in tasks] == due
+    assert [task.communicates for task in tasks] == [place in calls.values() for place in range(len(due))]
+    assert {place for place, task in enumerate(tasks) if task.fusible} == fusible
+
+
 # --- dialects ---------------------------------------------------------------------------------------------------------
 
 HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2"

@@ -12,6 +12,7 @@ from tests.traces.test_drawn_pytorch import files, found
 from opticcl.errors import WorkloadError
 from opticcl.traces import call_file, load_job, load_workload
 from opticcl.traces.loading import load_traces
+from opticcl.traces.reader import TRACES, ReadOptions
 
 CALL = {"rank": [0], "collective": ["all_reduce"], "size_bytes": [64]}
 
@@ -82,12 +83,26 @@ def test_what_is_missing_is_not_recorded(tmp_path):
     assert (one.group_stride, one.counts, one.stream, trace.steps, trace.rank) == (1, "message", 0, [], 0)
 
 
+@pytest.mark.parametrize(("rank", "num_ranks"), [(-1, 4), (1, 0)])
+def test_the_ranks_that_occur_in_a_table_of_all(tmp_path, rank, num_ranks):
+    """Are all ranks; in that of one rank others may be missing."""
+    columns = {"rank": [rank] * 2, "collective": ["send"] * 2, "size_bytes": [8] * 2, "ranks": [[1, 3], [1, 0]]}
+    assert load_workload(write(tmp_path / "a.parquet", columns)).num_ranks == num_ranks
+
+
 @pytest.mark.parametrize("tasks", [True, False])
 def test_steps_of_a_table(tmp_path, tasks):
-    """Calls follow each other within a step, in the order in which the steps begin; without a step they are in none."""
+    """Calls follow each other within a step, in the order in which the steps begin; without a step they are in none.
+
+    Args: tasks: whether steps are wanted; else there are none.
+    """
     columns = {"rank": [0] * 5, "collective": ["all_reduce"] * 5, "size_bytes": [1, 2, 3, 4, 5], "num_ranks": [2] * 5}
     columns |= {"step": ["b", "a", "", "b", "a"], "measured_s": [0.0, 1.0, 8.0, 0.0, 2.0]}
-    (trace,) = load_traces(write(tmp_path / "a.parquet", columns))
+    path = write(tmp_path / "a.parquet", columns)
+    (trace,) = TRACES.get("calls").reader.read_ranks(path, ReadOptions(), tasks=tasks)
+    if not tasks:
+        assert trace.steps == []
+        return
     assert [(s.name, [(t.calls[0].size_bytes, t.after) for t in s.tasks]) for s in trace.steps] == [
         ("b", [(1, ()), (4, (0,))]),
         ("a", [(2, ()), (5, (0,))]),

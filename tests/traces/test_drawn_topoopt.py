@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.traces.test_topoopt import DEVICES, graph, task
@@ -79,8 +79,13 @@ def path(tmp_path_factory):
     return tmp_path_factory.mktemp("topoopt") / "job.fbuf"
 
 
+# A long task before one transfer, a short one before the other, which the file has later.
+TWO_CHAINS = [(0, 1, 60, 3, 0, (2,)), (5, 2, 50, 0, 8, ()), (0, 3, 61, 1, 0, (4,)), (5, 4, 50, 0, 16, ())]
+
+
 @examples(60)
 @given(tasks=drawn())
+@example(tasks=TWO_CHAINS)
 def test_calls_in_the_order_in_which_they_can_start(path, tasks):
     """With their ends; what is no call of two nodes is counted, as is every type of task."""
     path.write_bytes(graph([task(*one) for one in tasks], DEVICES, NODES, SWITCHES))

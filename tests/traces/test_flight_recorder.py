@@ -237,7 +237,7 @@ def test_limits_of_a_dump(tmp_path, monkeypatch, form):
         deep = [[]]
         for _ in range(flight_recorder.MAX_DEPTH - 3):
             deep = [deep]
-        assert len(read(path, entry(), form=form, more=deep).calls) == 1
+        assert len(read(path, entry(), form=form, more=[deep]).calls) == 1
         with pytest.raises(WorkloadError, match="expands to more"):
             read(path, entry(), form=form, more=[[deep]])
 

@@ -10,6 +10,7 @@ from tests.traces.test_kineto import event, record, text
 from tests.traces.test_topoopt import ALL_REDUCE, BACKWARD, DEVICES, FORWARD, GOOD, TRANSFER, graph, task
 
 from opticcl.errors import WorkloadError
+from opticcl.ir.task_graph import Workload
 from opticcl.traces import CollectiveCall, builtin, load_job, load_workload
 from opticcl.traces.graphs import disjoint_batches, job_of
 from opticcl.training.iteration import Runtime, simulate_iteration
@@ -66,6 +67,15 @@ def test_kernels_run_in_order_and_collectives_beside_them(tmp_path):
     assert (job.network_bytes, job.num_calls, job.num_ranks) == (4096 + 8 * 64 + 32, 3, 8)
     assert {tuple(group.ranks) for group in job.groups.values()} == {tuple(range(8))}
     assert any("the kernel after the last collective depends" in note for note in job.notes)
+
+
+def test_a_host_that_only_issues_calls_is_one(tmp_path):
+    """The kernel behind the last collective depends on it, whatever its dependencies are."""
+    content = trace(node(1, 7, ON_HOST), coll(2, 64, 0, ON_DEVICE, needs=packed(1)), kernel(3, 5))
+    assert shape(load_job(written(tmp_path, "job.et", content), num_ranks=2)) == [
+        (("all_reduce", 64), ()),
+        (pytest.approx(5e-6), (0,)),
+    ]
 
 
 def test_circles_among_the_host_do_not_matter(tmp_path):
@@ -240,6 +250,14 @@ calls = st.lists(
     ),
     max_size=20,
 )
+
+
+@pytest.mark.parametrize("ends", [(0, 1), (1, 0)])
+def test_a_transfer_between_all_ranks_keeps_its_direction(ends):
+    """Its group is a pair, where that of a collective is all ranks, in whatever order."""
+    calls = [CollectiveCall("t", "send_recv", 8, ranks=ends), CollectiveCall("a", "all_reduce", 8, ranks=ends)]
+    job = job_of(Workload("w", "", tuple(calls)), num_ranks=2)
+    assert {name: tuple(group.ranks) for name, group in job.groups.items()} == {"pair": ends, "all": (0, 1)}
 
 
 def test_a_rank_that_begins_in_a_later_batch_is_free_in_the_first():

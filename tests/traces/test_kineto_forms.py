@@ -257,6 +257,11 @@ def test_a_record_without_a_size(path, one, said, missing):
             0,
             ["left out: 2 device events of an unknown kind, 7 us: odd (1), wait (1)"],
         ),
+        (
+            [event("even", "mtia", dur=3), event("odd", "mtia", dur=4)],
+            0,
+            ["left out: 2 device events of an unknown kind, 7 us: odd (1), even (1)"],
+        ),
         ([event("odd", "mtia", dur=4, ph="i")], 0, []),
         (
             [event("nvshmemi_x", "mtia", dur=4)],

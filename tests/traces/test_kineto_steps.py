@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.traces.drawn_steps import DrawnSteps
 from tests.traces.kineto_rules import Trace
+from tests.traces.test_kineto_forms import event, kernel, launch, record, write
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_steps
@@ -72,6 +73,22 @@ def test_steps_follow_the_rules(path, seed):
         for name, value in (step.recorded or {}).items():
             found = getattr(graph.recorded, name)
             assert found is value if value is None else found == pytest.approx(value * 1e-6), name
+
+
+@pytest.mark.parametrize("stream", [0, 7])
+def test_a_wait_is_of_the_stream_on_which_its_thread_launched_last(path, stream):
+    """Of two streams: the next kernel of that one depends on the call; the other one's are behind all calls."""
+    launches = [(1, 4, 7, 61, 9), (2, 5, 7, 30, 30), (3, 10, 0, 11, 2), (5, 62, stream, 71, 9), (7, 90, 7, 95, 3)]
+    events = [record("allreduce", 4, ts=20, dur=10), record("allreduce", 8, ts=64, dur=4)]
+    events += [kernel("ncclX", 25, 15, correlation=4, stream=20), kernel("ncclX", 75, 9, correlation=6, stream=21)]
+    events += [launch(4, 22), launch(6, 65), event("cudaStreamWaitEvent", "cuda_runtime", 50, correlation=99)]
+    for number, at, on, start, took in launches:
+        events += [launch(number, at), kernel("gemm", start, took, correlation=number, stream=on)]
+    write(path, events)
+    (graph,), (step,) = load_steps(path), Trace(path.read_text()).steps()
+    _, holds = dependencies(graph, step)
+    assert holds[4] == (3 if stream == 0 else 4)
+    assert holds == {call.size: hold for call, hold in zip(step.calls, step.holds, strict=True)}
 
 
 @examples(60)

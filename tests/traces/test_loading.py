@@ -74,6 +74,7 @@ def test_names_of_jobs(tmp_path):
     folder = folder_of(tmp_path / "llama", {"w.0.et": ONE, "w.1.et": ONE})
     assert [name for name, _ in told(folder)] == ["llama"] * 3
     assert [name for name, _ in told([folder / "w.0.et", folder / "w.1.et"])][:2] == ["w", "w"]
+    assert [name for name, _ in told(folder / "w.*.et")][:2] == ["w", "w"]
     (folder / "w.0.et").rename(folder / "w.0.json")
     note = "format: chakra by content; 1 file, such as w.0.json, named as if "
     assert all(any(one.startswith(note) for one in notes) for _, notes in told(folder / "w.0.json", num_ranks=2))

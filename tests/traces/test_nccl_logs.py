@@ -113,6 +113,19 @@ def test_processes_of_one_log(path):
         load(path, "\n".join(map(json.dumps, rows)))
 
 
+def test_a_communicator_of_which_a_log_is_missing(tmp_path):
+    """Has as many ranks as its header says, a block of the job, not those alone that have logs."""
+    for rank in range(2):
+        rows = [line("0xa", rank, 4, **coll("AllReduce", 0, 8)), line("0xb", rank, 3, **coll("AllReduce", 0, 16))]
+        (tmp_path / f"{rank}.log").write_text("\n".join(rows))
+    read = load_workload(tmp_path)
+    assert [(call.size_bytes, call.ranks, call.group_source) for call in read.calls] == [
+        (8, (0, 1, 2, 3), "the numbers of the ranks in it"),
+        (16, (0, 1, 2), "assumed: a block of the recorded group size"),
+    ]
+    assert not any("size is not recorded" in note for note in read.notes)
+
+
 def test_logs_that_begin_at_different_calls_are_matched_by_number(tmp_path):
     """5 to 10 and 3 to 8 are eight calls."""
     for rank, numbers in ((0, range(5, 11)), (1, range(3, 9))):

@@ -163,6 +163,19 @@ def test_calls_that_no_way_fits_stay_without_a_device(tmp_path):
         assert load_job(tmp_path / "a.sqlite").bound in ("lower", "estimate")
 
 
+@pytest.mark.parametrize(("peers", "known"), [((2, 2, 3, 3), False), ((2, 3, 3, 2), True)])
+def test_transfers_to_other_hosts_are_of_a_device_if_both_ways_say_so(tmp_path, peers, known):
+    """Device by device or call by call: the same ranks send to the same ranks."""
+    node = Node(2)
+    node.communicator(1, (0, 1, 2, 3))
+    node.group([("ncclSend", {ID: 1, "Bytes": 8, "Peer rank": peer}) for peer in peers], [(0, 500), (1, 500)])
+    node.group([("ncclAllGather", {ID: 1, BYTES: 7})] * 2, [(0, 500), (1, 500)])
+    read = load_workload(node.write(tmp_path / "a.sqlite"))
+    ends = sorted(call.ranks for call in read.calls if call.is_transfer)
+    assert ends == ([(0, 2), (0, 3), (1, 2), (1, 3)] if known else [])
+    assert [(left.calls, left.missing) for left in read.omitted] == ([] if known else [(4, True)])
+
+
 def test_a_group_of_one_device_has_the_time_of_its_kernel(tmp_path):
     """Calls of a group share the kernels that its end launches; a call behind it, or before, has its own."""
     node = Node(1)

@@ -63,6 +63,24 @@ def test_records_that_launch_on_no_device_are_counted(tmp_path, lone):
     ] * bool(lone)
 
 
+def test_a_record_is_of_the_device_on_which_its_thread_computes(tmp_path):
+    """If nothing is launched within it."""
+    made = job("all_reduce")
+    events = merged(made, (9, 9), (0, 1))
+    records = [event for event in events if event["name"] == "record_param_comms"]
+    for rank, said in enumerate(records):
+        about = {"Collective name": "_allgather_base", "In msg nelems": 5, "Out msg nelems": 10, "Seq": 7}
+        events.append({**said, "tid": 70 + rank, "args": {**said["args"], **about}})
+        launched = {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": said["ts"] + 900, "tid": 70 + rank}
+        events.append({**said, **launched, "args": {"correlation": 90_000 + rank}})
+        kernel = {"cat": "kernel", "name": "gemm", "ts": said["ts"] + 950, "pid": rank, "tid": COMPUTE}
+        events.append({**said, **kernel, "args": {"correlation": 90_000 + rank, "device": rank, "stream": COMPUTE}})
+    (tmp_path / "a.json").write_text(kineto(events, information(made, -1)))
+    read = load_workload(tmp_path / "a.json")
+    assert [(call.collective, call.size_bytes) for call in read.calls] == [("all_reduce", 16), ("all_gather", 10)]
+    assert (read.omitted, any("counterpart" in note for note in read.notes)) == ((), False)
+
+
 def test_a_thread_that_launches_on_several_devices(tmp_path):
     """A record is of the device on which the first kernel within it is launched."""
     made = job("all_reduce", "all_gather", "broadcast")

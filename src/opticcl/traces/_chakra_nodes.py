@@ -218,8 +218,8 @@ class Trace:
             self._add_call(node)
 
     def _add_call(self, node: ChakraNode) -> None:
-        name, attributes = "", dict[str, Value]()
-        message, kind = node.message, node.kind
+        attributes: dict[str, Value] = {}
+        name, message, kind = "", node.message, node.kind
         for tag, value, end in fields(message, 0, len(message)):
             if tag == _ATTR:
                 attributes.update([_attribute(message, value, end)])

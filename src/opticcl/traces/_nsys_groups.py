@@ -169,7 +169,8 @@ def _agree(mine: Sequence[Sequence[RankCall]], numbers: Sequence[int]) -> bool:
         numbers: of the devices in the communicator.
     """
     collectives = {tuple((one.collective, one.size_bytes) for one in rows if not one.is_transfer) for rows in mine}
-    sends, receives = Counter[tuple[int, int, int]](), Counter[tuple[int, int, int]]()
+    sends: Counter[tuple[int, int, int]] = Counter()
+    receives: Counter[tuple[int, int, int]] = Counter()
     for number, rows in zip(numbers, mine, strict=True):
         for one in rows:
             if one.ends is not None and one.ends.receiver in numbers:

@@ -65,10 +65,8 @@ class _Graph(Trace):
         issues = node.on_host and node.type == "comm_coll"
         if node.on_host and not issues and not calls:
             return
-        operations, memory_bytes = (0.0, 0.0) if node.on_host or calls else node.work()
         call = calls[0] if calls else None
-        start_s = node.start_us * 1e-6
-        self.kept.append(_Kept(node.id, node.compute_s, call, issues, operations, memory_bytes, start_s))
+        self.kept.append(_Kept(node.id, node.compute_s, call, issues, *node.work(), node.start_us * 1e-6))
         self.control.append(node.control)
         self.data.append(node.data)
 
@@ -225,7 +223,7 @@ def _dependencies(path: Path, graph: _Graph) -> tuple[list[RankTask], list[str]]
     needs = [sorted({place[j] for j in (*data.row(i), *control.row(i)) if j in place}) for i in range(len(nodes))]
     order = _in_order(path, nodes, needs)
     tasks: list[RankTask] = []
-    reached: list[tuple[int, frozenset[int]]] = [(-1, frozenset())] * len(nodes)
+    reached: dict[int, tuple[int, frozenset[int]]] = {}
     for i in order:
         node = nodes[i]
         # The last computation that leads to the node, and the calls that the node depends on or is.

@@ -145,7 +145,7 @@ def _set(node: ChakraNode, field: str, numbers: list[Any], place: tuple[str, int
 
 def _type(value: Any) -> int:
     word = str(value).lower().removesuffix("_node")
-    return NODE_TYPES.index(word) if word in NODE_TYPES else value if isinstance(value, int) and value >= 0 else 0
+    return NODE_TYPES.index(word) if word in NODE_TYPES else max(0, value) if isinstance(value, int) else 0
 
 
 @lru_cache(maxsize=2**14)

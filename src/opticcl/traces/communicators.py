@@ -115,7 +115,7 @@ def _world(places: Mapping[str, Mapping[int, GroupPlace | None]], ranks: Sequenc
         name: max((place.size for place in of_name.values() if place), default=0) for name, of_name in places.items()
     }
     largest = max(sizes.values())
-    if not largest or given not in (0, largest) or not all(0 <= rank < largest for rank in ranks):
+    if given not in (0, largest) or not all(0 <= rank < largest for rank in ranks):
         return ""
     for name, of_ranks in places.items():
         numbers = [(rank, place.number) for rank, place in of_ranks.items() if place is not None]

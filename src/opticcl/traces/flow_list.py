@@ -53,7 +53,7 @@ class FlowListReader(TraceReader):
         with reading(path, "list of flows", "line") as file:
             form = _Order.of(head_of(path))
             parts = [_columns(lines, form) for lines in line_blocks(file, False, form.separator, 4)]
-        columns = _Columns(*map(np.concatenate, zip(*parts, strict=True))) if parts else _Columns.none()
+        columns = _Columns(*map(np.concatenate, zip(*parts, strict=True)))
         columns = columns.take(np.argsort(columns.start, kind="stable"))  # as they stand in the file
         starts, group = np.unique(columns.start, return_inverse=True)
         hosts, number = np.unique(np.concatenate([columns.src, columns.dst]), return_inverse=True)
@@ -61,7 +61,7 @@ class FlowListReader(TraceReader):
         rows = CallRows()
         kind = np.full(len(src), rows.kind("send"))
         rows.add(kind, columns.size_bytes, src, dst, np.zeros(len(src)), columns.line, group)
-        dense = not len(hosts) or (hosts[0] == 0 and hosts[-1] == len(hosts) - 1)
+        dense = hosts[-1] == len(hosts) - 1
         renumbered = [] if dense else [f"hosts {hosts[0]:,} to {hosts[-1]:,} are numbered 0 to {len(hosts) - 1:,} here"]
         return RankTrace(
             title(path),
@@ -102,11 +102,6 @@ class _Columns(NamedTuple):
     dst: IntArray
     size_bytes: IntArray
     line: IntArray
-
-    @classmethod
-    def none(cls) -> _Columns:
-        """No flows."""
-        return cls(np.zeros(0), *(np.zeros(0, np.int64) for _ in range(4)))
 
     def take(self, rows: IntArray) -> _Columns:
         """Some of the rows."""

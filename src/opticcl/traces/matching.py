@@ -196,7 +196,7 @@ def _choose_ends(transfers: Sequence[RankCall]) -> None:
     waiting = [call for call in transfers if len(call.options) > 1]
     if not waiting:
         return
-    wanted = Counter[tuple[object, ...]]()  # known receives less known sends
+    wanted: Counter[tuple[object, ...]] = Counter()  # known receives less known sends
     for call in transfers:
         if len(call.options) < 2:
             wanted[*call.ranks, call.tag, call.size_bytes] += 1 if call.collective == "recv" else -1
