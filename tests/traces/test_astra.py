@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.optional import shared_file
 from tests.profiles import examples
-from tests.traces.damage import one_line, survives_damage
+from tests.traces.damage import survives_damage
 
 from opticcl.errors import ParameterError, WorkloadError
 from opticcl.traces import load_job, load_workload

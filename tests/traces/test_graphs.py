@@ -254,10 +254,10 @@ calls = st.lists(
 
 @pytest.mark.parametrize("ends", [(0, 1), (1, 0)])
 def test_a_transfer_between_all_ranks_keeps_its_direction(ends):
-    """Its group is a pair, where that of a collective is all ranks, in whatever order."""
+    """Its group is that pair, where the group of a collective is all ranks, in whatever order."""
     calls = [CollectiveCall("t", "send_recv", 8, ranks=ends), CollectiveCall("a", "all_reduce", 8, ranks=ends)]
     job = job_of(Workload("w", "", tuple(calls)), num_ranks=2)
-    assert {name: tuple(group.ranks) for name, group in job.groups.items()} == {"pair": ends, "all": (0, 1)}
+    assert [tuple(job.groups[task.group].ranks) for task in job.tasks] == [ends, (0, 1)]
 
 
 def test_a_rank_that_begins_in_a_later_batch_is_free_in_the_first():

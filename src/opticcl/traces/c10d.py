@@ -162,9 +162,9 @@ def members_of(group: dict[str, Any]) -> tuple[int, ...]:
     >>> members_of({"ranks": [1, 3], "group_size": 2}), members_of({"ranks": [], "group_size": 3}), members_of({"ranks": []})
     ((1, 3), (0, 1, 2), ())
     """
-    ranks, size = group.get("ranks"), group.get("pg_size", group.get("group_size"))
+    ranks, size = group.get("ranks"), count_of(group.get("pg_size", group.get("group_size")), 0)
     if ranks in ([], {}):
-        return tuple(range(size)) if is_whole(size) and size <= MAX_GROUP else ()
+        return tuple(range(size)) if size <= MAX_GROUP else ()
     if isinstance(ranks, (list, dict)):
         ranks = [
             int(one) if isinstance(one, str) and re.fullmatch("[0-9]{1,9}", one, re.ASCII) else one for one in ranks

@@ -140,8 +140,8 @@ def _call(node: dict[str, Any], at: int, names: Mapping[int, str], omissions: Om
     call = RankCall(printable(name), collective, sent)
     after = inputs[0][at_name + 1 :] if at_name >= 0 else []
     call.group, call.ranks, call.group_size = _group(known, inputs[0][:at_name], after)
-    if not call.group and at_name > 1 and is_whole(number := inputs[0][at_name - 2]):
-        call.group = names.get(number, "")
+    if at_name > 1:
+        call.group = call.group or names.get(count_of(inputs[0][at_name - 2], -2, 63), "")
     if collective not in ("send", "recv"):
         call.sequence = _sequence(inputs[0][:at_name])
     else:
@@ -239,6 +239,5 @@ def _groups(node: dict[str, Any], names: dict[int, str]) -> dict[str, tuple[int,
             if isinstance(group, dict) and isinstance(group.get("pg_name"), str):
                 name = printable(group["pg_name"])
                 groups[name] = members_of(group)
-                if is_whole(number := group.get("backend_id")):
-                    names[number] = name
+                names[count_of(group.get("backend_id"), -1, 63)] = name
     return groups
