@@ -232,10 +232,12 @@ def test_parts_of_pairs(matrix, which, missing):
     assert bool(said(read, "uneven all_to_all: 1")) == call.is_uneven
 
 
+@pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(("many", "kept"), [(256, True), (257, False)])
-def test_large_all_to_alls_have_no_matrix(many, kept):
-    """Up to 256 ranks; a larger one is as large as its largest side."""
-    calls = [[collective("all_to_all", 256 + rank, received_bytes=300 + rank, group="")] for rank in range(many)]
+def test_large_all_to_alls_have_no_matrix(many, kept, listed):
+    """Up to 256 ranks; a larger one is as large as its largest side, whether or not its parts are recorded."""
+    about = {"group": "", "sent_splits": (3,) + (1,) * (many - 1) if listed else ()}
+    calls = [[collective("all_to_all", 256 + rank, received_bytes=300 + rank, **about)] for rank in range(many)]
     read = merged_workload(traces_of(calls))
     (call,) = read.calls
     assert (len(call.matrix_bytes) == many) == kept

@@ -69,6 +69,16 @@ def test_files_that_are_refused_alone_are_ignored_beside_traces(tmp_path, name, 
             assert (note in notes) == (paths == tmp_path)
 
 
+def test_the_names_have_the_rank_of_the_trace_that_does_not_record_it(tmp_path):
+    """Beside one that does."""
+    args = {"Collective name": "allreduce", "In msg nelems": 2, "dtype": "Float"}
+    for rank, info in enumerate([{"rank": 0, "world_size": 2}, {"world_size": 2}]):
+        events = [{"name": "record_param_comms", "ts": 1, "args": args}]
+        (tmp_path / f"t{rank}.json").write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
+    read = load_workload(tmp_path)
+    assert (len(read.calls), read.notes[0]) == (1, "files: 2, ranks 0 to 1")
+
+
 def test_names_of_jobs(tmp_path):
     """Of a folder its name; of several files what their names have in common; a wrong suffix is noted."""
     folder = folder_of(tmp_path / "llama", {"w.0.et": ONE, "w.1.et": ONE})

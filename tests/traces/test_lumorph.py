@@ -76,6 +76,18 @@ def test_a_wrong_line_is_refused_with_its_number(path, line, said):
         assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("lines", [1, 400])
+def test_large_numbers_of_layers_and_long_lines(path, lines):
+    """Layers of any number have a name, and lines may have spaces; also in a log that is scanned by columns."""
+    layers = [10**9 - 1, 10**9, 10**9 + 1, 10**18]
+    rows = [f"L2L;8;{layer};{way};0;1\n" for layer in layers for way in (0, 1)] * lines
+    read = load(path, "".join(rows) + "AR;8;0,1".ljust(2**20))
+    names = [f"layer {layer} {way}" for layer in layers for way in ("forward", "backward")] * lines
+    assert [call.name for call in read.calls] == [*names, f"line {len(rows) + 1}"]
+    with pytest.raises(WorkloadError, match="a line of more than 1,048,576 bytes"):
+        load(path, "".join(rows) + "AR;8;0,1".ljust(2**20 + 1))
+
+
 def test_a_log_that_stays_on_its_gpus_is_refused(path):
     """The counts say why."""
     with pytest.raises(WorkloadError, match="1 all_reduce in a group of one rank, 9 bytes"):

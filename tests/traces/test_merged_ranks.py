@@ -58,6 +58,19 @@ def test_both_sides_share_one_pair():
     assert ends_of(read) == [(8, (0, 1)), (9, (0, 2))]
 
 
+def test_each_transfer_is_the_other_side_of_one():
+    """Two sends of 1, each to 2 or to 3, which receive from 1 or from 4: one pair takes nothing from the other."""
+    groups = {"b": (1, 3), "a": (1, 2), "c": (4, 2), "d": (4, 3)}
+    sends = [RankCall("send", "send", 8, ranks=(-1, -1), ends=GroupEnds(0, 1)) for _ in range(2)]
+    traces = [trace_of(1, sends, groups=groups)]
+    for rank in (2, 3):
+        receive = RankCall("recv", "recv", 8, ranks=(-1, -1), ends=GroupEnds(0, 1))
+        traces.append(trace_of(rank, [receive], groups=groups))
+    read = merged_workload(traces, 5)
+    assert ends_of(read) == [(8, (1, 2)), (8, (1, 3))]
+    assert not any("counterpart" in note for note in read.notes)
+
+
 def test_several_of_one_size_are_taken_once():
     """Two sends that may go to either, of which one rank received one each."""
     sends = [RankCall("send", "send", 8, ranks=(-1, -1), ends=GroupEnds(0, 1)) for _ in range(3)]
