@@ -232,6 +232,15 @@ def test_parts_of_pairs(matrix, which, missing):
     assert bool(said(read, "uneven all_to_all: 1")) == call.is_uneven
 
 
+def test_many_reasons_are_counted_together():
+    """From the 65th on; those before keep their own counts."""
+    left = Omissions()
+    for number in [*range(70), 0]:
+        left.add(f"reason {number}", 2)
+    counts = {one.what: (one.calls, one.size_bytes) for one in left.records()}
+    assert (len(counts), counts["reason 0"], counts["of other kinds"]) == (65, (2, 4), (6, 12))
+
+
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize(("many", "kept"), [(256, True), (257, False)])
 def test_large_all_to_alls_have_no_matrix(many, kept, listed):

@@ -12,6 +12,7 @@ from tests.traces.test_nsys import BYTES, ID, NUMBER, SIZE, jobs, whole_calls
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_workload
+from opticcl.traces.loading import load_traces
 
 METADATA = {"inspector_output_format_version": "v4.1", "hostname": "node0", "pid": 5, "dump_timestamp_us": 1}
 
@@ -169,6 +170,13 @@ def test_a_trace_of_the_profiler_plugin(path):
         ("all_gather", 40, (), 0),
         ("send_recv", 5, (0, -1), 10e-6),
     ]
+    (trace,) = load_traces(path, num_ranks=2)
+    times = [(10e-6, 60e-6), (-1, -1), (80e-6, 90e-6)]
+    assert [(call.start_s, call.end_s) for call in trace.calls] == [pytest.approx(pair) for pair in times]
+    for name in (99, "0x63"):
+        rows[1]["args"]["CommHash"] = name
+        assert load(path, write_events(rows[1:3]), num_ranks=2).calls[0].group == f"communicator {name}"
+    rows[1]["args"]["CommHash"] = 99
     assert "left out: 1 Reduce, without elements of a known type" in read.notes
     assert any("parts of calls, not counted: 2 events" in note for note in read.notes)
     with pytest.raises(WorkloadError, match="the file has rank 0 and 1 of communicator 99"):
