@@ -35,7 +35,7 @@ from typing import Any
 from urllib.parse import quote
 
 from opticcl.files import temporary_folder
-from opticcl.reading import DamageError, check_file, check_size, head_of, printable, reading, refusal
+from opticcl.reading import DamageError, check_size, head_of, printable, reading, refusal
 from opticcl.traces._kineto_events import KERNEL, NCCL, SIZED, Events, Record, StreamWait
 from opticcl.traces._kineto_parts import IN_ORDER, OTHER_DEVICE, by_device
 from opticcl.traces._nsys_groups import GroupRange, batch_of, groups_of, take_grouped
@@ -71,7 +71,6 @@ class NsysReader(TraceReader):
     def read_ranks(self, path: Path, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
         """The calls and tasks of each process, as the base class describes."""
         sizes = KernelSizes.read(options.kernel_sizes) if options.kernel_sizes else None
-        check_file(path)
         if head_of(path, len(_MAGIC)) != _MAGIC:
             raise refusal(path, "is not an SQLite file")
         with open(path, "rb") as raw:
