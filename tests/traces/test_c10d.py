@@ -163,7 +163,8 @@ def test_names_of_collectives_and_types():
         "at::BFloat16": 2,
         "c10::complex<double>": 16,
         "Float8_e4m3fn": 1,
-        "Float4_e2m1fn_x2": 0,
+        "Float4_e2m1fn_x2": 1,
+        "Float5": 0,
         "": 0,
     }
     widths |= {5: 0, None: 0}
