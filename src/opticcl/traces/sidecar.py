@@ -26,17 +26,18 @@ from opticcl.traces.recording import MAX_RANKS, RankTrace
 __all__ = ["add_groups_beside", "is_group_list", "rank_in_name"]
 
 MAX_BYTES = 2**26
-_NUMBERED = re.compile(r"(?P<prefix>.*?)[._-]?(?:rank|worker)?[._-]?(?P<number>[0-9]{1,9})(?:[._-].*)?", re.ASCII)
 
 
 def rank_in_name(name: str) -> int:
-    """The rank in the name of a file; -1 if it has none.
+    """The rank in the name of a file; -1 if it has none, or a number as long as a date.
 
     >>> rank_in_name("w.12.et"), rank_in_name("resnet50-ddp.rank0.et.gz"), rank_in_name("step.et"), rank_in_name("vgg_16.et")
     (12, 0, -1, -1)
+    >>> rank_in_name("w.9999999.et"), rank_in_name("dump.20240501.pkl"), rank_in_name("rank20240501.pkl")
+    (9999999, -1, -1)
     """
     stem = plain_name(name.lower()).rpartition(".")[0]
-    match = re.fullmatch(r".*(?:[._-]|^)(?:rank|worker)[._-]?([0-9]{1,9})(?:[._-].*)?|.*\.([0-9]{1,9})", stem, re.ASCII)
+    match = re.fullmatch(r".*(?:[._-]|^)(?:rank|worker)[._-]?([0-9]{1,7})(?:[._-].*)?|.*\.([0-9]{1,7})", stem, re.ASCII)
     return int(match[1] or match[2]) if match else -1
 
 
