@@ -467,6 +467,53 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def idle_plan(before, after, reduces):
+    """A plan without steps of a custom collective, on as many nodes as it has ranks."""
+    own = custom_collective("mine", np.array(before, bool), np.array(after, bool), reduces)
+    return CircuitPlan(
+        opticcl.fabric(f"ideal:nodes={own.num_ranks}"), Schedule("idle", own, 0, [].__getitem__), [].__getitem__
+    )
+
+
+@pytest.mark.parametrize("reduces", [False, True])
+@pytest.mark.parametrize(("num_ranks", "num_chunks"), [(1, 1), (3, 8), (5, 3), (2, 1)])
+def test_tables_of_a_custom_collective_come_back(tmp_path, num_ranks, num_chunks, reduces):
+    """Which rank holds which chunk before and after, whatever their number."""
+    draw = np.random.default_rng(num_ranks)
+    ranks, chunks = np.arange(num_ranks), np.arange(num_chunks)[:, None]
+    before, after = draw.random((2, num_chunks, num_ranks)) < 0.5
+    before |= ranks == chunks % num_ranks
+    path = tmp_path / "custom.csv"
+    write_plan_file(path, idle_plan(before, after, reduces), 8, "idle")
+    found = read(path).schedule.collective
+    assert (found.name, found.reduces, found.num_ranks, found.num_chunks) == ("mine", reduces, num_ranks, num_chunks)
+    for held, due in ((found.before, before), (found.after, after)):
+        assert np.array_equal(np.broadcast_to(held(ranks, chunks), due.shape), due)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"before": None}, "tables of 1 to 67,108,864 bits before and after"),
+        ({"after": None}, "tables of 1 to 67,108,864 bits before and after"),
+        ({"num_chunks": 0}, "tables of 1 to"),
+        ({"num_ranks": 0}, "tables of 1 to"),
+        ({"num_chunks": 4}, "not one bit for each chunk and rank"),
+        ({"num_chunks": 9}, "not one bit for each chunk and rank"),
+        ({"before": "AAAA"}, "header: "),
+    ],
+)
+def test_wrong_tables_of_a_custom_collective_are_refused(tmp_path, changed, words):
+    """With the header; 24 bits are three bytes."""
+    path = tmp_path / "plan.csv"
+    held = [[True, False, True]] * 8
+    write_plan_file(path, idle_plan(held, held, False), 8, "idle")
+    named = json.loads(path.read_text("utf-8").splitlines()[0][2:])["collective"]
+    edit_header(path, collective=named | changed)
+    with pytest.raises(PlanFileError, match=words):
+        read(path)
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"header":' + "[" * 100_000, '{"a":' * 100_000])
 def test_deep_nesting_is_refused(tmp_path, text):
     """In the file and in a header."""
