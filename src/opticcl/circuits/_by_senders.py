@@ -15,7 +15,7 @@ from opticcl.ir.phase_rows import Space
 from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds
 
-__all__ = ["BySenders", "Rounds"]
+__all__ = ["BySenders", "Rounds", "moves_of_digits"]
 
 Rounds = Callable[[int, Transfers], tuple[Circuits, ...]]
 """(step index, its transfers) -> circuits of each round."""
@@ -55,12 +55,12 @@ class BySenders(Represented):
         moves, senders = self.of_step(step)
         return senders if moves else None
 
-    def symmetric(self, step: int) -> SymmetricRounds | None:
+    def symmetric(self, step: int) -> tuple[SymmetricRounds, ...]:
         """Circuits of these senders."""
         moves, senders = self.of_step(step)
         if not moves:
-            return None
-        return SymmetricRounds(senders, self._rounds(step, self._steps.sent_by(step, senders)), moves)
+            return ()
+        return (SymmetricRounds(senders, self._rounds(step, self._steps.sent_by(step, senders)), moves),)
 
     def of_step(self, step: int) -> tuple[tuple[LightMove, ...], IntArray]:
         """Moves of the machine that take a step to itself, and one sender of each set of those that they join."""
@@ -70,7 +70,7 @@ class BySenders(Represented):
         key = None if self._moved is None and any(moved) and self._steps.joins_all(step) else moved
         if key not in self._known:
             moves = (
-                _moves_of_nodes(self._fabric) if key is None else _moves_of_digits(self._fabric, self._steps.space, key)
+                _moves_of_nodes(self._fabric) if key is None else moves_of_digits(self._fabric, self._steps.space, key)
             )
             first = first_of_orbit([move.nodes for move in moves], self._steps.space.num_ranks)
             self._known[key] = moves, np.unique(first)
@@ -78,7 +78,7 @@ class BySenders(Represented):
 
 
 @lru_cache(4)
-def _moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> tuple[LightMove, ...]:
+def moves_of_digits(fabric: Fabric, space: Space, moved: tuple[bool, ...]) -> tuple[LightMove, ...]:
     """Moves of a machine that are translations of digits of its nodes: of each digit the one by the least number.
 
     Those by its multiples, and no others, the machine has as well.

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._by_senders import BySenders
+from opticcl.circuits._chessboard import Chessboard, fits_chessboard
 from opticcl.circuits._hold import standing, union_of
 from opticcl.circuits._lasers import (
     Lasers,
@@ -79,7 +80,10 @@ def lightpath(fabric: Fabric, schedule: Schedule) -> Rounds:
     """As `_on_grid`; circuits that a stuck switch does not pass are chosen again."""
     machine, stuck = fabric.machine_as(Lightpath), any(condition.mode == "stuck" for condition in fabric.conditions)
     plain = machine.switch_unit == "wavelength" and machine.numbering == "row" and machine.routing == "dimension_order"
-    if schedule.name == "lumorph" and fabric.node_of_rank is None and not fabric.conditions and plain:
+    plain &= fabric.node_of_rank is None and not fabric.conditions
+    if schedule.name == "chessboard_exchange" and plain and fits_chessboard(machine):
+        return Chessboard(fabric, schedule)
+    if schedule.name == "lumorph" and plain:
         blocks = _Blocks(machine, schedule)
         return BySenders(fabric, schedule.steps, _on_grid(fabric, schedule, blocks), blocks.moved)
     rounds = _on_grid(fabric, schedule)

@@ -315,7 +315,7 @@ class _Skewed(Represented):
         classes = self.exchange.classes if phase in "CD" else 1
         return along, machine.wavelengths // classes
 
-    def symmetric(self, step: int) -> SymmetricRounds | None:
+    def symmetric(self, step: int) -> tuple[SymmetricRounds, ...]:
         """The same by the circuits of some senders: those of group 0 whose places the moves do not join.
 
         With the next group all gates are those of the next group; B's planes are g_src + g_dst + j_src, two planes on. With
@@ -324,9 +324,9 @@ class _Skewed(Represented):
         """
         senders = self.senders(step)
         if senders is None:
-            return None
+            return ()
         moves = _moves(self.own, self.exchange.phases[step], *self._places_joined(step), self.exchange.classes)
-        return SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), moves)
+        return (SymmetricRounds(senders, self(step, self.steps.sent_by(step, senders)), moves),)
 
     def _labels(self, phase: str, transfers: Transfers) -> tuple[IntArray, IntArray]:
         """Round and plane of each transfer, int (transfers,) each.

@@ -81,8 +81,7 @@ def plan_digest(plan: CircuitPlan) -> str:
     found.update(repr((about.fabric, about.nodes, about.num_steps, about.collective)).encode())
     if defined:
         for step in range(plan.schedule.num_steps):
-            rounds = plan.symmetric(step)
-            for move in () if rounds is None else rounds.moves:
+            for move in (move for one in plan.symmetric(step) for move in one.moves):
                 found.update(b"".join(column.tobytes() for column in move.columns))
         plan = listed_plan(plan)
     for step in range(plan.schedule.num_steps):

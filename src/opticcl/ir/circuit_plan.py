@@ -13,7 +13,7 @@ import numpy as np
 from opticcl.ir._common import is_value, same_columns
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
-from opticcl.ir.representatives import Represented, RoutedStep, StepImages, SymmetricRounds
+from opticcl.ir.representatives import Represented, RoutedStep, StepImages, SymmetricRounds, together
 from opticcl.ir.schedule import Schedule
 from opticcl.ir.transfers import Transfers
 
@@ -133,14 +133,22 @@ class CircuitPlan:
         rule = self._rule
         return StepImages(self.schedule.steps, i) if rule is not None and rule.represents(i) else None
 
-    def by_senders(self, i: int) -> SymmetricRounds | None:
-        """Circuits of step i by those of some senders; None where the rule has none."""
+    def by_senders(self, i: int) -> tuple[SymmetricRounds, ...]:
+        """Circuits of step i by those of some senders, of each set of them; none where the rule has none."""
         rule = self._rule
-        return None if rule is None else rule.symmetric(i)
+        return () if rule is None else rule.symmetric(i)
 
-    def symmetric(self, i: int) -> SymmetricRounds | None:
-        """The same where step i is too large to list; else None."""
-        return None if self.images(i) is None else self.by_senders(i)
+    def symmetric(self, i: int) -> tuple[SymmetricRounds, ...]:
+        """The same where step i is too large to list; else none."""
+        return () if self.images(i) is None else self.by_senders(i)
+
+    def num_circuits(self, i: int) -> tuple[int, ...]:
+        """Circuits of each round of step i, listed or not [count]."""
+        sets = self.symmetric(i)
+        if not sets:
+            return tuple(map(len, self.rounds(i)))
+        each = [[len(circuits) * one.images for circuits in one.rounds] for one in sets]
+        return tuple(map(sum, zip(*each, strict=True)))
 
     @property
     def has_images(self) -> bool:
@@ -202,22 +210,22 @@ def listed_plan(plan: CircuitPlan, *, all_steps: bool = False) -> CircuitPlan:
         plan: any.
         all_steps: whether also of steps that are not too large to list, if images of circuits take as long.
     """
-    last: list[tuple[int, tuple[StepImages, SymmetricRounds] | None]] = []
+    last: list[tuple[int, tuple[Transfers, tuple[Circuits, ...]] | None]] = []
 
-    def defined(i: int) -> tuple[StepImages, SymmetricRounds] | None:
+    def defined(i: int) -> tuple[Transfers, tuple[Circuits, ...]] | None:
         if not last or last[0][0] != i:
-            rounds = plan.by_senders(i) if all_steps else None
-            if rounds is None or (plan.fabric.hops_have_length and not rounds.keep_hops):
-                rounds = plan.symmetric(i)
-            last[:] = [(i, None if rounds is None else (StepImages(plan.schedule.steps, i), rounds))]
+            sets = plan.by_senders(i) if all_steps else ()
+            if not sets or (plan.fabric.hops_have_length and not all(one.keep_hops for one in sets)):
+                sets = plan.symmetric(i)
+            last[:] = [(i, together(StepImages(plan.schedule.steps, i), sets) if sets else None)]
         return last[0][1]
 
     def step(i: int) -> Transfers:
         known = defined(i)
-        return plan.schedule.step(i) if known is None else known[0].sent_by(known[1].senders)
+        return plan.schedule.step(i) if known is None else known[0]
 
     def rounds(i: int) -> tuple[Circuits, ...]:
         known = defined(i)
-        return plan.rounds(i) if known is None else known[1].rounds
+        return plan.rounds(i) if known is None else known[1]
 
     return replace(plan, schedule=replace(plan.schedule, step=step), rounds=rounds)

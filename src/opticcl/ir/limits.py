@@ -154,6 +154,7 @@ LIMITS: dict[str, Guard] = {
     "lightpath.LONG_HOPS": Guard(1 << 20, "hops", MEMORY, "of a step from which on its rounds are remembered"),
     "lightpath.MOST_CLASSES": Guard(1 << 14, "classes", EFFORT, "of steps whose lasers follow from each other"),
     "lightpath.MOST_SPREAD": Guard(1 << 14, "circuits", EFFORT, "up to which laser sets are spread"),
+    "chessboard.MOST_HOPS": Guard(1 << 25, "hops", MEMORY, "of the circuits of a step that are listed"),
     "ocs.MOST_HOPS": Guard(1 << 24, "links", REFUSAL, "that the circuits of one step pass at most, together"),
     "optree.MAX_SEGMENTS": Guard(1 << 24, "segments", REFUSAL, "that the paths of one stage pass: 270 MB"),
     "terarack.MAX_SEGMENTS": Guard(1 << 22, "segments", REFUSAL, "used in one step; first fit tries each of them"),

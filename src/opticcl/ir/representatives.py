@@ -3,23 +3,24 @@
 A phase defines its transfers by translations of digits (`opticcl.ir.phases`). A rule of circuits may give those of some senders
 together with moves of the machine - of its nodes, ports, wavelengths and hops - under which the circuits of all other senders
 are their images. The verifier checks that the moves are translations of the phase and that the fabric is what it was after one.
+Where circuits are of several kinds, such as those along rows and those along columns, each has senders and moves of its own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from opticcl.ir._common import IntArray
-from opticcl.ir.circuits import Circuits
+from opticcl.ir.circuits import Circuits, concatenate_circuits
 from opticcl.ir.phases import Steps, TransferEnds
-from opticcl.ir.transfers import Transfers
+from opticcl.ir.transfers import Transfers, concatenate_transfers
 
-__all__ = ["LightMove", "Represented", "RoutedStep", "StepImages", "SymmetricRounds"]
+__all__ = ["LightMove", "Represented", "RoutedStep", "StepImages", "SymmetricRounds", "together"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class SymmetricRounds:
     """Rounds of circuits of a step: those of some senders, and their images under all products of the moves.
 
     Args:
-        senders: one rank of each set of ranks that the moves join, int64 (senders,).
+        senders: one rank of each set of ranks that the moves join, int64 (senders,); or of some of these, where circuits of
+            others have other moves.
         rounds: circuits of each round; they carry rows of `StepImages.sent_by(senders)`.
         moves: they commute.
     """
@@ -104,9 +106,41 @@ class SymmetricRounds:
     moves: tuple[LightMove, ...]
 
     @property
+    def images(self) -> int:
+        """Circuits that each of them stands for, itself included: products of powers of the moves [count]."""
+        count, first = 1, self.senders[0]
+        for move in self.moves:
+            turns, node = 1, move.nodes[first]
+            while node != first:
+                turns, node = turns + 1, move.nodes[node]
+            count *= turns
+        return count
+
+    @property
     def keep_hops(self) -> bool:
         """Whether images of circuits have the same paths."""
         return all(np.array_equal(move.hops, np.arange(len(move.hops))) for move in self.moves)
+
+
+def together(step: StepImages, sets: Sequence[SymmetricRounds]) -> tuple[Transfers, tuple[Circuits, ...]]:
+    """Transfers of the senders of all sets, and circuits of each round, which carry rows of these.
+
+    Args:
+        step: that the circuits are of.
+        sets: of senders, with as many rounds each.
+    """
+    transfers = [step.sent_by(one.senders) for one in sets]
+    if len(sets) == 1:
+        return transfers[0], sets[0].rounds
+    first = np.cumsum([0, *map(len, transfers)])
+    rounds = [
+        concatenate_circuits(
+            circuits.carrying_others(circuits.transfer + np.int32(at) * (circuits.transfer >= 0))
+            for circuits, at in zip(each, first, strict=False)
+        )
+        for each in zip(*(one.rounds for one in sets), strict=True)
+    ]
+    return concatenate_transfers(transfers), tuple(rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +176,8 @@ class Represented(ABC):
         """One sender of each set that moves of the machine join; None where circuits of some do not define those of all."""
 
     @abstractmethod
-    def symmetric(self, step: int) -> SymmetricRounds | None:
-        """Circuits of some senders of a step; None where they do not define those of all."""
+    def symmetric(self, step: int) -> tuple[SymmetricRounds, ...]:
+        """Circuits of some senders of a step, of each set with moves of its own; none where they do not define those of all."""
 
     def routed(self, step: int) -> RoutedStep | None:
         """The routes of a step of packets that is too large to list; else None."""

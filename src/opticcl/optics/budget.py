@@ -9,6 +9,7 @@ from math import inf
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits
+from opticcl.ir.representatives import LightMove
 from opticcl.ir.light import Counts, LightPath, Optics
 from opticcl.optics.chain import Chain, Levels
 from opticcl.optics.values import chain_of, check_channels, light_path_of
@@ -48,17 +49,16 @@ def counts_of_rounds(plan: CircuitPlan, classes: Iterable[range] | None = None) 
     """
     path = light_path_of(plan.fabric)
     check_channels(plan.fabric)
-    last: tuple[Circuits, ...] = ()
+    last: list[tuple[tuple[Circuits, ...], tuple[LightMove, ...]]] = []
     for steps in plan.schedule.step_classes() if classes is None else classes:
-        some = plan.by_senders(steps.start)
-        rounds = plan.rounds(steps.start) if some is None else some.rounds
-        if rounds is last:
+        sets = [(one.rounds, one.moves) for one in plan.by_senders(steps.start)] or [(plan.rounds(steps.start), ())]
+        if len(sets) == len(last) and all(one is other for (one, _), (other, _) in zip(sets, last, strict=True)):
             continue
-        last = rounds
-        for circuits in rounds:
+        last = sets
+        for circuits, moves in ((circuits, moves) for rounds, moves in sets for circuits in rounds):
             if not len(circuits):
                 continue
-            counts = path(circuits) if some is None or path.of_images is None else path.of_images(circuits, some.moves)
+            counts = path.of_images(circuits, moves) if moves and path.of_images is not None else path(circuits)
             yield counts[:1] if counts.strides[0] == 0 else counts  # one row where all circuits are identical
 
 

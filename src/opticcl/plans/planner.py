@@ -504,19 +504,17 @@ def segments_of(plan: CircuitPlan, timeline: Timeline) -> tuple[Segment, ...]:
 
 def _holds(plan: CircuitPlan, step: int) -> str:
     """The circuits of a step in words: the distances that its links lead, or their number."""
-    defined = plan.symmetric(step)  # where there are too many circuits to list
-    rounds = plan.rounds(step) if defined is None else defined.rounds
-    images = 1 if defined is None else plan.fabric.num_nodes // len(defined.senders)
     if plan.fabric.is_packet_switched:
         return "packets on their routes"
-    if not rounds:
+    circuits = plan.num_circuits(step)
+    if not circuits:
         return "nothing"
-    links = plan.fabric.links_set(rounds[0]) if defined is None else None
+    links = plan.fabric.links_set(plan.rounds(step)[0]) if plan.images(step) is None else None
     if links is not None:
         ports, n = plan.fabric.ports_per_node, plan.fabric.num_machine_nodes
         ahead = np.unique((links[1] // ports - links[0] // ports) % n)
         shown = ", ".join(map(str, ahead[:4].tolist())) + (", ..." if len(ahead) > 4 else "")
         here = f"links {shown} ahead"
     else:
-        here = counted(len(rounds[0]) * images, "circuit")
-    return here + (f", the first of {len(rounds)} rounds" if len(rounds) > 1 else "")
+        here = counted(circuits[0], "circuit")
+    return here + (f", the first of {len(circuits)} rounds" if len(circuits) > 1 else "")

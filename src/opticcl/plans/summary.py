@@ -84,18 +84,16 @@ def summarize(plan: Plan) -> PlanSummary:
 
 
 def _summary_of(plan: Plan, run: range) -> RunSummary:
-    symmetric = plan.circuits.symmetric(run.start)
-    step = plan.circuits.images(run.start)
+    step, sets = plan.circuits.images(run.start), plan.circuits.symmetric(run.start)
     transfers = plan.schedule.step(run.start) if step is None else step
-    rounds = plan.circuits.rounds(run.start) if symmetric is None else symmetric.rounds
-    images = 1 if symmetric is None else plan.fabric.num_nodes // len(symmetric.senders)  # of each circuit
+    rounds = [circuits for one in sets for circuits in one.rounds] or plan.circuits.rounds(run.start)
     top = [int((c.wavelength_lo + (c.wavelength_n - 1) * c.wavelength_step).max(initial=-1)) + 1 for c in rounds]
     return RunSummary(
         first=run.start,
         count=len(run),
-        rounds=len(rounds),
+        rounds=len(circuits := plan.circuits.num_circuits(run.start)),
         transfers=len(transfers),
-        circuits=images * sum(map(len, rounds)),
+        circuits=sum(circuits),
         wavelengths=max(top, default=0),
         longest_path=max((int(c.num_hops().max(initial=0)) for c in rounds), default=0),
     )

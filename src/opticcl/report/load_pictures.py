@@ -169,11 +169,11 @@ def _sent(plan: CircuitPlan, size_bytes: int, nodes_per_block: int) -> np.ndarra
     blocks = ceil(schedule.collective.num_ranks / nodes_per_block)
     sent = np.zeros(blocks * blocks)
     for steps in schedule.step_classes():
-        step, rounds = plan.images(steps.start), plan.symmetric(steps.start)
-        if step is None or rounds is None:
+        step, sets = plan.images(steps.start), plan.symmetric(steps.start)
+        if step is None or not sets:
             sent += _between_blocks(schedule.step(steps.start), nodes_per_block, blocks) * len(steps)
         else:
-            sent += _by_images(step, rounds, nodes_per_block, blocks) * len(steps)
+            sent += _by_images(step, sets, nodes_per_block, blocks) * len(steps)
     return sent.reshape(blocks, blocks) * (size_bytes / schedule.collective.num_chunks)
 
 
@@ -189,32 +189,35 @@ def _between_blocks(transfers: Transfers, nodes_per_block: int, blocks: int) -> 
     return np.bincount(pair, transfers.size_chunks(), minlength=blocks * blocks)
 
 
-def _by_images(step: StepImages, rounds: SymmetricRounds, nodes_per_block: int, blocks: int) -> np.ndarray:
+def _by_images(step: StepImages, sets: Sequence[SymmetricRounds], nodes_per_block: int, blocks: int) -> np.ndarray:
     """The same for a step that is not listed: what some senders send, moved as blocks, where moves map blocks onto blocks.
 
     Args:
         step: that is not listed.
-        rounds: with the senders and the moves.
+        sets: of senders, with their moves.
         nodes_per_block: nodes of one block [count].
         blocks: number of them [count].
     """
     ranks = step.steps.space.num_ranks
-    moved = [move.nodes // nodes_per_block for move in rounds.moves]
+    moved = {move: move.nodes // nodes_per_block for rounds in sets for move in rounds.moves}
     if ranks % nodes_per_block or any(
-        (one != np.repeat(one[::nodes_per_block], nodes_per_block)).any() for one in moved
+        (one != np.repeat(one[::nodes_per_block], nodes_per_block)).any() for one in moved.values()
     ):
         every = np.array_split(np.arange(ranks), -(-len(step) // MOST_LISTED))
         return np.sum([_between_blocks(step.sent_by(some), nodes_per_block, blocks) for some in every], axis=0)
-    bytes_between = _between_blocks(step.sent_by(rounds.senders), nodes_per_block, blocks).reshape(blocks, blocks)
-    for move, images in zip(rounds.moves, moved, strict=True):
-        block, node, total = images[::nodes_per_block], move.nodes, bytes_between.copy()
-        while not np.array_equal(node, np.arange(ranks)):
-            image = np.empty_like(bytes_between)
-            image[np.ix_(block, block)] = bytes_between
-            bytes_between, node = image, move.nodes[node]
-            total += bytes_between
-        bytes_between = total
-    return bytes_between.ravel()
+    every_set = np.zeros(blocks * blocks)
+    for rounds in sets:
+        bytes_between = _between_blocks(step.sent_by(rounds.senders), nodes_per_block, blocks).reshape(blocks, blocks)
+        for move in rounds.moves:
+            block, node, total = moved[move][::nodes_per_block], move.nodes, bytes_between.copy()
+            while not np.array_equal(node, np.arange(ranks)):
+                image = np.empty_like(bytes_between)
+                image[np.ix_(block, block)] = bytes_between
+                bytes_between, node = image, move.nodes[node]
+                total += bytes_between
+            bytes_between = total
+        every_set += bytes_between.ravel()
+    return every_set
 
 
 # --- the figure -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""All-to-all on a grid along rows and columns at the same time: nodes are coloured as a chessboard, and a colour has its own order.
+"""All-to-all on a grid along rows and columns at once: nodes are coloured as a chessboard, and a colour has its own order.
 
 Blocks of black nodes go along a row, then along a column; those of white nodes along a column, then along a row. They are
 relayed by nodes of their own colour, so that no node relays for both: the black nodes of two rows side by side, one of each

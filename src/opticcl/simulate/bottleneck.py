@@ -125,12 +125,13 @@ def loads(plan: CircuitPlan, size_bytes: float) -> tuple[Load, ...]:
             for i, carried in enumerate(np.split(routes.link_chunks(), firsts[:-1])):
                 chunks[i] += carried * len(steps)
             continue
-        some = plan.by_senders(steps.start)
-        if some is None and plan.images(steps.start) is not None:
+        sets = plan.by_senders(steps.start)
+        if not sets and plan.images(steps.start) is not None:
             raise UnsupportedError(f"step {steps.start} on {fabric.name} is not listed, so no load is known")
-        if some is not None:
+        for some in sets:
             for i, carried in _loads_of_images(plan, some, steps.start):
                 chunks[i] += carried * len(steps)
+        if sets:
             continue
         step = schedule.step(steps.start), plan.rounds(steps.start)
         amount = step[0].size_chunks() * len(steps)
@@ -247,11 +248,10 @@ def _loads_of_images(plan: CircuitPlan, rounds: SymmetricRounds, i: int) -> Iter
     transfers, circuits = plan.schedule.steps.sent_by(i, rounds.senders), concatenate_circuits(rounds.rounds)
     whole = np.bincount(circuits.transfer, circuits.wavelength_n, len(transfers))
     share = (transfers.size_chunks() / whole)[circuits.transfer] * circuits.wavelength_n
-    products = fabric.num_nodes // len(rounds.senders)
     for number, usage in enumerate(fabric.usage(circuits)):
         mine = share if usage.circuit is None else share[usage.circuit]
         carried = np.bincount(usage.index, mine, minlength=usage.resource.count)
-        yield number, over_orbits(carried, orbits[number], products)
+        yield number, over_orbits(carried, orbits[number], rounds.images)
 
 
 def _repeated_signals(

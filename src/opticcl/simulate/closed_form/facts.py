@@ -20,9 +20,10 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedu
 from opticcl.ir.circuit_plan import listed_plan, same_circuits
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.representatives import SymmetricRounds
 from opticcl.pairs import PairOrbits
 from opticcl.simulate.closed_form.ends import StepEnds, StepPairs, ends_of_steps, pairs_of_steps
-from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, routes_of_step
+from opticcl.simulate.closed_form.routes import RoutesOfStep, RoutesOfWaves, longest_of_images_s, routes_of_step
 from opticcl.simulate.latency import PathLatency, most_messages, path_latency
 from opticcl.simulate.parts import control_s
 from opticcl.simulate.standing import Standing
@@ -373,10 +374,10 @@ class RunFacts:
             elif self.routes is not None:
                 self._longest[law] = [self.routes.longest_s(law, self._facts.laws)]
             else:  # by all laws, as long as the circuits are at hand
-                rounds = self._facts.of_rounds(self.rounds)
+                rounds, sets = self._facts.of_rounds(self.rounds), self._plan.symmetric(self.steps.start)
                 for one in (law, *self._facts.laws):
                     if not one.constant:
-                        self._longest[one] = rounds.longest_s(one)
+                        self._longest[one] = _longest_of_sets(one, sets) if sets else rounds.longest_s(one)
         return self._longest[law]
 
     def summed_chunks(self, assumed: Assumptions) -> int:
@@ -385,6 +386,17 @@ class RunFacts:
         Args: assumed: time assumptions.
         """
         return self._facts.ends(self.steps.start).summed_chunks(assumed.compute)
+
+
+def _longest_of_sets(law: PathLatency, sets: Sequence[SymmetricRounds]) -> list[float]:
+    """Latency of the longest path of each round, images of listed circuits included [s].
+
+    Args:
+        law: of latencies.
+        sets: circuits of some senders, with moves of their own.
+    """
+    each = [[longest_of_images_s(law, circuits, one.moves) for circuits in one.rounds] for one in sets]
+    return [max(of_round) for of_round in zip(*each, strict=True)]
 
 
 def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:

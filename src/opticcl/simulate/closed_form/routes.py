@@ -288,7 +288,7 @@ def longest_of_images_s(
     return law.base_s + _longest(paths, moves, tables, longest_s)
 
 
-@lru_cache(2)
+@lru_cache(4)
 def _largest_of_images(law: PathLatency, moves: tuple[LightMove, ...]) -> list[FloatArray]:
     """The largest latency of each hop after any product of the first moves, the fewest first, float64 (hops,) each [s].
 

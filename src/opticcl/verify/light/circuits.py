@@ -114,15 +114,15 @@ def _of_senders(plan: CircuitPlan, steps: range) -> tuple[list[Violation], int] 
     listed = plan.images(steps.start) is None
     if listed and not counts_by_orbits(plan.fabric):
         return None
-    rounds = plan.by_senders(steps.start)
-    if listed and (rounds is None or not _of_one_phase(plan.schedule, steps)):
+    sets = plan.by_senders(steps.start)
+    if listed and (not sets or not _of_one_phase(plan.schedule, steps)):
         return None
     step = StepImages(plan.schedule.steps, steps.start)
-    if rounds is None:
+    if not sets:
         return [Violation("not_judged", steps.start, -1, f"{len(step):,} transfers", "circuits", "no rounds")], 0
     if not listed and len(steps) > 1:
         return [Violation("steps_unequal", steps.start, -1, f"class {steps}", "one step", "several", len(steps))], 0
-    return light_violations(plan.fabric, step, rounds, steps.start)
+    return light_violations(plan.fabric, step, sets, steps.start)
 
 
 def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iterator[Violation]:

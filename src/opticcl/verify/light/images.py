@@ -10,7 +10,7 @@ uses one which some product has no image of is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, combinations
@@ -31,38 +31,48 @@ __all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations",
 
 
 def light_violations(
-    fabric: Fabric, step: StepImages, rounds: SymmetricRounds, number: int
+    fabric: Fabric, step: StepImages, sets: Sequence[SymmetricRounds], number: int
 ) -> tuple[list[Violation], int]:
     """Violations of the circuits of a step that is not listed, and their number.
 
     Args:
         fabric: the machine, which must map its resources itself (`Fabric.resource_images`).
         step: its transfers.
-        rounds: its circuits.
+        sets: its circuits, by senders whose circuits have the same moves.
         number: of the step.
     """
-    images = images_of_machine(fabric, step.steps, number, rounds)
+    images = images_of_machine(fabric, step.steps, number, sets)
     if isinstance(images, Violation):
         return [replace(images, step=number)], 0
-    transfers = step.sent_by(rounds.senders)
-    violations = list(transfers_without_circuit(fabric, transfers, rounds.rounds, number))
-    count = fabric.num_nodes // len(rounds.senders)
-    loads = _loads(fabric, rounds.moves)
-    idle = [np.flatnonzero(circuits.transfer < 0) for circuits in rounds.rounds]
-    if any(map(len, idle)):
+    violations = [
+        broken
+        for one in sets
+        for broken in transfers_without_circuit(fabric, step.sent_by(one.senders), one.rounds, number)
+    ]
+    if any((circuits.transfer < 0).any() for one in sets for circuits in one.rounds):
         return [_wrong("circuits", "transfers that they carry", "idle ones")], 0
-    num_hops = min((len(move.hops) for move in rounds.moves), default=0)
-    wide = all(np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)) for move in rounds.moves)
-    for at, circuits in enumerate(rounds.rounds):
-        broken = list(_impossible(fabric, circuits, num_hops, wide=wide))
-        for usage in fabric.usage(circuits) if not broken else ():
-            cells = cells_of(usage, circuits, fabric.num_wavelengths)
-            broken += loads[usage.resource].over(cells, RULE_OF_KIND[usage.resource.kind])
+    if len({len(one.rounds) for one in sets}) > 1:
+        return [_wrong("rounds", "as many of all senders", "other numbers")], 0
+    loads = [_loads(fabric, one.moves) for one in sets]
+    for at, every in enumerate(zip(*(one.rounds for one in sets), strict=True)):
+        broken: list[Violation] = []
+        for one, circuits in zip(sets, every, strict=True):
+            num_hops = min((len(move.hops) for move in one.moves), default=0)
+            wide = all(np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)) for move in one.moves)
+            broken += _impossible(fabric, circuits, num_hops, wide=wide)
+        usages = [] if broken else [fabric.usage(circuits) for circuits in every]
+        for of_sets in zip(*usages, strict=True):
+            cells = [
+                cells_of(use, circuits, fabric.num_wavelengths) for use, circuits in zip(of_sets, every, strict=True)
+            ]
+            resource = of_sets[0].resource
+            broken += _over([of[resource] for of in loads], cells, resource.capacity, RULE_OF_KIND[resource.kind])
         violations += [replace(violation, round=at) for violation in broken]
     if not violations:
-        violations = list(_other_units(fabric, rounds.moves, concatenate_circuits(rounds.rounds), images))
+        for one, of in zip(sets, images, strict=True):
+            violations += _other_units(fabric, one.moves, concatenate_circuits(one.rounds), of)
     violations = [replace(violation, step=number) for violation in violations]
-    return violations, count * sum(map(len, rounds.rounds))
+    return violations, sum(one.images * sum(map(len, one.rounds)) for one in sets)
 
 
 def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: int) -> tuple[list[Violation], int]:
@@ -74,11 +84,12 @@ def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: 
         routed: its routes.
         number: of the step.
     """
-    images: list[tuple[IntArray, ...]] | Violation = []
+    images: list[tuple[IntArray, ...]] = []
     if routed.moves or not np.array_equal(routed.senders, np.arange(steps.space.num_ranks)):
-        images = images_of_machine(fabric, steps, number, routed)
-    if isinstance(images, Violation):
-        return [replace(images, step=number)], 0
+        of_sets = images_of_machine(fabric, steps, number, (routed,))
+        if isinstance(of_sets, Violation):
+            return [replace(of_sets, step=number)], 0
+        (images,) = of_sets
     by_rule: dict[str, Violation] = {}
     counted, links = 0, sum(resource.count for resource in fabric.resources)
     for ends in steps.ends(number, ROUTES_AT_ONCE, routed.senders):
@@ -96,15 +107,15 @@ def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: 
 
 
 def images_of_machine(
-    fabric: Fabric, steps: Steps, number: int, rounds: SymmetricRounds | RoutedStep
-) -> list[tuple[IntArray, ...]] | Violation:
-    """Images of the units of all resources under each move of light, or why the rounds define no circuits.
+    fabric: Fabric, steps: Steps, number: int, sets: Sequence[SymmetricRounds | RoutedStep]
+) -> list[list[tuple[IntArray, ...]]] | Violation:
+    """Images of the units of all resources under each move of light of each set, or why these define no circuits.
 
     Args:
         fabric: the machine.
         steps: of the schedule.
         number: of the step.
-        rounds: with moves of light.
+        sets: of senders, with moves of light.
     """
     n = fabric.num_machine_nodes
     if fabric.node_of_rank is not None or n != steps.space.num_ranks:
@@ -113,22 +124,25 @@ def images_of_machine(
         return _wrong(
             "light moves", "resources whose circuits are counted", "others, which are counted from lists alone"
         )
-    moved = _moved_machine(fabric, rounds.moves)
-    if isinstance(moved, Violation):
-        return moved
-    images, orders = moved
-    for at, move in enumerate(rounds.moves):
-        if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
-            return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
-    if len(rounds.senders) and not 0 <= rounds.senders.min() <= rounds.senders.max() < n:
-        return _wrong("senders", f"ranks 0..{n - 1}", f"{rounds.senders.min()} to {rounds.senders.max()}")
-    joined = first_of_orbit([move.nodes for move in rounds.moves], n)
-    senders, each = np.unique(joined[rounds.senders], return_counts=True)
-    if (each != 1).any() or not np.array_equal(senders, np.unique(joined)):
+    images, reached = [], np.zeros(n, np.int64)
+    for one in sets:
+        moved = _moved_machine(fabric, one.moves)
+        if isinstance(moved, Violation):
+            return moved
+        for at, move in enumerate(one.moves):
+            if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
+                return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
+        if len(one.senders) and not 0 <= one.senders.min() <= one.senders.max() < n:
+            return _wrong("senders", f"ranks 0..{n - 1}", f"{one.senders.min()} to {one.senders.max()}")
+        joined = first_of_orbit([move.nodes for move in one.moves], n)
+        each = np.bincount(joined[one.senders], minlength=n)[joined]
+        reached += each
+        if (joined_nodes := int(np.count_nonzero(each))) != prod(moved[1]) * len(one.senders) and (each <= 1).all():
+            found_text = f"{prod(moved[1])} for {joined_nodes // len(one.senders)} nodes"
+            return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
+        images.append(moved[0])
+    if (reached != 1).any():
         return _wrong("senders", "one of each set of nodes that the moves join", "others")
-    if prod(orders) * len(senders) != n:
-        found_text = f"{prod(orders)} for {n // len(senders)} nodes"
-        return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
     return images
 
 
@@ -290,7 +304,7 @@ class Loads:
         products: int,
     ) -> None:
         self.depth = fabric.num_wavelengths if resource.per_wavelength else 1
-        self.per_wavelength, self.products, self._capacity = resource.per_wavelength, products, resource.capacity
+        self.per_wavelength, self.products = resource.per_wavelength, products
         light = np.arange(self.depth)
         self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
         apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
@@ -344,21 +358,45 @@ class Loads:
         """
         return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
 
-    def over(self, cells: Cells, rule: str) -> Iterator[Violation]:
-        """Cells that more circuits of a round occupy than they may, or that some image of a listed one does not have.
+    def occupied(self, orbits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Orbits that circuits of a round occupy, cells of each, and circuits on each of these, int (orbits,) each.
 
-        Args:
-            cells: that the listed circuits occupy.
-            rule: that is broken then.
+        Args: orbits: of the cells of listed circuits, as of `orbits`.
         """
-        orbits = self.orbits(*np.divmod(cells.cell, self.depth))
-        if len(lost := np.flatnonzero(orbits < 0)):
-            yield _wrong(cells.name(int(cells.cell[lost[0]])), "an image under all products of the moves", "none")
-            return
         orbit, uses = np.unique(orbits, return_counts=True)
-        load = uses * self.products // self.sizes(orbit)
-        over = np.flatnonzero(load > self._capacity)
-        if len(over):
-            count = int(self.sizes(orbit[over]).sum())
-            where = cells.name(int(orbit[over[0]]))
-            yield Violation(rule, -1, -1, where, f"at most {self._capacity:g} circuit(s)", f"{load[over[0]]}", count)
+        size = self.sizes(orbit)
+        return orbit, size, uses * self.products // size
+
+    def of_cells(self, orbit: IntArray, load: IntArray) -> IntArray:
+        """Circuits on each cell, int (cells,).
+
+        Args: orbit, load: as of `occupied`.
+        """
+        table = np.zeros(len(self._size) * (self.depth if self._keep_light else 1), np.int32)
+        table[orbit] = load
+        each = table.reshape(-1, self.depth)[self._first] if self._keep_light else table[self._first]
+        return np.asarray(each.ravel())
+
+
+def _over(loads: Sequence[Loads], cells: Sequence[Cells], capacity: float, rule: str) -> Iterator[Violation]:
+    """Cells that more circuits of a round occupy than they may, or that some image of a listed one does not have.
+
+    Args:
+        loads: of a resource, by the moves of each set of circuits.
+        cells: that the listed circuits of each set occupy.
+        capacity: of a cell [count].
+        rule: that is broken then.
+    """
+    orbits = [of.orbits(*np.divmod(some.cell, of.depth)) for of, some in zip(loads, cells, strict=True)]
+    for some, of_cells in zip(cells, orbits, strict=True):
+        if len(lost := np.flatnonzero(of_cells < 0)):
+            yield _wrong(some.name(int(some.cell[lost[0]])), "an image under all products of the moves", "none")
+            return
+    occupied = [of.occupied(of_cells) for of, of_cells in zip(loads, orbits, strict=True)]
+    first, size, load = occupied[0]
+    if len(loads) > 1:  # a cell is in an orbit of each
+        load = np.sum([of.of_cells(orbit, many) for of, (orbit, _, many) in zip(loads, occupied, strict=True)], axis=0)
+        first, size = np.arange(len(load)), np.ones(len(load), np.int64)
+    if len(over := np.flatnonzero(load > capacity)):
+        where, most = cells[0].name(int(first[over[0]])), f"at most {capacity:g} circuit(s)"
+        yield Violation(rule, -1, -1, where, most, f"{load[over[0]]}", int(size[over].sum()))

@@ -54,13 +54,13 @@ def orbits_of_step(plan: CircuitPlan, number: int, rounds: SymmetricRounds) -> d
         rounds: with the moves.
     Raises: UnsupportedError: they are no moves of the machine.
     """
-    images = images_of_machine(plan.fabric, plan.schedule.steps, number, rounds)
-    if isinstance(images, Violation):
+    of_sets = images_of_machine(plan.fabric, plan.schedule.steps, number, (rounds,))
+    if isinstance(of_sets, Violation):
         raise UnsupportedError(
-            f"programme: {images.where}: {images.expected}, found {images.found}; verify the plan first"
+            f"programme: {of_sets.where}: {of_sets.expected}, found {of_sets.found}; verify the plan first"
         )
-    products = plan.fabric.num_nodes // len(rounds.senders)
-    return Loads.of_machine(plan.fabric, rounds.moves, images, products)
+    (images,) = of_sets
+    return Loads.of_machine(plan.fabric, rounds.moves, images, rounds.images)
 
 
 def devices_apart(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[str, IntArray, IntArray]]:

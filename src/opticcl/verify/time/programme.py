@@ -372,12 +372,15 @@ class _Check:
     def _defined_by(self) -> dict[int, SymmetricRounds]:
         """What defines the circuits of each step that is not listed, by step."""
         steps = [stored.step for stored in self.rows.steps] if self.defined else []
-        return {step: rounds for step in steps if (rounds := self.whole.symmetric(step)) is not None}
+        sets_of_step = {step: sets for step in steps if (sets := self.whole.symmetric(step))}
+        if any(len(sets) > 1 for sets in sets_of_step.values()):
+            raise UnsupportedError("programme: circuits with different moves in a step that is not listed: not judged")
+        return {step: sets[0] for step, sets in sets_of_step.items()}
 
     def _num_circuits(self) -> int:
         """Circuits of all steps, listed or not [count]."""
         listed = {stored.step: sum(len(one.circuits) for one in stored.rounds) for stored in self.rows.steps}
-        images = {step: self.fabric.num_nodes // len(rounds.senders) for step, rounds in self._defined_by.items()}
+        images = {step: rounds.images for step, rounds in self._defined_by.items()}
         return sum(listed[stored.step] * stored.repeats * images.get(stored.step, 1) for stored in self.rows.steps)
 
     def _idle_s(self) -> float:
