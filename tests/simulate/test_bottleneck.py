@@ -262,7 +262,7 @@ def test_steps_that_are_not_listed_have_the_loads_of_their_rows(monkeypatch, col
     assert carried_by(together[1], MB) == pytest.approx(carried_by(together[0], MB), rel=1e-12)
     twice = SimpleNamespace(
         on_routes=False,
-        symmetric=lambda i: repeated(defined.symmetric(i)),
+        symmetric=lambda i: tuple(map(repeated, defined.symmetric(i))),
         represents=lambda i: True,
         routed=lambda i: None,
     )

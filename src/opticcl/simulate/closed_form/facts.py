@@ -395,8 +395,14 @@ def _longest_of_sets(law: PathLatency, sets: Sequence[SymmetricRounds]) -> list[
         law: of latencies.
         sets: circuits of some senders, with moves of their own.
     """
-    each = [[longest_of_images_s(law, circuits, one.moves) for circuits in one.rounds] for one in sets]
-    return [max(of_round) for of_round in zip(*each, strict=True)]
+    longest = []
+    for every in zip(*(one.rounds for one in sets), strict=True):
+        longest_s = law.base_s
+        by_length = sorted(zip(every, sets, strict=True), key=lambda one: -law.longest_s(one[0]))
+        for circuits, one in by_length:  # what is no longer than the longest before is not moved
+            longest_s = longest_of_images_s(law, circuits, one.moves, longest_s)
+        longest.append(longest_s)
+    return longest
 
 
 def _loads(circuits: Circuits, chunks: np.ndarray, links: int) -> np.ndarray:

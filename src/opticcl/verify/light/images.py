@@ -395,8 +395,10 @@ def _over(loads: Sequence[Loads], cells: Sequence[Cells], capacity: float, rule:
     occupied = [of.occupied(of_cells) for of, of_cells in zip(loads, orbits, strict=True)]
     first, size, load = occupied[0]
     if len(loads) > 1:  # a cell is in an orbit of each
-        load = np.sum([of.of_cells(orbit, many) for of, (orbit, _, many) in zip(loads, occupied, strict=True)], axis=0)
-        first, size = np.arange(len(load)), np.ones(len(load), np.int64)
+        load = loads[0].of_cells(first, load)
+        for of, (orbit, _, many) in zip(loads[1:], occupied[1:], strict=True):
+            load += of.of_cells(orbit, many)
     if len(over := np.flatnonzero(load > capacity)):
-        where, most = cells[0].name(int(first[over[0]])), f"at most {capacity:g} circuit(s)"
-        yield Violation(rule, -1, -1, where, most, f"{load[over[0]]}", int(size[over].sum()))
+        cell, count = (over[0], len(over)) if len(loads) > 1 else (first[over[0]], int(size[over].sum()))
+        where, most = cells[0].name(int(cell)), f"at most {capacity:g} circuit(s)"
+        yield Violation(rule, -1, -1, where, most, f"{load[over[0]]}", count)
