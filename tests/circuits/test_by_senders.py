@@ -10,6 +10,7 @@ import pytest
 from tests.images import Made
 
 from opticcl.assumptions import assumptions
+from opticcl.circuits import _chessboard as board
 from opticcl.circuits import lightpath as rule
 from opticcl.circuits import lower
 from opticcl.collective import as_request
@@ -19,8 +20,12 @@ from opticcl.ir import CircuitPlan, concatenate_circuits, no_progress
 from opticcl.ir.circuit_plan import StoredRounds
 from opticcl.ir.representatives import LightMove, Represented, SymmetricRounds
 from opticcl.plans.light import light_of_plan
+from opticcl.plans.plan import compile
+from opticcl.plans.summary import summarize
+from opticcl.report.load_pictures import load_view
+from opticcl.report.simulation import Simulation
 from opticcl.schedule import all_variants, generate
-from opticcl.simulate import profile
+from opticcl.simulate import profile, simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.verify.light.circuits import check_light
 
@@ -161,6 +166,49 @@ def test_rows_and_columns_of_wafers_are_identical(monkeypatch, text, algorithm, 
                 ):
                     assert (image[usage.index] >= 0).all()
     assert_answers_are_equal(plan, CircuitPlan(plan.fabric, plan.schedule, plan.rounds.__call__))
+
+
+BOARDS = ("8x8,lasers=4,waveguides=4", "12x8,lasers=5", "16x16,lasers=5,reconfiguration=0s")
+
+
+@pytest.mark.parametrize("text", BOARDS)
+def test_circuits_along_rows_and_along_columns_have_moves_of_their_own(text):
+    """At the same time: circuits, loads, verdicts, margins and times."""
+    where = fabric(f"lightpath:shape={text}")
+    plan = lower(where, generate("chessboard_exchange", "all_to_all", where))
+    for i in range(2):
+        sets = plan.by_senders(i)
+        assert [len(one.senders) * one.images for one in sets] == [where.num_nodes // 2] * 2
+        assert images(sets) == [Counter(columns_of(circuits)) for circuits in plan.rounds(i)]
+    assert_answers_are_equal(plan, CircuitPlan(plan.fabric, plan.schedule, plan.rounds.__call__))
+
+
+@pytest.mark.parametrize("text", [*BOARDS, "32x16"])
+def test_a_chessboard_that_is_not_listed(monkeypatch, text):
+    """Summary, times, loads and bytes between blocks of nodes are those of the list; 32 rows are several racks."""
+    where, found = fabric(f"lightpath:shape={text}"), []
+    for most in (board.MOST_HOPS, 0):
+        monkeypatch.setattr(board, "MOST_HOPS", most)
+        plan = compile(where, "all_to_all", "1MB", algorithm="chessboard_exchange")
+        assert plan.circuits.has_images is (most == 0)
+        assert plan.verify().ok
+        times = [profile(plan.circuits, assumptions(name)).costs for name in ("common", "published")]
+        carried = [(load.index.tolist(), load.carried_bytes.tolist()) for load in loads(plan.circuits, 10**6)]
+        view = load_view(Simulation(plan, "closed_form", simulate(plan.circuits, 10**6, "common")))
+        found.append((summarize(plan).runs, times, carried, view.sent.tolist()))
+    for one, other in zip(*found, strict=True):
+        assert one == other
+
+
+def test_rounds_of_one_kind_of_circuits_that_are_fewer():
+    """A round that only some senders have is refused, and what is not carried then is named."""
+    where = fabric(f"lightpath:shape={BOARDS[0]}")
+    plan = lower(where, generate("chessboard_exchange", "all_to_all", where))
+    rows, columns = plan.by_senders(0)
+    refused = broken_rules(plan, 0, (rows, replace(columns, rounds=columns.rounds[:-1])))
+    assert ("moves_wrong", "as many of all senders", "other numbers") in refused
+    assert {one[0] for one in broken_rules(plan, 0, (rows,))} == {"moves_wrong"}  # half of the senders
+    assert {one[0] for one in broken_rules(plan, 0, (rows, columns, rows))} == {"moves_wrong"}
 
 
 @pytest.mark.parametrize(

@@ -49,10 +49,10 @@ def accepts(collective: Request, fabric: Fabric) -> str | None:
 
 
 def variants(collective: Request, fabric: Fabric) -> list[dict[str, object]]:
-    """Where lines are so long that the lasers of a node meet their nodes in several rounds."""
+    """Where lines are so long that the lasers of a node meet their nodes in several rounds, and nothing has failed."""
     sides = grid_of(fabric)
     long = len(sides) == 2 and not any(side % 4 for side in sides) and max(sides) > fabric.lasers_per_port
-    return [{}] if collective.name == "all_to_all" and long else []
+    return [{}] if collective.name == "all_to_all" and long and not fabric.conditions else []
 
 
 @register_algorithm("chessboard_exchange", accepts, variants, systems=("lightpath",))

@@ -50,9 +50,9 @@ def light_violations(
         for broken in transfers_without_circuit(fabric, step.sent_by(one.senders), one.rounds, number)
     ]
     if any((circuits.transfer < 0).any() for one in sets for circuits in one.rounds):
-        return [_wrong("circuits", "transfers that they carry", "idle ones")], 0
+        return [replace(_wrong("circuits", "transfers that they carry", "idle ones"), step=number)], 0
     if len({len(one.rounds) for one in sets}) > 1:
-        return [_wrong("rounds", "as many of all senders", "other numbers")], 0
+        return [replace(_wrong("rounds", "as many of all senders", "other numbers"), step=number)], 0
     loads = [_loads(fabric, one.moves) for one in sets]
     for at, every in enumerate(zip(*(one.rounds for one in sets), strict=True)):
         broken: list[Violation] = []
