@@ -14,7 +14,7 @@ from opticcl.circuits import _chessboard as board
 from opticcl.circuits import lightpath as rule
 from opticcl.circuits import lower
 from opticcl.collective import as_request
-from opticcl.errors import UnsupportedError
+from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, concatenate_circuits, no_progress
 from opticcl.ir.circuit_plan import StoredRounds
@@ -198,6 +198,17 @@ def test_a_chessboard_that_is_not_listed(monkeypatch, text):
         found.append((summarize(plan).runs, times, carried, view.sent.tolist()))
     for one, other in zip(*found, strict=True):
         assert one == other
+
+
+def test_a_chessboard_that_is_too_large_to_list(monkeypatch):
+    """Is timed and judged, and its list refused with its size: 8 x 8 nodes send to 7 each, 2 hops away on average."""
+    monkeypatch.setattr(board, "MOST_HOPS", 800)
+    monkeypatch.setattr(board, "MOST_LISTED", 800)
+    plan = compile(f"lightpath:shape={BOARDS[0]}", "all_to_all", "1MB", algorithm="chessboard_exchange")
+    assert plan.verify().ok
+    assert plan.simulate().total_s > 0
+    with pytest.raises(TooLargeError, match="448 transfers cross about 896 edges; at most 800 are listed; take fewer"):
+        plan.circuits.rounds(0)
 
 
 def test_rounds_of_one_kind_of_circuits_that_are_fewer():

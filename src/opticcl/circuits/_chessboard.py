@@ -5,14 +5,14 @@ A line of n places is two halves of m = n / 2. From place (b, l) to (b', l') of 
     slot    p + m (b xor b' xor floor(l / 2) mod 2),    p = l xor l' for m = 2^k, else (l' - l) mod m
 
 In a slot every sender of the line has one receiver and every receiver one sender. Half of the senders stay in their half and
-half change it, so that the middle of a line on which half of all nodes send is crossed n / 8 times each way, and no edge
-much more often: p = l xor l' goes p places too far at most. A slot is a laser in a round, the L slots of a round in order: a
-step takes n / L rounds, and the places that a round spans increase with it in each half of the slots.
+half change it, so that the middle of a line on which half of all nodes send is crossed n / 8 times each way, and no edge more
+than n / 8 + 3 times, counted for every n up to 320. A slot is a laser in a round, the L slots of a round in order: a step takes
+n / L rounds. With l xor l' no path is longer than m + p, so that rounds of small p have short ones.
 
-In the second step p has the parity of the receiver's distance, so that what comes along rows and what comes along columns in a
-slot is for nodes of different colours.
+In the second step p is even where a receiver has its sender's colour, so that what comes along rows and what comes along
+columns in a slot is for nodes of different colours. Relays of the first step have the colour of their senders.
 
-Circuits along rows have the moves of two rows, those along columns the moves of two columns.
+Circuits along rows are moved by two rows, those along columns by two columns.
 
 Source: our own.
 """
@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from opticcl.circuits._by_senders import moves_of_digits
+from opticcl.errors import TooLargeError
 from opticcl.fabrics.lightpath import Lightpath
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
 from opticcl.ir.limits import limit
@@ -33,6 +34,7 @@ from opticcl.routing.paths import open_dimension_order
 __all__ = ["Chessboard", "fits_chessboard"]
 
 MOST_HOPS = limit("chessboard.MOST_HOPS")
+MOST_LISTED = limit("chessboard.MOST_LISTED")
 MORE = 3  # circuits that cross an edge in a slot, above n / 8
 
 
@@ -55,7 +57,15 @@ class Chessboard(Represented):
         self._rounds = -(-max(self._machine.shape) // self._machine.lasers)
 
     def __call__(self, step: int, transfers: Transfers) -> tuple[Circuits, ...]:
-        """Circuits of each round."""
+        """Circuits of each round.
+
+        Raises: TooLargeError: their paths are too long to be listed.
+        """
+        if (hops := self._hops(len(transfers))) > MOST_LISTED:
+            raise TooLargeError(
+                f"chessboard_exchange on lightpath: {len(transfers):,} transfers cross about {hops:,} edges; at most "
+                f"{MOST_LISTED:,} are listed; take fewer nodes"
+            )
         (rows, columns), lasers = self._machine.grid_shape, self._machine.lasers
         (row, column), (to_row, to_column) = (np.divmod(end, columns) for end in (transfers.src, transfers.dst))
         along_row = (row + column) % 2 == step
@@ -69,8 +79,15 @@ class Chessboard(Represented):
         return tuple(rounds)
 
     def represents(self, step: int) -> bool:
-        """Whether the circuits of all nodes cross too many edges: a third of a line each on average."""
-        return self._steps.num_transfers(step) * (max(self._machine.shape) // 3) > MOST_HOPS
+        """Whether the circuits of all nodes cross too many edges."""
+        return self._hops(self._steps.num_transfers(step)) > MOST_HOPS
+
+    def _hops(self, transfers: int) -> int:
+        """Edges that transfers cross, a third of a line each on average [count].
+
+        Args: transfers: number of them.
+        """
+        return transfers * (max(self._machine.shape) // 3)
 
     def senders(self, step: int) -> IntArray:
         """Those of two rows that send along them, and of two columns."""
