@@ -5,8 +5,8 @@ and take the senders to every node once; so every circuit of a round is the imag
 their powers. A unit of a resource is occupied by the image of a use u under |H| / |orbit of u| products, so its load is the sum
 of this number over the listed uses in its orbit: exact, for all units. The fabric gives the images of units; those of listed
 circuits are compared with what their images occupy. A hop or a unit may be without an image under a move; a listed circuit that
-uses one which some product has no image of is refused. Where several sets of senders have moves of their own, they take the senders
-of all sets together to every node once, and the loads of a unit by each of them add up.
+uses one which some product has no image of is refused. Where several sets of senders have moves of their own, these take the
+senders of all sets together to every node once, and the loads of a unit by each of them add up.
 """
 
 from __future__ import annotations
