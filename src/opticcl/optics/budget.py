@@ -9,8 +9,8 @@ from math import inf
 import numpy as np
 
 from opticcl.ir import CircuitPlan, Circuits
-from opticcl.ir.representatives import LightMove
 from opticcl.ir.light import Counts, LightPath, Optics
+from opticcl.ir.representatives import LightMove
 from opticcl.optics.chain import Chain, Levels
 from opticcl.optics.values import chain_of, check_channels, light_path_of
 
