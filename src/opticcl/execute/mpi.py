@@ -37,7 +37,7 @@ def load_mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         reason = str(error).splitlines()[0][:200]
-        raise UnsupportedError(f"run: mpi4py cannot be loaded ({reason}); {INSTALL}") from None
+        raise UnsupportedError(f"mpi: mpi4py cannot be loaded ({reason}); {INSTALL}") from None
     return MPI
 
 

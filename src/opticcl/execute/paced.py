@@ -61,7 +61,9 @@ def paces(plan: CircuitPlan, chunk_bytes: float) -> list[StepPace]:
     Raises: UnsupportedError: a packet fabric, which has no circuits.
     """
     if plan.fabric.is_packet_switched:
-        raise UnsupportedError(f"run: --pace needs circuits, and {plan.fabric.name} switches packets; leave --pace out")
+        raise UnsupportedError(
+            f"execute: --pace needs circuits, and {plan.fabric.name} switches packets; leave --pace out"
+        )
     standing: set[bytes] = set()
     step_paces = []
     for i in range(plan.schedule.num_steps):

@@ -88,4 +88,6 @@ def expected_row(schedule: RankSchedule, root: int, shift: int, row: Callable[[i
         return np.concatenate([np.split(row(other), n)[rank] for other in range(n)])
     if name in ("all_gather", "gather"):
         return np.concatenate([row(other) for other in range(n)]) if name == "all_gather" or rank == root else None
-    raise UnsupportedError(f"run: {name} is a custom collective, for which NumPy has no reference; use opticcl execute")
+    raise UnsupportedError(
+        f"execute: {name} is a custom collective, for which NumPy has no reference; leave --transport out"
+    )
