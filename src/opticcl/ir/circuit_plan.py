@@ -163,8 +163,7 @@ class CircuitPlan:
         if self.fabric != other.fabric or self.schedule != other.schedule:
             return False
         return self.rounds == other.rounds or all(
-            len(mine) == len(its) and all(map(same_columns, mine, its))
-            for mine, its in ((self.rounds(i), other.rounds(i)) for i in range(self.schedule.num_steps))
+            same_circuits(self.rounds(i), other.rounds(i)) for i in range(self.schedule.num_steps)
         )
 
     def __hash__(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Schedu
 from opticcl.ir.circuit_plan import listed_plan, same_circuits
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.limits import ROUTES_AT_ONCE
+from opticcl.ir.recent import Last
 from opticcl.ir.representatives import SymmetricRounds
 from opticcl.pairs import PairOrbits
 from opticcl.simulate.closed_form.ends import StepEnds, StepPairs, ends_of_steps, pairs_of_steps
@@ -210,7 +211,8 @@ class PlanFacts:
         self._classes = plan.schedule.step_classes()
         self._listed = self._listed_plan()
         self._runs = [RunFacts(self, steps) for steps in self._classes]
-        self._last: _RoundFacts | None = None
+        self._of_last = partial(Last, partial(_RoundFacts, plan.fabric), same_circuits)
+        self.of_rounds = self._of_last()  # of the rounds of a step; the last ones again if they are equal
         self._step: tuple[int, Transfers, tuple[Circuits, ...] | None] | None = None
         self._changes: dict[DeviceSettings | None, _Changes] = {}
 
@@ -279,15 +281,8 @@ class PlanFacts:
 
         It may be called at any time, when an evaluation that was given up is collected.
         """
-        self._step = self._last = None
+        self._step, self.of_rounds = None, self._of_last()
         self._listed = self._listed_plan()
-
-    def of_rounds(self, rounds: tuple[Circuits, ...]) -> _RoundFacts:
-        """Of the rounds of a step; the last ones again if they are the same objects."""
-        last = self._last
-        if last is None or not same_circuits(last.rounds, rounds):
-            last = self._last = _RoundFacts(self.plan.fabric, rounds)
-        return last
 
 
 class _RoundFacts:

@@ -26,9 +26,8 @@ from opticcl.ir import (
     Transfers,
     Usage,
     Violation,
-    same_columns,
 )
-from opticcl.ir.circuit_plan import ClassRounds, same_light
+from opticcl.ir.circuit_plan import ClassRounds, same_circuits, same_light
 from opticcl.ir.phases import PhaseRows
 from opticcl.ir.recent import Last
 from opticcl.ir.representatives import StepImages
@@ -168,8 +167,7 @@ def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Itera
         return  # the same circuits by definition
     rounds = plan.rounds(steps.start)
     for i in steps[1:]:
-        others = plan.rounds(i)
-        if others is not rounds and (len(others) != len(rounds) or not all(map(same_columns, rounds, others))):
+        if not same_circuits(rounds, plan.rounds(i)):
             yield Violation("steps_unequal", i, -1, f"class {steps}", f"the circuits of step {steps.start}", "others")
             return
 
