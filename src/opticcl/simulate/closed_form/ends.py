@@ -243,17 +243,14 @@ def _distinct(several: _SeveralSteps, end: IntArray, at: IntArray, arrived: IntA
     boxes = ahead % apart  # a box has all values that leave this remainder
     every = end[first_of_equal(row_keys([end, rows.part, rows.unit_lo, *boxes.T]))]
     covered[end] = chunks * np.bincount(every, minlength=len(covered))[end]
-    if len(odd := np.flatnonzero(np.isin(end, end[differs]))):
-        end, every_value = end[odd], np.array([*radices, max(one.units for one in several.steps.parts)])
-        begin, size, distance = (
-            np.column_stack([np.where(inside[odd], of_digits[odd], whole), of_units[odd]])
-            for of_digits, whole, of_units in (
-                (ahead, 0, rows.unit_lo), (count, radices, rows.unit_count), (apart, 1, rows.unit_step)
-            )
-        )  # fmt: skip
-        covered[end] = np.where(
-            _ranges_apart(end, begin, size, (size > 1) & (distance > 1), every_value), arrived[end], -1
-        )
+    covered[end[differs]] = -1
+    if len(odd := np.flatnonzero(covered[end] < 0)):
+        begin = np.column_stack([ahead * inside, rows.unit_lo])[odd]
+        size = np.column_stack([np.where(inside, count, radices), rows.unit_count])[odd]
+        scattered = (size > 1) & np.column_stack([inside & (apart > 1), rows.unit_step > 1])[odd]
+        sides = np.array([*radices, max(one.units for one in several.steps.parts)])
+        disjoint = end[odd][_ranges_apart(end[odd], begin, size, scattered, sides)]
+        covered[disjoint] = arrived[disjoint]
     return covered
 
 
