@@ -4,8 +4,7 @@ For each peer a rank has one sending and one receiving thread block on channel 0
 the input buffer, all_gather in the output buffer. all_to_all runs out of place: a contribution is received in its output cell
 where that is at the receiver, else in a fresh scratch cell.
 
-The file is what the runtimes of MSCCL and RCCL load: bounds of the message, of which 0 is none, and the name that they have for
-reduce_scatter.
+The file is what the MSCCL executor for NCCL loads: bounds of the message, of which 0 is none, and its name for reduce_scatter.
 
 Of each step of the schedule, a rank's sends come before its receives. An operation waits for the last operations of other
 thread blocks that conflict with it on a cell; where these are several, `nop` steps before it wait for all but one.
