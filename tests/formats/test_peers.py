@@ -44,7 +44,9 @@ def checkout(folder, repository, commit):
         except subprocess.TimeoutExpired:
             pytest.skip(f"{repository} is not to be had: git {words[0]} takes longer than {FETCH_S} s")
         if done.returncode:
-            pytest.skip(f"{repository} is not to be had: {done.stderr.strip().splitlines()[-1]}")
+            pytest.skip(
+                f"{repository} is not to be had: git {words[0]}: {done.stderr.strip()[-200:] or done.returncode}"
+            )
     return folder
 
 

@@ -21,9 +21,15 @@ def as_json(nodes, *, snake=False, listed=False, metadata=True, flat=False):
     if flat:
         keys = {"Id": "id", "Name": "name", "NodeType": "type", "data_deps": "needs", "runtime": "duration_us"}
         known = [{key: one[name] for key, name in keys.items()} for one in nodes]
-        told = [{name: value for name, value in one["attributes"].items() if value is not None} for one in nodes]
-        told = [{**one, **({"is_cpu_op": bool(one["is_cpu_op"])} if "is_cpu_op" in one else {})} for one in told]
-        graph = [{**one, **more} for one, more in zip(known, told, strict=True)]
+        graph = [
+            one
+            | {
+                key: bool(value) if key == "is_cpu_op" else value
+                for key, value in attributes.items()
+                if value is not None
+            }
+            for one, attributes in zip(known, (one["attributes"] for one in nodes), strict=True)
+        ]
         return json.dumps({"schema": "json", "workload_graph": graph, "after": [{}]})
     for one in nodes:
         attributes = []

@@ -21,7 +21,7 @@ def folder_of(path, files):
     return path
 
 
-def told(paths, **options):
+def names_and_notes(paths, **options):
     """Names and notes, by each of the functions."""
     workload, steps = load_workload(paths, **options), load_steps(paths, **options)
     traces = load_traces(paths, **options)
@@ -37,10 +37,10 @@ def test_other_files_are_ignored_with_a_note(tmp_path, ranks):
     """Before all other notes, whether there is one trace or several."""
     files = {f"w.{rank}.et": ONE for rank in range(ranks)}
     folder = folder_of(tmp_path / "job", files | {"run.sh": b"#!/bin/sh\n", "more.sh": b"#!/bin/sh\n"})
-    for name, notes in told(folder, num_ranks=2):
+    for name, notes in names_and_notes(folder, num_ranks=2):
         assert notes[0] == "ignored: 2 files beside the traces, such as more.sh"
         assert name == ("w.0" if ranks == 1 else "job")
-    for name, notes in told([folder / one for one in files], num_ranks=2):
+    for name, notes in names_and_notes([folder / one for one in files], num_ranks=2):
         assert not any(note.startswith("ignored") for note in notes)
         assert name in ("w.0", "w")
     with pytest.raises(WorkloadError, match="no file in it has a known trace format"):
@@ -64,7 +64,7 @@ def test_files_that_are_refused_alone_are_ignored_beside_traces(tmp_path, name, 
     (tmp_path / "w.0.et").write_bytes(made)
     (tmp_path / "w.1.et").write_bytes(made)
     for paths in (tmp_path / "w.0.et", tmp_path):
-        for _, notes in told(paths, num_ranks=2):
+        for _, notes in names_and_notes(paths, num_ranks=2):
             note = f"ignored: 1 file beside the traces, such as {name}"
             assert (note in notes) == (paths == tmp_path)
 
@@ -82,12 +82,14 @@ def test_the_names_have_the_rank_of_the_trace_that_does_not_record_it(tmp_path):
 def test_names_of_jobs(tmp_path):
     """Of a folder its name; of several files what their names have in common; a wrong suffix is noted."""
     folder = folder_of(tmp_path / "llama", {"w.0.et": ONE, "w.1.et": ONE})
-    assert [name for name, _ in told(folder)] == ["llama"] * 3
-    assert [name for name, _ in told([folder / "w.0.et", folder / "w.1.et"])][:2] == ["w", "w"]
-    assert [name for name, _ in told(folder / "w.*.et")][:2] == ["w", "w"]
+    assert [name for name, _ in names_and_notes(folder)] == ["llama"] * 3
+    assert [name for name, _ in names_and_notes([folder / "w.0.et", folder / "w.1.et"])][:2] == ["w", "w"]
+    assert [name for name, _ in names_and_notes(folder / "w.*.et")][:2] == ["w", "w"]
     (folder / "w.0.et").rename(folder / "w.0.json")
     note = "format: chakra by content; 1 file, such as w.0.json, named as if "
-    assert all(any(one.startswith(note) for one in notes) for _, notes in told(folder / "w.0.json", num_ranks=2))
+    assert all(
+        any(one.startswith(note) for one in notes) for _, notes in names_and_notes(folder / "w.0.json", num_ranks=2)
+    )
 
 
 def test_built_in_workloads(tmp_path, monkeypatch):
