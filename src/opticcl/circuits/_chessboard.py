@@ -7,7 +7,8 @@ A line of n places is two halves of m = n / 2. From place (b, l) to (b', l') of 
 In a slot every sender of the line has one receiver and every receiver one sender. Half of the senders stay in their half and
 half change it, so that the middle of a line on which half of all nodes send is crossed n / 8 times each way, and no edge more
 than n / 8 + 3 times, counted for every n = 4 i up to 1,024; the judge of light counts what is longer. A slot is a laser in a
-round, the L slots of a round in order: a step takes n / L rounds. With l xor l' no path is longer than m + p, so that rounds of small p have short ones.
+round, the L slots of a round in order: a step takes n / L rounds. With l xor l' no path is longer than m + p, so that
+rounds of small p have short ones.
 
 In the second step p is even where a receiver has its sender's colour, so that what comes along rows and what comes along
 columns in a slot is for nodes of different colours. Relays of the first step have the colour of their senders.
