@@ -17,7 +17,7 @@ from opticcl.ir.schedule import Schedule
 __all__ = ["RECENT", "StepCache"]
 
 MOST_BYTES_OF_VALUES = 1 << 26
-"""Of all values of steps: some 30,000 [bytes]."""
+"""Of all values of steps that a function has: some 30,000 small ones [bytes]."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -35,12 +35,15 @@ class StepCache(Recent):
 
     def __init__(self, max_bytes: int = MOST_BYTES) -> None:
         super().__init__(max_bytes)
-        self._values = Recent(MOST_BYTES_OF_VALUES)
+        self._values: dict[
+            Any, Recent
+        ] = {}  # by function: the small values of one are not displaced by another's large ones
 
     def clear_unshared(self) -> None:
         """Forget the steps and rounds of functions that have no equal, and their values."""
         super().clear_unshared()
-        self._values.clear_unshared()
+        for values in self._values.values():
+            values.clear_unshared()
 
     def of_schedule(self, schedule: Schedule) -> Schedule:
         """The same schedule with cached steps; phases keep their own."""
@@ -56,13 +59,14 @@ class StepCache(Recent):
             function: one of a module, which takes the steps and numbers of some, and gives the values of one or more of them,
                 from the first on.
         """
-        steps, values, own = schedule.steps, self._values, self._values.number()
+        steps, values = schedule.steps, self._values.setdefault(function, Recent(MOST_BYTES_OF_VALUES))
+        own = values.number()
         starts = [run.start for run in schedule.step_classes()]
 
         def place(i: int) -> tuple[int, int]:
             number, k = steps.phase_of(i)
             key = steps.key(number)
-            return (own, i) if key is None else (values.number((key, function)), k)
+            return (own, i) if key is None else (values.number(key), k)
 
         def wanted(i: int) -> Iterator[int]:
             yield i
