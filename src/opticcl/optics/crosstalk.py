@@ -7,7 +7,6 @@ into an exponential, which is right for the linear one only: 19.04 there gives 4
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,8 @@ def q_for_ber(ber: float) -> float:
 
     Raises: ParameterError: not above 0 and at most one half.
     """
+    from statistics import NormalDist  # its modules take longer to import than all of optics
+
     return -NormalDist().inv_cdf(_checked(ber))
 
 

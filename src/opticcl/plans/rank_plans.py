@@ -6,17 +6,18 @@ import gc
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from opticcl.collective import Request
-from opticcl.errors import OpticclError, ParameterError, UnsupportedError, VerificationError
+from opticcl.errors import OpticclError, ParameterError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.ir import Fabric
 from opticcl.units import counted
 
 if TYPE_CHECKING:
-    from opticcl.assumptions import Assumptions
-    from opticcl.plans.plan import Plan
+    from opticcl.plans.candidate import Candidate
+    from opticcl.plans.search import Searches
 
 __all__ = ["EarlyPlanner", "RankPlanner", "rejection", "size_class"]
 
@@ -42,7 +43,7 @@ def rejection(error: VerificationError, plan: str) -> ParameterError:
     return ParameterError(f"the plan is rejected{first}; opticcl verify shows all ({plan})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RankPlanner:
     """Compiles, verifies and cuts plans for a group of ranks.
 
@@ -68,25 +69,48 @@ class RankPlanner:
             size_bytes: size of the message; plans are compiled for the smallest size of its class [bytes].
         Raises: OpticclError: unknown names, a fabric that is too small or cannot carry it, a wrong plan.
         """
-        from opticcl.assumptions import DEFAULT_SET, assumptions
-        from opticcl.execute.sums import adds_in_one_order
-        from opticcl.plans.plan import compile
-        from opticcl.registry import canonical
+        from opticcl.plans.plan import Plan, compile
 
-        where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
-        part = None if nodes == list(range(where.num_nodes)) else nodes
-        typical_bytes = max(1, 1 << max(0, size_class(size_bytes) - 1))
-        assumed = assumptions(DEFAULT_SET, memory_bytes_per_s="host")
-        plan = compile(where, request, typical_bytes, algorithm=self.algorithm, nodes=part, assumptions=assumed)
-        schedules = rank_schedules(plan.schedule)
-        if request.name == "all_reduce" and canonical(self.algorithm) == "auto" and not adds_in_one_order(schedules):
-            plan = _fastest_in_one_order(plan.fabric, request, typical_bytes, assumed)
-            schedules = rank_schedules(plan.schedule)
+        where, typical_bytes = self._where, max(1, 1 << max(0, size_class(size_bytes) - 1))
+        if self._named:
+            plan = compile(where, request, typical_bytes, algorithm=self.algorithm)
+            verdict, schedules = plan.verify(), rank_schedules(plan.schedule)
+        else:
+            search = self._searches.of(where, request)
+            fastest = search.fastest([typical_bytes], accepts=partial(_suits, request))
+            if fastest is None:
+                raise search.refusal()
+            plan = Plan(fastest.plan(), typical_bytes)
+            verdict, schedules = search.verdict(fastest), rank_schedules(plan.schedule)
+            search.release()
         try:
-            plan.verify().raise_if_bad()
+            verdict.raise_if_bad()
         except VerificationError as error:
             raise rejection(error, str(plan)) from None
         return schedules
+
+    @cached_property
+    def _where(self) -> Fabric:
+        """The ranks on their fabric."""
+        from opticcl.fabrics import job
+
+        where, nodes = self.check(), list(self.nodes if self.nodes is not None else range(self.num_ranks))
+        return where if nodes == list(range(where.num_nodes)) else job(where, nodes)
+
+    @property
+    def _named(self) -> bool:
+        """Whether the algorithm is named."""
+        from opticcl.registry import canonical
+
+        return canonical(self.algorithm) != "auto"
+
+    @cached_property
+    def _searches(self) -> Searches:
+        """Of the fastest plans; what is known of a collective holds for every size."""
+        from opticcl.assumptions import DEFAULT_SET, assumptions
+        from opticcl.plans.search import Searches
+
+        return Searches(assumptions=assumptions(DEFAULT_SET, memory_bytes_per_s="host"))
 
     def part(self, ranks: Sequence[int]) -> RankPlanner:
         """The planner of some of the ranks, in their order."""
@@ -147,27 +171,8 @@ class EarlyPlanner:
                 gc.unfreeze()
 
 
-def _fastest_in_one_order(where: Fabric, request: Request, size_bytes: int, assumed: Assumptions) -> Plan:
-    """The fastest all_reduce whose sums are added in one order on all ranks.
-
-    Args:
-        where: fabric of the ranks.
-        request: all_reduce.
-        size_bytes: size of the message [bytes].
-        assumed: of the times that are compared.
-    Raises: UnsupportedError: there is none.
-    """
+def _suits(request: Request, candidate: Candidate) -> bool:
+    """Whether a plan gives all ranks of an all_reduce the same bits, or is of another collective."""
     from opticcl.execute.sums import adds_in_one_order
-    from opticcl.plans.candidate import Candidate
-    from opticcl.plans.plan import Plan
-    from opticcl.plans.search import Search
 
-    def in_one_order(candidate: Candidate) -> bool:
-        return adds_in_one_order(rank_schedules(candidate.schedule))
-
-    fastest = Search(where, request, assumed).fastest([size_bytes], accepts=in_one_order)
-    if fastest is None:
-        raise UnsupportedError(
-            f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
-        )
-    return Plan(fastest.plan(), size_bytes)
+    return request.name != "all_reduce" or adds_in_one_order(rank_schedules(candidate.schedule))
