@@ -37,7 +37,7 @@ class StepCache(Recent):
         super().__init__(max_bytes)
         self._values: dict[
             Any, Recent
-        ] = {}  # by function: the small values of one are not displaced by another's large ones
+        ] = {}  # of each function: the large ones of one displace no small ones of another
 
     def clear_unshared(self) -> None:
         """Forget the steps and rounds of functions that have no equal, and their values."""
