@@ -37,7 +37,6 @@ def create(options: Any, _: Any = None) -> Any:
     from opticcl.errors import OpticclError
     from opticcl.execute.failures import report_failures
     from opticcl.execute.torch import OpticclProcessGroup, Settings
-    from opticcl.fabrics import as_fabric
     from opticcl.plans.rank_plans import EarlyPlanner, RankPlanner
 
     size, rank = options.group_size, options.group_rank
@@ -45,11 +44,10 @@ def create(options: Any, _: Any = None) -> Any:
     report_failures(ranks[rank])
     try:
         settings = Settings.of_environment(os.environ)
-        text = os.environ.get("OPTICCL_FABRIC")
-        fabric = as_fabric(text) if text else None
+        fabric = os.environ.get("OPTICCL_FABRIC") or None
         algorithm = os.environ.get("OPTICCL_ALGORITHM") or "auto"
         planner = RankPlanner(size, fabric, algorithm, None if fabric is None else ranks)
-        if text or algorithm != "auto":  # else an ideal switch of as many nodes
+        if fabric or algorithm != "auto":  # else an ideal switch of as many nodes
             planner.check()
     except OpticclError as error:  # the first rank that finds it prints it: a launcher ends the others
         error.printed_by = int(options.store.compare_set("opticcl/refused_by", "", str(ranks[rank])))

@@ -7,14 +7,17 @@ cache, then on the next: each input and each result passes through memory once, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.execute.buffers import Given, MessageLayout, empty_results, load, read_inputs, store
 from opticcl.execute.rows import chunk_rows, disjoint_turns
-from opticcl.ir import IntArray, Op, ProgressCallback, Schedule, no_progress
+from opticcl.ir import IntArray, Op, no_progress
+
+if TYPE_CHECKING:
+    from opticcl.ir import ProgressCallback, Schedule
 
 __all__ = ["execute"]
 

@@ -18,15 +18,18 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
 from opticcl.execute.rows import chunk_order, chunk_rows, disjoint_turns
-from opticcl.ir import Collective, IntArray, Op, Schedule
+from opticcl.ir import Collective, IntArray, Op
 from opticcl.ir.chunk_rows import stored_first
+
+if TYPE_CHECKING:
+    from opticcl.ir import Schedule
 
 __all__ = ["Message", "RankSchedule", "RankStep", "Rows", "rank_schedules"]
 

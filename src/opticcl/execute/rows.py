@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir import Collective, IntArray, Schedule
+from opticcl.ir import IntArray
 from opticcl.ir.chunk_rows import ChunkRows, by_chunk
+
+if TYPE_CHECKING:
+    from opticcl.ir import Collective, Schedule
 
 __all__ = ["chunk_order", "chunk_rows", "disjoint_turns"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from opticcl.collective import Request
 from opticcl.errors import OpticclError, ParameterError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
-from opticcl.ir import Fabric
 from opticcl.units import counted
 
 if TYPE_CHECKING:
+    from opticcl.ir import Fabric
     from opticcl.plans.candidate import Candidate
     from opticcl.plans.search import Searches
 

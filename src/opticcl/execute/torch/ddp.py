@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,9 @@ from opticcl.execute.ranks import RankSchedule, rank_schedules
 from opticcl.execute.torch.executor import TableLayout, TorchExecutor
 from opticcl.execute.torch.reductions import tensor_reduction
 from opticcl.execute.torch.transport import GlooTransport, NcclTransport
-from opticcl.ir import Schedule
+
+if TYPE_CHECKING:
+    from opticcl.ir import Schedule
 
 __all__ = ["ddp_hook"]
 
