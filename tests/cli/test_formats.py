@@ -82,6 +82,19 @@ def test_formats_are_listed(opticcl, answer):
     assert json.dumps(found["formats"][0]["name"]).strip('"') in done.stdout
 
 
+@pytest.mark.parametrize(
+    "kind", ["fabrics", "algorithms", "models", "engines", "collectives", "assumptions", "devices"]
+)
+def test_a_kind_is_listed_alone(opticcl, answer, kind):
+    """The entries that `list` has of it, and no others."""
+    alone, code = answer("list", kind)
+    assert code == 0
+    assert alone == {kind: answer("list")[0][kind]}
+    shown = opticcl("list", kind).stdout
+    assert shown.startswith(f"OptiCCL knows {len(alone[kind])} {kind[:-1]}")
+    assert all((one["name"] if isinstance(one, dict) else one) in shown for one in alone[kind])
+
+
 def test_a_graph_is_converted_to_a_plan_file(opticcl, answer, small, tmp_path):
     """With the fabric that the options describe; the plan file is verified and has the time that the graph has."""
     done = opticcl(

@@ -14,12 +14,12 @@ class ListRequest(VerbRequest):
 
     name: str | None = argument(
         default=None,
-        help="A fabric, algorithm, model or engine: its parameters; formats: file formats; default: all names.",
+        help="A fabric, algorithm, model or engine: its parameters; fabrics, formats, ...: one kind; default: all.",
     )
 
 
 def run(request: ListRequest) -> Result:
-    """List fabrics, algorithms, collectives, models, engines, presets and devices, or the parameters of one."""
+    """List fabrics, algorithms, collectives, models, engines, assumptions, devices and formats, or the parameters of one."""
     from opticcl.report.catalogue import catalogue
 
     return catalogue(request.name)

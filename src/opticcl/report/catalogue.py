@@ -29,6 +29,7 @@ __all__ = ["Catalogue", "catalogue"]
 MATRIX_NODES = 16
 """Size of the fabrics in the matrix of fabrics and collectives [nodes]."""
 
+SECTIONS = ("fabrics", "algorithms", "models", "engines", "collectives", "assumptions", "devices")
 FORMATS_SECTION = "formats"
 
 NEEDED = "needed"
@@ -40,23 +41,24 @@ NAME = Shown("name")
 def catalogue(name: str | None = None) -> Result:
     """Fabrics, algorithms, models and engines with their parameters, collectives, assumptions, devices.
 
-    Args: name: of a fabric, algorithm, model or engine, or "formats" for the file formats; None: everything.
+    Args: name: of a fabric, algorithm, model or engine, or of a kind, such as "fabrics" or "formats"; None: everything.
     Raises: UnknownNameError: no such name.
     """
     kinds = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names(), ENGINES.names())
     key = None if name is None else canonical(name)
     if key == FORMATS_SECTION:
         return ComposedResult(lambda: {FORMATS_SECTION: _formats()}, lambda: [_formats_table(_formats())])
-    if key is not None and not any(key in names for names in kinds):
-        known = {*chain(*kinds), FORMATS_SECTION}
-        raise UnknownNameError(f"unknown fabric, algorithm, model or engine {name!r}; {nearest(key, known)}")
-    fabrics, algorithms, models, engines = ([n for n in names if key in (None, n)] for names in kinds)
+    sections = SECTIONS if key is None else (key,) if key in SECTIONS else ()
+    if not sections and not any(key in names for names in kinds):
+        known = {*chain(*kinds), *SECTIONS, FORMATS_SECTION}
+        raise UnknownNameError(f"unknown fabric, algorithm, model or engine {name!r}; {nearest(key or '', known)}")
+    fabrics, algorithms, models, engines = ([n for n in names if sections or key == n] for names in kinds)
     return Catalogue(
         [_Entry(one, FABRICS.get(one), sheet=True) for one in fabrics],
         [_Entry(one, ALGORITHMS.get(one).generate, positional=2) for one in algorithms],
         [_Entry(one, MODELS.get(one)) for one in models],
         [_Entry(one, ENGINES.get(one).options) for one in engines],
-        whole=name is None,
+        sections,
     )
 
 
@@ -119,61 +121,75 @@ class Catalogue(Result):
 
     Args:
         fabrics, algorithms, models, engines: of each kind, those requested.
-        whole: whether that is everything, and what else the library knows is shown too.
+        sections: kinds that are listed whole; (): single names.
     """
 
     fabrics: Sequence[_Entry]
     algorithms: Sequence[_Entry]
     models: Sequence[_Entry]
     engines: Sequence[_Entry]
-    whole: bool
+    sections: Sequence[str]
+
+    @property
+    def _whole(self) -> bool:
+        """Whether that is everything, and what else the library knows is shown too."""
+        return self.sections == SECTIONS
 
     def record(self) -> dict[str, Any]:
-        """Entries of each kind; of the whole also collectives, devices, formats, assumptions and the matrix."""
-        sections: dict[str, Any] = {
+        """Entries of each kind; of the whole also formats and the matrix."""
+        every: dict[str, Any] = {
             "fabrics": [one.record() for one in self.fabrics],
             "algorithms": [one.record() for one in self.algorithms],
             "models": [_model_record(one) for one in self.models],
             "engines": [one.record() for one in self.engines],
+            "collectives": list(COLLECTIVES),
+            "devices": list(DEVICES),
+            "assumptions": {name: set_of(name) for name in SETS},
         }
-        if self.whole:
-            sections["collectives"] = list(COLLECTIVES)
-            sections["devices"] = list(DEVICES)
-            sections[FORMATS_SECTION] = _formats()
-            sections["assumptions"] = {name: set_of(name) for name in SETS}
-            sections["matrix"] = _accepting()
-        return sections
+        record = {kind: entries for kind, entries in every.items() if kind in (self.sections or SECTIONS[:4])}
+        return {**record, FORMATS_SECTION: _formats(), "matrix": _accepting()} if self._whole else record
 
     @property
     def headline(self) -> str:
         """How much there is; "" for single names."""
-        if not self.whole:
-            return ""
-        kinds = (self.fabrics, "fabric"), (self.algorithms, "algorithm"), (self.models, "model")
-        counts = ", ".join(counted(len(entries), word) for entries, word in kinds)
-        return f"OptiCCL knows {counts} and {len(COLLECTIVES)} collectives."
+        entries: dict[str, tuple[Sequence[Any], str]] = {
+            "fabrics": (self.fabrics, "fabric"),
+            "algorithms": (self.algorithms, "algorithm"),
+            "models": (self.models, "model"),
+            "collectives": (COLLECTIVES, "collective"),
+            "engines": (self.engines, "engine"),
+            "assumptions": (SETS, "assumption set"),
+            "devices": (DEVICES, "device"),
+        }
+        known = [counted(len(some), word) for kind, (some, word) in entries.items() if kind in self.sections]
+        *first, last = known[:4] or [""]
+        return f"OptiCCL knows {', '.join(first)}{' and ' * bool(first)}{last}." if last else ""
 
     def blocks(self) -> Iterable[Any]:
-        """One row a parameter for a single name, one row a name for the whole."""
-        if not self.whole:
+        """One row a parameter for a single name, one row a name for a kind."""
+        if not self.sections:
             entries = [one.record() for one in (*self.fabrics, *self.algorithms, *self.models, *self.engines)]
             yield from (_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries)
             for one in self.models:
                 yield from _about_model(model(one.name))
             return
-        for table in (
-            _overview("fabrics", self.fabrics),
-            _overview("algorithms", self.algorithms),
-            _models(self.models),
-            _overview("engines", self.engines),
-        ):
-            yield table
-            yield ""
-        yield f"assumptions: {', '.join(SETS)}"
-        yield f"devices: {', '.join(DEVICES)}"
-        yield f"formats: {', '.join(FORMATS.names())}"
-        yield "\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;"
-        yield "`opticcl list formats` shows the file formats."
+        tables: dict[str, Callable[[], FittedTable]] = {
+            "fabrics": lambda: _overview("fabrics", self.fabrics),
+            "algorithms": lambda: _overview("algorithms", self.algorithms),
+            "models": lambda: _models(self.models),
+            "engines": lambda: _overview("engines", self.engines),
+        }
+        names = {"collectives": COLLECTIVES, "assumptions": SETS, "devices": DEVICES}
+        for kind in self.sections:
+            if kind in tables:
+                yield tables[kind]()
+                yield ""
+            else:
+                yield f"{kind}: {', '.join(names[kind])}"
+        if self._whole:
+            yield f"formats: {', '.join(FORMATS.names())}"
+            yield "\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;"
+            yield "`opticcl list formats` shows the file formats, `opticcl list algorithms` one kind alone."
 
 
 def _formats() -> list[dict[str, Any]]:
