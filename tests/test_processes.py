@@ -53,7 +53,7 @@ def test_what_a_process_cannot_do_is_done_here():
     """It ends, it runs out of memory, or its result cannot be sent."""
     done = python("""
         import opticcl.processes as processes
-        processes.LEAST_CAP, processes._available_bytes = 1 << 26, lambda: 0
+        processes.LEAST_CAP, processes.available_bytes = 1 << 26, lambda: 0
         parent = os.getpid()
         def work(i, progress):
             if i == 1 and os.getpid() != parent:

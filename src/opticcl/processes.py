@@ -28,7 +28,7 @@ from opticcl.errors import ParameterError
 from opticcl.interrupts import end_with_parent
 from opticcl.ir import ProgressCallback, no_progress
 
-__all__ = ["MOST_JOBS", "Event", "each", "events", "number_of_jobs"]
+__all__ = ["MOST_JOBS", "Event", "available_bytes", "each", "events", "number_of_jobs"]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -155,7 +155,7 @@ def events(
     if not _can_fork():
         yield from _events_here(work, waiting)
         return
-    context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, _available_bytes() // 2 // jobs)
+    context, cap = multiprocessing.get_context("fork"), max(LEAST_CAP, available_bytes() // 2 // jobs)
     workers: dict[Connection, BaseProcess] = {}
     items: dict[Connection, T] = {}
     try:
@@ -272,8 +272,10 @@ def _can_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _available_bytes() -> int:
-    """Memory that is free for programs [bytes]."""
+def available_bytes() -> int:
+    """Memory that is free for programs; where that is not known, as much as any has [bytes]."""
+    if sys.platform != "linux":
+        return sys.maxsize
     with open("/proc/meminfo", encoding="ascii") as file:
         sizes = {line.partition(":")[0]: line.split()[1] for line in file}
     return int(sizes.get("MemAvailable", sizes["MemFree"])) * 1024

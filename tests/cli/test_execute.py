@@ -167,3 +167,5 @@ def test_too_large_is_refused():
     """Before an array is made; rounding up counts."""
     with pytest.raises(ParameterError, match="more than 8 GiB"):
         random_arrays(Request("all_reduce").on(8, 8), 1 << 31, "int64", 0)
+    with pytest.raises(ParameterError, match=r"of 8 ranks take 24 KB, 3 KB are free"):
+        random_arrays(Request("all_reduce").on(8, 8), 1000, "int64", 0, most_bytes=1000)

@@ -27,6 +27,7 @@ def _in_this_process(request: ExecuteRequest) -> Result:
     Args: request: of the call.
     """
     from opticcl.execute import execute, reference
+    from opticcl.processes import available_bytes
     from opticcl.report.execution import ExecutionReport
     from opticcl.units import message_size
 
@@ -36,7 +37,10 @@ def _in_this_process(request: ExecuteRequest) -> Result:
     asked_bytes = 0 if wanted.name == "barrier" else message_size(request.size)
     progress = request.progress
     if request.input is None:
-        arrays = reference.random_arrays(wanted, asked_bytes, request.dtype or "int64", request.seed, progress)
+        most_bytes = available_bytes() // reference.COPIES
+        arrays = reference.random_arrays(
+            wanted, asked_bytes, request.dtype or "int64", request.seed, progress, most_bytes
+        )
     else:
         arrays = reference.load_arrays(request.input)
     light = None

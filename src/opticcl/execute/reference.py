@@ -11,13 +11,16 @@ from opticcl.collective import COLLECTIVES
 from opticcl.errors import ParameterError, UnsupportedError, printable
 from opticcl.files import write_whole
 from opticcl.ir import Collective, IntArray, ProgressCallback, no_progress
+from opticcl.units import format_bytes
 
 OWN_BLOCK_FIRST = ("all_gather", "gather", "send_recv")
 MAX_BYTES = 1 << 33  # of all ranks together
+COPIES = 3  # of the data: given, executed, and computed by NumPy
 LARGEST_VALUE = 63  # of random data: a power of two less one, and small, so that sums of floats are exact
 SLICE = 1 << 18  # elements that are added at a time: fits into a cache for a few ranks
 
 __all__ = [
+    "COPIES",
     "expected_results",
     "least_length",
     "load_arrays",
@@ -81,7 +84,12 @@ def message_bytes(wanted: Collective, arrays: Sequence[np.ndarray] | np.ndarray)
 
 
 def random_arrays(
-    wanted: Collective, size_bytes: int, dtype: str, seed: int, progress: ProgressCallback = no_progress
+    wanted: Collective,
+    size_bytes: int,
+    dtype: str,
+    seed: int,
+    progress: ProgressCallback = no_progress,
+    most_bytes: int = MAX_BYTES,
 ) -> np.ndarray:
     """One seeded row per rank; small whole numbers, so that sums of floats are exact too.
 
@@ -93,15 +101,21 @@ def random_arrays(
         dtype: NumPy type.
         seed: seed of the data.
         progress: called after every slice.
-    Raises: ParameterError: an unknown or not numeric type, or more than 8 GiB in total.
+        most_bytes: of all ranks together, at most `MAX_BYTES` [bytes].
+    Raises: ParameterError: an unknown or not numeric type, or more than that in total.
     """
     kind = numeric_type(dtype)
     if seed < 0:
         raise ParameterError(f"--seed: {seed} is negative; try 0")
     n = wanted.num_ranks
     length = message_elements(wanted, size_bytes, kind.itemsize)
-    if length * kind.itemsize * n > MAX_BYTES:
+    if (total := length * kind.itemsize * n) > MAX_BYTES:
         raise ParameterError(f"--size: {size_bytes} bytes on {n} ranks are more than 8 GiB; try a smaller size")
+    if total > most_bytes:
+        needed, free = (format_bytes(COPIES * each) for each in (total, most_bytes))
+        raise ParameterError(
+            f"--size: data and results of {n} ranks take {needed}, {free} are free; try a smaller size"
+        )
     if wanted.name in OWN_BLOCK_FIRST:
         length //= n
     random = np.random.default_rng(seed)
