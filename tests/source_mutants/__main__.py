@@ -29,7 +29,14 @@ REPOSITORY = HERE.parents[1]
 RESULTS = REPOSITORY / ".mutants"
 PACKAGES = ("verify", "circuits", "fabrics", "simulate", "formats", "traces")
 TESTS = {
-    "verify": ("verify", "mutants", "fabrics/test_weak_parts.py", "operations/test_jobs_over_time.py"),
+    "verify": (
+        "verify",
+        "mutants",
+        "circuits/test_routes.py",
+        "circuits/test_by_senders.py",
+        "fabrics/test_weak_parts.py",
+        "operations/test_jobs_over_time.py",
+    ),
     "circuits": ("circuits", "schedule", "plans/test_held_shifts.py"),
     "fabrics": ("fabrics", "optics", "verify/test_tables.py", "verify/test_table_rules.py", "verify/test_emulated.py"),
     "simulate": ("simulate", "circuits/test_routes.py"),

@@ -10,7 +10,7 @@ from tests.images import Made, not_listed, ramp
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Circuits
+from opticcl.ir import Circuits, no_progress
 from opticcl.ir.orbits import first_of_orbit
 from opticcl.ir.representatives import LightMove, SymmetricRounds
 from opticcl.optics.values import optics
@@ -21,6 +21,7 @@ from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form.engine import profile
 from opticcl.verify import verify
+from opticcl.verify.light.circuits import check_light
 from opticcl.verify.time.programme import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
@@ -179,6 +180,62 @@ def test_wrong_light_is_refused(monkeypatch, what, step, change, rule):
     verdict = verify(replace(plan.circuits, rounds=Made(plan.circuits, changed)))
     assert not verdict.ok
     assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
+
+
+def last_none(column):
+    """A table whose last element has no image."""
+    return np.append(column[:-1], -1)
+
+
+def one_more(senders):
+    """Senders of which the last is no rank."""
+    return np.append(senders[:-1], 128)
+
+
+NO_MOVES = [
+    (moved(nodes=lambda m: last_none(m.nodes)), "light move 0", "a permutation of 128 elements"),
+    (moved(nodes=lambda m: m.nodes[:-1]), "light move 0", "a permutation of 128 elements"),
+    (moved(ports=lambda m: last_none(m.ports)), "light move 0", "a permutation of 4 elements"),
+    (moved(ports=lambda m: 0 * m.ports), "light move 0", "a permutation of 4 elements"),
+    (moved(ports=lambda m: m.ports + 1), "light move 0", "a permutation of 4 elements"),
+    (moved(wavelengths=lambda m: m.wavelengths[1:]), "light move 0", "a permutation of 8 elements"),
+    (moved(hops=lambda m: 0 * m.hops), "light move 0", "each hop at most once"),
+    (moved(hops=lambda m: m.hops + 1), "light move 0", "each hop at most once"),
+    (moved(hops=lambda m: m.hops - 2), "light move 0", "each hop at most once"),
+    (moved(hops=lambda m: last_none(m.hops)), "light move 0", "a machine that is what it was"),
+    (moved(nodes=lambda m: np.roll(np.arange(128), 8)), "light move 0", "a machine that is what it was"),
+    (lambda r: replace(r, senders=one_more(r.senders)), "senders", "ranks 0..127"),
+    (lambda r: replace(r, senders=r.senders - 1), "senders", "ranks 0..127"),
+    (lambda r: replace(r, senders=r.senders[1:]), "senders", "one of each set of nodes that the moves join"),
+    (each(transfer=lambda c: 0 * c.transfer - 1), "circuits", "transfers that they carry"),
+    (each(transfer=lambda c: c.transfer - (c.transfer == 0)), "circuits", "transfers that they carry"),
+    (lambda r: replace(r, moves=(*r.moves, r.moves[0])), "light moves", "one product of powers for each node"),
+]
+
+
+@pytest.mark.parametrize(("change", "where", "expected"), NO_MOVES)
+def test_why_moves_define_no_circuits(monkeypatch, change, where, expected):
+    """The first thing that is wrong with them, of its step, and no circuit is counted."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
+    changed = Changed(plan.circuits.rounds.lowered_by.rule, 1, change)
+    report = check_light(replace(plan.circuits, rounds=Made(plan.circuits, changed)), progress=no_progress)
+    (violation,) = report.violations
+    assert (violation.rule, violation.step, violation.round, violation.count) == ("moves_wrong", 1, -1, 1)
+    assert (violation.where, violation.expected[: len(expected)]) == (where, expected)
+    assert report.circuits == sum(plan.circuits.num_circuits(0))
+
+
+def test_rounds_of_wrong_circuits_are_named(monkeypatch):
+    """By their number, each by itself."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
+    rounds = len(plan.circuits.symmetric(0)[0].rounds)
+
+    def last_wrong(r):
+        return replace(r, rounds=(*r.rounds[:-1], replace(r.rounds[-1], port=0 * r.rounds[-1].port)))
+
+    changed = Changed(plan.circuits.rounds.lowered_by.rule, 0, last_wrong)
+    found = verify(replace(plan.circuits, rounds=Made(plan.circuits, changed))).violations
+    assert {(violation.step, violation.round) for violation in found} == {(0, rounds - 1)}
 
 
 def test_machines_that_no_move_maps_onto_themselves():
