@@ -181,9 +181,7 @@ def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, 
         rounds: of each of its steps.
     """
     fabric, schedule = plan.fabric, plan.schedule
-    if len(steps) == 1 or not any(resource.splits for resource in fabric.resources):
-        return []
-    if _of_one_phase(schedule, steps, one_shift=True):
+    if len(steps) == 1 or _of_one_phase(schedule, steps, one_shift=True):
         return []  # chunks that are equal in one step are equal in all
     split = [
         (number, circuits, usage)
