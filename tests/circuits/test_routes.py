@@ -171,12 +171,16 @@ class Changed:
         return self.change(self.rule.routed(step))
 
 
-def refused(text, change):
-    """Rules that a changed direct exchange breaks, with the number of each."""
+def judged(text, change):
+    """Report on a changed direct exchange."""
     where = fabric(text)
     plan = lower(where, generate("mesh", "all_to_all", where))
-    made = replace(plan, rounds=Made(plan, Changed(plan, change)))
-    report = check_light(made, progress=no_progress)
+    return check_light(replace(plan, rounds=Made(plan, Changed(plan, change))), progress=no_progress)
+
+
+def refused(text, change):
+    """Rules that a changed direct exchange breaks, with the number of each."""
+    report = judged(text, change)
     assert all(violation.step == 0 for violation in report.violations)
     return {violation.rule: violation.count for violation in report.violations}
 
@@ -229,6 +233,7 @@ def first_move(**columns):
         lambda routed: replace(routed, senders=routed.senders[[0, 0, 1, 2]]),
         lambda routed: replace(routed, senders=routed.senders - 1),
         lambda routed: replace(routed, senders=routed.senders[:0]),
+        lambda routed: replace(routed, senders=np.arange(16)),
         lambda routed: replace(routed, moves=(*routed.moves, routed.moves[0])),
         lambda routed: replace(routed, moves=(), senders=routed.senders),
         first_move(nodes=lambda move: np.roll(move.nodes, 1)),
@@ -242,6 +247,7 @@ def first_move(**columns):
 def test_wrong_moves_are_refused(change, few):
     """Moves that are none of the machine or join other senders; senders that do not define all."""
     assert set(refused("torus:shape=4x4", change)) == {"moves_wrong"}
+    assert judged("torus:shape=4x4", change).circuits in (0, 240)  # none where the moves alone are wrong
 
 
 def test_moves_that_change_a_step_are_refused(few):
@@ -253,3 +259,16 @@ def test_moves_that_change_a_step_are_refused(few):
     made = replace(plan, rounds=Made(plan, rule))
     found = check_light(made, progress=no_progress).violations
     assert {violation.rule for violation in found} == {"moves_wrong"}
+
+
+def test_moves_of_other_ranks_are_refused(few):
+    """Where ranks are other nodes, or not as many as nodes, moves of the machine say nothing about them."""
+    where = fabric("torus:shape=4x4")
+    exchange = lower(where, generate("mesh", "all_to_all", where))
+    rule = SimpleNamespace(represents=lambda i: False, routed=lambda i: exchange.routed(0))
+    others = job(where, [*range(1, 16), 0])
+    renumbered = lower(others, generate("mesh", "all_to_all", others))
+    fewer = replace(exchange, schedule=generate("mesh", "all_to_all", fabric("torus:shape=2x4")))
+    for plan in (renumbered, fewer):
+        (violation,) = check_light(replace(plan, rounds=Made(plan, rule)), progress=no_progress).violations
+        assert (violation.rule, violation.expected) == ("moves_wrong", "ranks that are the nodes of the machine")
