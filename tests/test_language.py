@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import syntax_of
+
 ROOT = Path(__file__).parents[1]
 WORDS = ROOT / "docs" / "words.txt"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -138,8 +140,7 @@ def undocumented(path):
 
     An override may refer to its base class, whose own docstring is checked like any other.
     """
-    tree = ast.parse(path.read_text("utf-8"))
-    for node in tree.body:
+    for node in syntax_of(path).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield from _without_args(node, node, node.name, 0)
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in DOCUMENTED_ELSEWHERE:

@@ -13,6 +13,7 @@ import pytest
 
 import opticcl
 from opticcl.ir.limits import LIMITS
+from tests.sources import syntax_of, text_of
 
 SOURCE = Path(opticcl.__file__).parent
 BASE = {"errors", "interrupts", "units", "ir", "files", "reading", "kernels", "pairs", "registry", "xml_elements"}
@@ -57,12 +58,6 @@ FACES = {"__init__", "__main__", "mpi", "_torch_entry"}
 def package_of(path: Path) -> str:
     """Name of the package, or of the module at the top, that a source file belongs to."""
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
-
-
-@cache
-def syntax_of(path: Path) -> ast.Module:
-    """Syntax tree of a source file."""
-    return ast.parse(path.read_text("utf-8"))
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:
@@ -222,6 +217,7 @@ def test_systems_are_told_apart_by_their_classes():
         f"{path.relative_to(SOURCE)}:{node.lineno}: {ast.unparse(node)}"
         for path in FILES
         if package_of(path) not in SYSTEM_SPECIFIC
+        and re.search(r"(fabric|machine|where|made)\.(name|parameters)\b", text_of(path))
         for node in ast.walk(syntax_of(path))
         if told_apart(node)
     ]
@@ -275,7 +271,7 @@ def test_a_kernel_calls_kernels_of_its_own_file_alone():
 def test_numbers_have_the_digits_0_to_9():
     r"""Python's `isdecimal`, `isdigit`, `isnumeric` and `\d` accept those of every script; `units.whole_of` does not."""
     others = re.compile(r"\.(isdecimal|isdigit|isnumeric)\(|\\d")
-    found = [str(path.relative_to(SOURCE)) for path in FILES if others.search(path.read_text("utf-8"))]
+    found = [str(path.relative_to(SOURCE)) for path in FILES if others.search(text_of(path))]
     assert not found
 
 
@@ -348,7 +344,8 @@ def test_no_test_writes_into_steps():
     found = [
         f"{path.name}: line {line}"
         for path in sorted(Path(__file__).parent.rglob("*.py"))
-        for line in writes_into_columns(ast.parse(path.read_text("utf-8")))
+        if re.search(rf"\.({'|'.join(COLUMNS)})\W*\[", text_of(path))
+        for line in writes_into_columns(syntax_of(path))
     ]
     assert not found
 
