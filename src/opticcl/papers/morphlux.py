@@ -96,7 +96,9 @@ def largest_joined(free: IntArray) -> int:
     chips = free.reshape(split).sum(axis=tuple(range(1, 2 * free.ndim, 2)))
     some = chips > 0
     label = np.arange(chips.size).reshape(chips.shape)
-    for _ in range(chips.size):
+    known = None
+    while not np.array_equal(label, known):
+        known = label
         for axis in range(chips.ndim):
             for way in (1, -1):
                 joined = some & np.roll(some, way, axis)
