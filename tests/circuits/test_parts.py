@@ -101,10 +101,10 @@ def due(name, many, algorithm, request):
     return generate(algorithm, request, fabric(whole))
 
 
-def judged(name, many, random):
-    """Verdicts of the own algorithms for every collective on a part, and how many mutants of them were refused."""
+def judged(name, many, random, count):
+    """Number of right plans of the own algorithms on a part, each for that many collectives, which are drawn."""
     where, plans = part_of(name, many, random), 0
-    for algorithm, collective in product(SYSTEMS[name].algorithms, COLLECTIVES):
+    for algorithm, collective in product(SYSTEMS[name].algorithms, random.sample([*COLLECTIVES], count)):
         request = Request(collective, root=random.randrange(where.num_nodes) if collective != "send_recv" else 0)
         whole = due(name, many, algorithm, request)
         if whole is None:
@@ -122,13 +122,12 @@ def shapes(name):
     return [many for many in product(*(range(1, side + 1) for side in SYSTEMS[name].sides)) if prod(many) > 1]
 
 
+@pytest.mark.parametrize("count", [4, pytest.param(len(COLLECTIVES), marks=pytest.mark.deep)])
 @pytest.mark.parametrize("name", SMALL)
-def test_every_part_of_a_small_machine(name):
-    """One of each shape; the values are drawn."""
-    random, plans = Random(name), 0
-    for many in shapes(name):
-        plans += judged(name, many, random)
-    assert plans > 50
+def test_every_part_of_a_small_machine(name, count):
+    """One of each shape; values and collectives are drawn."""
+    random = Random(name)
+    assert sum(judged(name, many, random, count) for many in shapes(name)) > 4 * count
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,10 @@ def test_every_part_of_a_small_machine(name):
 def test_drawn_parts(name, count):
     """Any values of any number of them."""
     random, every = Random(f"{name} {count}"), [many for many in shapes(name) if SYSTEMS[name].whole(*many)]
-    assert sum(judged(name, random.choice(every), random) for _ in range(count)) >= count
+    assert (
+        sum(judged(name, random.choice(every), random, 4 if count == 3 else len(COLLECTIVES)) for _ in range(count))
+        >= count
+    )
 
 
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
