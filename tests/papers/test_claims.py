@@ -1,16 +1,19 @@
 """The papers' claims: every verdict on file is the true one, and a wrong one would be noticed."""
 
 import re
+from functools import cache
 
 import pytest
 from tests.papers.printed import digits, entries
 
 from opticcl.errors import UnknownNameError
-from opticcl.papers import BASES, _judge, check_paper, fits, found, paper_names, printed_claims
+from opticcl.papers import BASES, _judge, check_paper, fits, found, lumion, paper_names, printed_claims
 from opticcl.papers.formula import evaluate
 
 
-@pytest.mark.parametrize("paper", paper_names())
+@pytest.mark.parametrize(
+    "paper", [pytest.param(name, marks=pytest.mark.deep if name == "lumion" else ()) for name in paper_names()]
+)
 def test_every_verdict_is_true(paper):
     """What is on file is what comes out; every claim on file is checked."""
     rows = list(check_paper(paper))
@@ -18,6 +21,18 @@ def test_every_verdict_is_true(paper):
     assert {row.id for row in rows} == set(printed_claims(paper))
     assert {row.basis for row in rows} <= set(BASES)
     assert all(row.reason for row in rows if row.verdict in ("inconsistent", "not reproduced"))
+
+
+def test_a_spare_chip_slows_a_torus_alone(monkeypatch):
+    """Two slices with one spare chip each: every row is computed; on an optical rack messages take as long as before."""
+    monkeypatch.setattr(lumion, "SLICES", lumion.SLICES[:2])
+    monkeypatch.setattr(lumion, "EVERY", 64)
+    monkeypatch.setattr(lumion, "slow_downs", cache(lumion.slow_downs.__wrapped__))
+    assert min(lumion.slow_downs("torus:shape=4x4x4")) > 1
+    assert lumion.slow_downs("lightpath:shape=8x8") == (1, 1)
+    rows = list(check_paper("lumion"))
+    assert {row.id for row in rows} == set(printed_claims("lumion"))
+    assert all(row.ours > 1 for row in rows)
 
 
 @pytest.mark.parametrize("paper", paper_names())

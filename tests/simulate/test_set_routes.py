@@ -116,7 +116,7 @@ def best_of_one_switch(ports, wavelengths):
     return best
 
 
-@pytest.mark.parametrize(("ports", "wavelengths"), [(4, 2), (6, 2), (6, 3)])
+@pytest.mark.parametrize(("ports", "wavelengths"), [(4, 2), (6, 2), pytest.param(6, 3, marks=pytest.mark.deep)])
 def test_one_switch_in_all_settings(ports, wavelengths):
     """The bound equals the time of the best setting."""
     blocks, name = bound_of((ports,), wavelengths)
@@ -124,6 +124,7 @@ def test_one_switch_in_all_settings(ports, wavelengths):
     assert name == "routes of dimension 0, set once a job"
 
 
+@pytest.mark.deep
 def test_eight_ports_of_two_wavelengths():
     """No setting loads all links evenly over shortest paths: 53 hops of a quarter block, where the bound has 52."""
     best = best_of_one_switch(8, 2)
@@ -131,6 +132,7 @@ def test_eight_ports_of_two_wavelengths():
     assert bound_of((8,), 2)[0] == pytest.approx(13, rel=1e-6)
 
 
+@pytest.mark.deep
 def test_two_rows_of_four_in_all_settings():
     """The best rows are set differently: pairs side by side in one, pairs two apart in the other."""
     ways, best = lines(4), inf
