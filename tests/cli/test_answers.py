@@ -15,7 +15,7 @@ ANSWERS = {
     "jobs": (f"{SMALL} --place 2", "is verified on lightpath"),
     "list": ("", "OptiCCL knows "),
     "machine netlist": (SMALL, " optical elements"),
-    "study papers": ("oddl", " claims, reproduced: "),
+    "study papers": ("optree", " claims, reproduced: "),
     "plan": ("-f ocs:nodes=4 -s 1MB", " times the bound"),
     "simulate": (f"{SMALL} -s 1MB", "all_reduce of 1 MB takes "),
     "compare --sizes": (f"1KB:4KB {SMALL}", "At 800 Gb/s a node, lightpath:shape=2x2 takes "),

@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 from tests.cli.process import COMMAND, opticcl_process
-from tests.optional import shared_file
 
 SMALL = ["--fabric", "ramp:groups=3,racks=3,wavelengths=6"]
 
@@ -54,14 +53,15 @@ def test_compare_ranks_what_it_verified(answer):
     assert ranked == sorted(ranked)
     assert [r["fabric"] for r in rows if r["rank"] is None] == ["ideal"]
     assert {r["fabric"] for r in rows} >= {"ideal", "lightpath", "oddl", "ramp", "sipac", "terarack"}
+    assert all(r["node_rate_bits_per_s"] == pytest.approx(800e9) for r in rows)
     assert all(r["verified"] and r["num_nodes"] == 16 and r["total_s"] >= r["lower_bound_s"] > 0 for r in rows)
 
 
 def test_compare_gives_every_node_the_same_rate(answer):
-    """The comparison is one of architectures, not of transceivers, at 800 Gb/s or the rate of --equal."""
-    for options, rate in (((), 800e9), (("--equal", "rate=2.4Tb/s"), 2.4e12)):
-        rows = answer("compare", "--nodes", "16", "--size", "1MB", *options)[0]["rows"]
-        assert all(r["node_rate_bits_per_s"] == pytest.approx(rate) for r in rows)
+    """The comparison is one of architectures, not of transceivers, at the rate of --equal."""
+    rows = answer("compare", "--nodes", "8", "--size", "1MB", "--equal", "rate=2.4Tb/s")[0]["rows"]
+    assert len(rows) > 10
+    assert all(r["node_rate_bits_per_s"] == pytest.approx(2.4e12) for r in rows)
 
 
 def test_compare_tells_whom_it_leaves_out(opticcl, answer):
@@ -83,13 +83,6 @@ def test_compare_reads_a_workload(opticcl, tmp_path):
     assert "102,228,128 bytes" in done.stdout
     assert page.read_text("utf-8").rstrip().endswith("</html>")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
-
-
-def test_compare_reads_a_trace(answer):
-    """The calls of a recorded step."""
-    found, code = answer("compare", "--nodes", "16", "--workload", shared_file("chakra/resnet50-ddp.rank0.et"))
-    assert code == 0
-    assert {r["total_bytes"] for r in found["rows"]} == {102_228_128}
 
 
 def test_execute_compares_with_numpy(opticcl, answer, tmp_path):

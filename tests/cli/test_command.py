@@ -353,6 +353,12 @@ def test_tables_are_as_wide_as_columns_says(opticcl, monkeypatch, width):
         word for word in ("algorithm", "time", "vs best", "as built", "light") if any(word in head for head in heads)
     }
     assert "bottleneck" not in "".join(lines)
+
+
+def test_columns_are_chosen(opticcl, monkeypatch):
+    """All of them, or those that are named; others are refused."""
+    monkeypatch.setenv("COLUMNS", "160")
+    asked = ("compare", "-n", "4", "-f", "ramp:groups=2,racks=1,wavelengths=2", "-f", "torus", "-s", "1MB")
     whole = opticcl(*asked, "--columns", "all").stdout
     assert all(word in whole for word in ("bottleneck", "x bound", "USD per node", "command"))
     chosen = opticcl(*asked, "--columns", "fabric,steps").stdout

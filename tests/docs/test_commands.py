@@ -116,6 +116,11 @@ DEEP = {
     "opticcl plan -f ramp:groups=4,racks=2,wavelengths=8 -c broadcast -s 1MB --assumptions published --streamed": (
         "1 s; tests/plans/test_streams.py plans smaller machines"
     ),
+    'opticcl compare --nodes 64 --size 100MB --columns "fabric,time,x bound,published,USD per node"': (
+        "that of the README, with other columns; tests/cli/test_command.py chooses columns"
+    ),
+    "opticcl train -m transformer:layers=4,hidden=1024,heads=16 --tensor 4 --pipeline 2 -n 64 -f ramp -f oddl -f torus "
+    "--layout auto": ("all layouts, 3 s; tests/cli/test_train.py and tests/training/test_train.py choose among them"),
     MANY_SCHEDULERS: "40 runs, 30 s",
     MANY_POLICIES: "300 jobs, 9 s",
 }
@@ -260,6 +265,8 @@ DEEP_EXAMPLES = {
     "comms.log": "all fabrics, 2 s; tests/traces reads the same form",
     "model.toml": "all fabrics, 2 s; tests/training/test_models.py reads the same form",
     "sizes.toml": "all fabrics, 2 s; tests/traces/test_sizes.py reads the same form",
+    "resnet50-step.toml": "all fabrics at 64 nodes, 3 s; `make demo` runs it, tests/cli/test_cli.py reads a workload",
+    "kernel_sizes.toml": "all fabrics, 2 s; tests/traces/test_kernel_names.py reads the same form",
     "decoder.toml": "1 s; tests/training/test_decoder.py has smaller models",
 }
 """Examples that `make test-deep` runs, with the reason."""
