@@ -24,7 +24,9 @@ GAPS = {
 }
 """System, collective, nodes, and powers of ten of the sizes [bytes]."""
 
-STREAMED = [(system, "broadcast") for system in ("ramp", "lightpath", "oddl", "sipac", "ocs")]
+STREAMED = [
+    (system, "broadcast") for system in ("ramp", "lightpath", "oddl", "sipac", "ocs", "terarack", "terarack_torus")
+]
 
 ROWS = tomllib.loads((Path(__file__).parent / "beyond.toml").read_text("utf-8"))
 

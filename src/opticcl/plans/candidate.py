@@ -83,7 +83,7 @@ class Candidate:
         self._facts = schedule_facts(cached, fabric, ends, pairs)
         self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, ends))
         self._light: dict[str | None, Light] = {}  # by preset
-        self._cannot_close: dict[str | None, bool] = {}  # by preset
+        self._cannot_close: dict[str | None, tuple[int, bool]] = {}  # by preset: of how many runs, and the answer
         self._verdict: Verdict | None = None
         self._begin(assumed)
 
@@ -150,17 +150,21 @@ class Candidate:
         return self._verdict
 
     def cannot_close(self, rule: LightRule) -> bool:
-        """Whether the light of no circuits closes that it could have, as far as distances show; asked when circuits are due.
+        """Whether the light of no circuits closes that it could have, as far as the runs with bounds and the next one show.
 
         Args: rule: with the preset of the values.
         Raises: UnsupportedError: the fabric cannot carry the schedule.
         """
-        if self._next_cost is not None or len(self._bounds) < self._num_runs:
+        if self._next_cost is not None:
             return False
-        self._plan_facts()
-        if rule.optics not in self._cannot_close:
-            self._cannot_close[rule.optics] = no_circuits_close(self.fabric, self.schedule, rule.optics)
-        return self._cannot_close[rule.optics]
+        if len(self._bounds) == self._num_runs:
+            self._plan_facts()
+        due = min(len(self._bounds) + 1, self._num_runs)
+        asked, dark = self._cannot_close.get(rule.optics, (0, False))
+        if not dark and asked < due:
+            dark = no_circuits_close(self.fabric, self.schedule, self.schedule.step_classes()[asked:due], rule.optics)
+            self._cannot_close[rule.optics] = due, dark
+        return dark
 
     def is_dark(self, rule: LightRule) -> bool:
         """Whether the light of a step does not close whose circuits were evaluated last.

@@ -162,20 +162,20 @@ def step_is_dark(plan: CircuitPlan, steps: range, preset: str | None = None) -> 
     return _are_dark(light_path_of(plan.fabric), list(counts_of_rounds(plan, [steps])), preset)
 
 
-def no_circuits_close(fabric: Fabric, schedule: Schedule, preset: str | None = None) -> bool:
-    """Whether a pair of a schedule receives too little light whatever circuit joins it, as far as its distance shows.
+def no_circuits_close(fabric: Fabric, schedule: Schedule, runs: Sequence[range], preset: str | None = None) -> bool:
+    """Whether a pair of some steps receives too little light whatever circuit joins it, as far as its distance shows.
 
     Args:
         fabric: that the schedule runs on.
         schedule: between its ranks.
+        runs: classes of the steps.
         preset: as of `light_of_plan`.
     """
     path = light_path_of(fabric)
     if path.least is None:
         return False
     ranks = np.arange(schedule.steps.space.num_ranks)
-    firsts = (steps.start for steps in schedule.step_classes())
-    pairs = (ends for first in firsts for ends in schedule.steps.ends(first, ROUTES_AT_ONCE, ranks))
+    pairs = (ends for run in runs for ends in schedule.steps.ends(run.start, ROUTES_AT_ONCE, ranks))
     nodes = ((fabric.machine_nodes(ends.src), fabric.machine_nodes(ends.dst)) for ends in pairs if len(ends))
     return any(_are_dark(path, [path.least(*ends)], preset) for ends in nodes)
 

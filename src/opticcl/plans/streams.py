@@ -23,8 +23,9 @@ from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.ir import Fabric, ProgressCallback, Timeline, no_progress
 from opticcl.ir.limits import limit
-from opticcl.plans.plan import Plan, compile
+from opticcl.plans.plan import Plan
 from opticcl.plans.planner import Planned, PlanTask
+from opticcl.plans.search import Search
 from opticcl.registry import parse_call, write_call
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import simulate
@@ -83,8 +84,10 @@ def plan_streamed(
     families = _families(wanted, where)
     if not families:
         raise UnsupportedError(f"plan: no algorithm cuts {wanted.name} on {where.name} into a number of pieces")
-    whole = compile(where, wanted, size_bytes, assumptions=assumed)
-    with_barriers = whole.simulate(assumptions=assumed)
+    search = Search(where, wanted, assumed)
+    with_barriers, fastest = search.timed(size_bytes)
+    search.release()
+    whole = Plan(fastest.plan(), size_bytes, search.not_tried)
     barriers_s = with_barriers.total_s
     each = sum(device.count * device.pool for device in where.devices) <= MOST_DEVICES
 
