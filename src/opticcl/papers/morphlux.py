@@ -96,7 +96,7 @@ def largest_joined(free: IntArray) -> int:
     chips = free.reshape(split).sum(axis=tuple(range(1, 2 * free.ndim, 2)))
     some = chips > 0
     label = np.arange(chips.size).reshape(chips.shape)
-    known = None
+    known = np.zeros(0, np.int64)
     while not np.array_equal(label, known):
         known = label
         for axis in range(chips.ndim):
