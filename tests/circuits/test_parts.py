@@ -131,16 +131,13 @@ def test_every_part_of_a_small_machine(name, count):
 
 
 @pytest.mark.parametrize(
-    ("name", "count"),
-    [(name, 3) for name in LARGE] + [pytest.param(name, 500, marks=pytest.mark.deep) for name in LARGE],
+    ("count", "collectives"), [(3, 4), pytest.param(500, len(COLLECTIVES), marks=pytest.mark.deep)]
 )
-def test_drawn_parts(name, count):
+@pytest.mark.parametrize("name", LARGE)
+def test_drawn_parts(name, count, collectives):
     """Any values of any number of them."""
     random, every = Random(f"{name} {count}"), [many for many in shapes(name) if SYSTEMS[name].whole(*many)]
-    assert (
-        sum(judged(name, random.choice(every), random, 4 if count == 3 else len(COLLECTIVES)) for _ in range(count))
-        >= count
-    )
+    assert sum(judged(name, random.choice(every), random, collectives) for _ in range(count)) >= count
 
 
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])
