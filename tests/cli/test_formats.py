@@ -83,7 +83,7 @@ def test_formats_are_listed(opticcl, answer):
 
 
 @pytest.mark.parametrize(
-    "kind", ["fabrics", "algorithms", "models", "engines", "collectives", "assumptions", "devices"]
+    "kind", ["fabrics", "algorithms", "models", "engines", "collectives", "assumptions", "devices", "formats"]
 )
 def test_a_kind_is_listed_alone(opticcl, answer, kind):
     """The entries that `list` has of it, and no others."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from opticcl.assumptions import SETS, set_of
 from opticcl.collective import COLLECTIVES, as_request
@@ -16,7 +17,7 @@ from opticcl.files import read_toml
 from opticcl.formats import FORMATS
 from opticcl.registry import argument_texts, canonical, nearest, unit_of, user_parameters
 from opticcl.report.kit.columns import Column, FittedTable, Shown, columns_of
-from opticcl.report.kit.result import ComposedResult, Result
+from opticcl.report.kit.result import Result
 from opticcl.schedule import ALGORITHMS, AlgorithmCall
 from opticcl.simulate import ENGINES
 from opticcl.training.device import DEVICES
@@ -29,8 +30,12 @@ __all__ = ["Catalogue", "catalogue"]
 MATRIX_NODES = 16
 """Size of the fabrics in the matrix of fabrics and collectives [nodes]."""
 
-SECTIONS = ("fabrics", "algorithms", "models", "engines", "collectives", "assumptions", "devices")
-FORMATS_SECTION = "formats"
+NAMED = ("fabrics", "algorithms", "models", "engines")
+"""Kinds of which one name can be listed alone, with its parameters."""
+
+KINDS = (*NAMED, "collectives", "assumptions", "devices", "formats")
+COUNTED = ("fabrics", "algorithms", "models", "collectives")
+"""Kinds that the headline of the whole counts."""
 
 NEEDED = "needed"
 """In place of the default of a parameter that has none."""
@@ -44,22 +49,36 @@ def catalogue(name: str | None = None) -> Result:
     Args: name: of a fabric, algorithm, model or engine, or of a kind, such as "fabrics" or "formats"; None: everything.
     Raises: UnknownNameError: no such name.
     """
-    kinds = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names(), ENGINES.names())
+    names = (FABRICS.names(unlisted=True), ALGORITHMS.names(), MODELS.names(), ENGINES.names())
     key = None if name is None else canonical(name)
-    if key == FORMATS_SECTION:
-        return ComposedResult(lambda: {FORMATS_SECTION: _formats()}, lambda: [_formats_table(_formats())])
-    sections = SECTIONS if key is None else (key,) if key in SECTIONS else ()
-    if not sections and not any(key in names for names in kinds):
-        known = {*chain(*kinds), *SECTIONS, FORMATS_SECTION}
+    kinds = KINDS if key is None else (key,) if key in KINDS else ()
+    if not kinds and not any(key in some for some in names):
+        known = {*chain(*names), *KINDS}
         raise UnknownNameError(f"unknown fabric, algorithm, model or engine {name!r}; {nearest(key or '', known)}")
-    fabrics, algorithms, models, engines = ([n for n in names if sections or key == n] for names in kinds)
+    fabrics, algorithms, models, engines = ([one for one in some if kinds or one == key] for some in names)
     return Catalogue(
         [_Entry(one, FABRICS.get(one), sheet=True) for one in fabrics],
         [_Entry(one, ALGORITHMS.get(one).generate, positional=2) for one in algorithms],
         [_Entry(one, MODELS.get(one)) for one in models],
         [_Entry(one, ENGINES.get(one).options) for one in engines],
-        sections,
+        kinds,
     )
+
+
+class _Kind(NamedTuple):
+    """What is registered of a kind.
+
+    Args:
+        word: for one of it.
+        names: of all.
+        record: returns it as plain values.
+        table: returns it with a row a name; None: a line of names says all.
+    """
+
+    word: str
+    names: Sequence[str]
+    record: Callable[[], Any]
+    table: Callable[[], FittedTable] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,73 +140,64 @@ class Catalogue(Result):
 
     Args:
         fabrics, algorithms, models, engines: of each kind, those requested.
-        sections: kinds that are listed whole; (): single names.
+        kinds: that are listed; (): single names.
     """
 
     fabrics: Sequence[_Entry]
     algorithms: Sequence[_Entry]
     models: Sequence[_Entry]
     engines: Sequence[_Entry]
-    sections: Sequence[str]
+    kinds: Sequence[str]
 
     @property
-    def _whole(self) -> bool:
-        """Whether that is everything, and what else the library knows is shown too."""
-        return self.sections == SECTIONS
+    def _every(self) -> dict[str, _Kind]:
+        """All kinds, by name."""
+
+        def entries(word: str, some: Sequence[_Entry]) -> _Kind:
+            names, table = [one.name for one in some], partial(_overview, f"{word}s", some)
+            return _Kind(word, names, lambda: [one.record() for one in some], table)
+
+        models = entries("model", self.models)
+        return {
+            "fabrics": entries("fabric", self.fabrics),
+            "algorithms": entries("algorithm", self.algorithms),
+            "models": models._replace(
+                record=lambda: list(map(_model_record, self.models)), table=lambda: _models(self.models)
+            ),
+            "engines": entries("engine", self.engines),
+            "collectives": _Kind("collective", [*COLLECTIVES], lambda: [*COLLECTIVES]),
+            "assumptions": _Kind("assumption set", [*SETS], lambda: {name: set_of(name) for name in SETS}),
+            "devices": _Kind("device", [*DEVICES], lambda: [*DEVICES]),
+            "formats": _Kind("format", FORMATS.names(), _formats, lambda: _formats_table(_formats())),
+        }
 
     def record(self) -> dict[str, Any]:
-        """Entries of each kind; of the whole also formats and the matrix."""
-        every: dict[str, Any] = {
-            "fabrics": [one.record() for one in self.fabrics],
-            "algorithms": [one.record() for one in self.algorithms],
-            "models": [_model_record(one) for one in self.models],
-            "engines": [one.record() for one in self.engines],
-            "collectives": list(COLLECTIVES),
-            "devices": list(DEVICES),
-            "assumptions": {name: set_of(name) for name in SETS},
-        }
-        record = {kind: entries for kind, entries in every.items() if kind in (self.sections or SECTIONS[:4])}
-        return {**record, FORMATS_SECTION: _formats(), "matrix": _accepting()} if self._whole else record
+        """Entries of each kind; of the whole also the matrix."""
+        record = {kind: self._every[kind].record() for kind in self.kinds or NAMED}
+        return {**record, "matrix": _accepting()} if self.kinds == KINDS else record
 
     @property
     def headline(self) -> str:
         """How much there is; "" for single names."""
-        entries: dict[str, tuple[Sequence[Any], str]] = {
-            "fabrics": (self.fabrics, "fabric"),
-            "algorithms": (self.algorithms, "algorithm"),
-            "models": (self.models, "model"),
-            "collectives": (COLLECTIVES, "collective"),
-            "engines": (self.engines, "engine"),
-            "assumptions": (SETS, "assumption set"),
-            "devices": (DEVICES, "device"),
-        }
-        known = [counted(len(some), word) for kind, (some, word) in entries.items() if kind in self.sections]
-        *first, last = known[:4] or [""]
-        return f"OptiCCL knows {', '.join(first)}{' and ' * bool(first)}{last}." if last else ""
+        kinds = COUNTED if self.kinds == KINDS else self.kinds
+        counts = [counted(len(self._every[kind].names), self._every[kind].word) for kind in kinds]
+        return f"OptiCCL knows {' and '.join(filter(None, (', '.join(counts[:-1]), counts[-1])))}." if counts else ""
 
     def blocks(self) -> Iterable[Any]:
         """One row a parameter for a single name, one row a name for a kind."""
-        if not self.sections:
+        if not self.kinds:
             entries = [one.record() for one in (*self.fabrics, *self.algorithms, *self.models, *self.engines)]
             yield from (_parameter_table(e) if e["parameters"] else f"{e['name']}: {e['summary']}" for e in entries)
             for one in self.models:
                 yield from _about_model(model(one.name))
-            return
-        tables: dict[str, Callable[[], FittedTable]] = {
-            "fabrics": lambda: _overview("fabrics", self.fabrics),
-            "algorithms": lambda: _overview("algorithms", self.algorithms),
-            "models": lambda: _models(self.models),
-            "engines": lambda: _overview("engines", self.engines),
-        }
-        names = {"collectives": COLLECTIVES, "assumptions": SETS, "devices": DEVICES}
-        for kind in self.sections:
-            if kind in tables:
-                yield tables[kind]()
+        for name in self.kinds:
+            kind = self._every[name]
+            if kind.table and (name in NAMED or self.kinds == (name,)):
+                yield kind.table()
                 yield ""
             else:
-                yield f"{kind}: {', '.join(names[kind])}"
-        if self._whole:
-            yield f"formats: {', '.join(FORMATS.names())}"
+                yield f"{name}: {', '.join(kind.names)}"
+        if self.kinds == KINDS:
             yield "\n`opticcl list NAME` shows the parameters of one of them, with defaults and sources;"
             yield "`opticcl list formats` shows the file formats, `opticcl list algorithms` one kind alone."
 
