@@ -10,8 +10,9 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from opticcl.collective import Request
-from opticcl.errors import OpticclError, ParameterError, VerificationError
+from opticcl.errors import OpticclError, ParameterError, UnsupportedError, VerificationError
 from opticcl.execute.ranks import RankSchedule, rank_schedules
+from opticcl.registry import canonical, parse_call
 from opticcl.units import counted
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class RankPlanner:
         else:
             search = self._searches.of(where, request)
             fastest = search.fastest([typical_bytes], accepts=partial(_suits, request))
+            if fastest is None and search.fastest([typical_bytes]) is not None:
+                raise UnsupportedError(
+                    f"no algorithm adds in one order on all ranks of {where.name} with {where.num_nodes} nodes; name one"
+                )
             if fastest is None:
                 raise search.refusal()
             plan = Plan(fastest.plan(), typical_bytes)
@@ -100,8 +105,6 @@ class RankPlanner:
     @property
     def _named(self) -> bool:
         """Whether the algorithm is named."""
-        from opticcl.registry import canonical
-
         return canonical(self.algorithm) != "auto"
 
     @cached_property
@@ -123,7 +126,6 @@ class RankPlanner:
         Raises: OpticclError: an unknown fabric or algorithm; ParameterError: too few nodes.
         """
         from opticcl.fabrics import as_fabric
-        from opticcl.registry import parse_call
         from opticcl.schedule import ALGORITHMS
 
         where = as_fabric(self.fabric if self.fabric is not None else f"ideal:nodes={self.num_ranks}")
@@ -133,7 +135,7 @@ class RankPlanner:
                 f"the group has {counted(self.num_ranks, 'rank')} up to node {last} and {where.name} has "
                 f"{counted(where.num_nodes, 'node')}; use a larger fabric or fewer processes"
             )
-        if self.algorithm != "auto":
+        if self._named:
             ALGORITHMS.get(parse_call(self.algorithm)[0])
         return where
 
