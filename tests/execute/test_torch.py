@@ -54,10 +54,16 @@ def test_every_operation_on_a_fabric(fabric, processes):
     assert_done(done, processes)
 
 
-@pytest.mark.parametrize("processes", [2, *MORE])
-def test_training(processes):
+@pytest.mark.parametrize(
+    ("processes", "chosen"),
+    [
+        (2, ["test_ddp", "test_fsdp", "test_tensor_parallel"]),
+        *(pytest.param(processes, [], marks=pytest.mark.deep) for processes in (1, 2, 3, 4, 8)),
+    ],
+)
+def test_training(processes, chosen):
     """DDP, hooks, FSDP2, meshes, tensor parallel layers, checkpoints, compiled models: two ranks bitwise as with Gloo."""
-    assert_done(torchrun(processes, HERE / "torch_training.py", timeout=600), processes)
+    assert_done(torchrun(processes, HERE / "torch_training.py", *chosen, timeout=600), processes)
 
 
 SCRIPTS = ["train_ddp.py", "train_fsdp.py"]
@@ -97,11 +103,6 @@ def test_twenty_runs_end_with_code_0(tmp_path, script, processes, destroy):
     """The examples, with and without destroy_process_group."""
     for _ in range(20):
         assert_ends(script, processes, tmp_path, destroy)
-
-
-def test_an_example_that_does_not_destroy_its_group(tmp_path):
-    """The interpreter ends as usual."""
-    assert_ends("train_ddp.py", 2, tmp_path, destroy=False)
 
 
 def assert_ends(script, processes, folder, destroy):
@@ -149,6 +150,13 @@ dist.init_process_group("opticcl", timeout=timedelta(seconds=10))
 r, x = dist.get_rank(), torch.ones(1000)
 dist.all_reduce(x)
 """
+
+
+def test_a_group_that_is_not_destroyed(tmp_path):
+    """The interpreter ends as usual; `test_twenty_runs_end_with_code_0` has the examples."""
+    script = tmp_path / "script.py"
+    script.write_text(f"{PREAMBLE}print(f'rank {{r}} done')\n")
+    assert_done(torchrun(2, script), 2)
 
 
 def deep(*values):
