@@ -82,10 +82,36 @@ def test_records_without_a_header_are_of_the_last_dump(path):
         load(path, payload)
 
 
+def test_a_log_that_is_being_written(path):
+    """Its last line may lack its end: it is left out, and counted as one that takes time."""
+    cut = LOG + "\n" + LOG.splitlines()[0][:-1]
+    whole, read = load(path, LOG), load(path, cut)
+    assert list(read.calls) == list(whole.calls)
+    note = "left out: 1 line without its end, the last of a log that was cut or is being written"
+    assert note in read.notes
+    (trace,) = load_traces(path)
+    assert [one.missing for one in trace.omissions.records() if "without its end" in one.what] == [True]
+
+
+def test_lost_parts_of_calls_are_no_lost_calls(path):
+    """Format v4.3 counts what the Inspector lost of the network's threads beside the calls."""
+    stats = {"coll_records": 2, "coll_dropped_total": 3, "p2p_dropped_total": 1, "proxy_ops_dropped_total": 50}
+    log = line("0xa", 1, 4, "dump_stats", **stats) + "\n" + json.dumps({"coll_perf": coll("AllReduce", 0, 8)})
+    assert "left out: 4 records that the Inspector dropped before they were written" in load(path, log).notes
+
+
+def test_processes_of_records_without_metadata(path):
+    """Early formats have process and host beside the number of the communicator."""
+    rows = [{"id": "0xa", "rank": rank, "n_ranks": 2, "pid": rank, "hostname": "node0"} for rank in range(2)]
+    (call,) = load(path, "\n".join(json.dumps({**row, "coll_perf": coll("AllReduce", 0, 8)}) for row in rows)).calls
+    assert (call.size_bytes, call.ranks) == (8, (0, 1))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (LOG + '\n{"header": {"id', "line 7: .* is not a JSON object"),
+        (LOG + '\n{"header": {"id\n' + LOG, "line 7: .* is not a JSON object"),
+        ('\n{"coll_perf": {"coll": "AllR', "line 2: .* is not a JSON object"),
         (LOG + "\n[1]", "line 7: '\\[1\\]' is not a JSON object"),
         (
             LOG + "\n" + line("0xa", 2, 4, **coll("AllReduce", 3, 8)),

@@ -11,7 +11,8 @@ A line without a header is of the communicator of the last `dump_stats`. Ranks a
 numbers the calls of each function of a communicator, by which those of several ranks are matched; transfers have one number for
 both kinds, and are matched in their order. A gap in the numbers is a call that was not logged, as those below 8 kB are by
 default. The log has no computation, and the records of a communicator are together: the order between communicators is not
-recorded. A log of several processes has a rank for each.
+recorded. A log of several processes has a rank for each. A last line without its end, of a log that was cut or is being
+written, is left out.
 
 Source: NVIDIA/nccl, plugins/profiler/inspector, formats v4.0 to v4.3; src/plugin/profiler.cc for the numbers.
 """
@@ -37,7 +38,9 @@ from opticcl.units import counted
 __all__ = ["NcclInspectorReader"]
 
 _KINDS = {"coll_perf": "coll", "p2p_perf": "p2p"}
+_DROPPED = ("dropped_total", "coll_dropped_total", "p2p_dropped_total")  # others are of parts of calls
 MAX_TIME_US = 10**13  # 115 days
+CUT = "line without its end, the last of a log that was cut or is being written"
 NOT_LOGGED = "calls that are not in the log, by gaps in their numbers"
 
 
@@ -58,7 +61,10 @@ class NcclInspectorReader(TraceReader):
         processes: dict[tuple[str, str], _Process] = {}
         with reading(path, "log of the NCCL Inspector", "line") as file:
             for number, about, record in _records(lines(file)):
-                metadata = record.get("metadata", about.get("metadata"))
+                if record is None:
+                    next(reversed(processes.values())).omissions.add(CUT, missing=True)
+                    continue
+                metadata = record.get("metadata", about.get("metadata", record))
                 metadata = metadata if isinstance(metadata, dict) else {}
                 key = str(metadata.get("hostname", "")), str(metadata.get("pid", ""))
                 _add(processes.setdefault(key, _Process()), number, record, about)
@@ -86,20 +92,24 @@ class _Process:
     dropped: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
-def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
-    """Line, the last record of a dump's start, and the record of each line.
+def _records(numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[int, dict[str, Any], dict[str, Any] | None]]:
+    """Line, the last record of a dump's start, and the record of each line; None if it is the last one and has no end.
 
     Raises: DamageError: a line that is no JSON object.
     """
     about: dict[str, Any] = {}
+    is_first = True
     for number, line in numbered:
         try:
             record = msgspec.json.decode(line)
         except (msgspec.MsgspecError, RecursionError):
             record = None
+        if record is None and not is_first and line.startswith("{") and next(numbered, None) is None:
+            yield number, about, None
+            return
         if not isinstance(record, dict):
             raise DamageError(number, f"{line[:60]!r} is not a JSON object")
-        about = record if "dump_stats" in record else about
+        is_first, about = False, record if "dump_stats" in record else about
         yield number, about, record
 
 
@@ -119,7 +129,7 @@ def _add(process: _Process, number: int, record: dict[str, Any], about: Mapping[
         raise DamageError(number, f"one process is rank {shown} of {group}; give a log for each rank")
     stats = record.get("dump_stats")
     for key, value in stats.items() if isinstance(stats, dict) else ():
-        if key.endswith("dropped_total") and is_whole(value):
+        if key in _DROPPED and is_whole(value):
             process.dropped[group, key] = max(value, process.dropped.get((group, key), 0))
     for kind, prefix in _KINDS.items():
         if isinstance(values := record.get(kind), dict):
