@@ -180,3 +180,74 @@ def test_attributes_with_another_name_do_not_count(tmp_path, name):
     node = call("allreduce", 8, 8)
     node["attrs"].insert(0, {"name": name, "type": "x", "value": 3})
     assert load(tmp_path, text(node)).total_bytes == 32
+
+
+def operator(id, name, tensors, *values):
+    """An operator of collectives, with its tensors (lists of shapes or shapes) and what follows its process group."""
+
+    def of(part, inner):
+        nested = part and isinstance(part[0], list)
+        return f"GenericList[{','.join(of(one, inner) for one in part)}]" if nested or not part else inner
+
+    inputs = column(
+        [*tensors, "<Object>", *values],
+        [*tensors, [], *([] for _ in values)],
+        [*(of(one, "Tensor(float)") for one in tensors), "Object", *("Int" for _ in values)],
+    )
+    return {
+        "id": id,
+        "name": f"c10d::{name}",
+        "ctrl_deps": 2,
+        "inputs": inputs,
+        "outputs": column([], [], []),
+        "attrs": [],
+    }
+
+
+def of_gloo(rank):
+    """The operators of a rank of three, with the annotations of Gloo."""
+    own, parts = [[10]], [[[10], [10], [10]]]
+    rooted = ([parts, own], [own, parts]) if rank == 0 else ([[], own], [own, []])
+    return [
+        operator(10, "allreduce_", [own], False, -1),
+        {"id": 11, "name": "gloo:all_reduce", "inputs": column([[1]], [[10]], ["Tensor(float)"]), "attrs": []},
+        operator(12, "_allgather_base_", [[30], [10]], False, -1),
+        operator(13, "_reduce_scatter_base_", [[10], [30]], "<Object>", False),
+        operator(14, "alltoall_base_", [[3, 2], [3, 2]], [1, 1, 1], [1, 1, 1], False),
+        operator(15, "gather_", rooted[0], 0, False),
+        operator(16, "scatter_", rooted[1], 0, False),
+        *([operator(17, "send", [own], 2, 7)] if rank == 1 else [operator(17, "recv_", [own], 1, 7)] * (rank == 2)),
+        operator(18, "barrier", [[1]], [], False),
+    ]
+
+
+def test_a_trace_of_gloo(tmp_path):
+    """Its calls are the operators, by their tensors; of a gather and a scatter only the root has the whole message."""
+    for rank in range(3):
+        (tmp_path / f"rank{rank}.json").write_text(text(*of_gloo(rank)).replace("[0, 1, 2, 3]", "[0, 1, 2]"))
+    found = load_workload(tmp_path)
+    assert sorted((c.collective, c.size_bytes) for c in found.calls) == [
+        ("all_gather", 120),
+        ("all_reduce", 40),
+        ("all_to_all", 24),
+        ("barrier", 0),
+        ("gather", 120),
+        ("reduce_scatter", 120),
+        ("scatter", 120),
+        ("send_recv", 40),
+    ]
+    assert [c.ranks for c in found.calls if c.is_transfer] == [(1, 2)]
+    alone = load_workload(tmp_path / "rank1.json")
+    assert "operators c10d:: without a record, as those of Gloo: 8" in alone.notes
+    assert len(alone.calls) == 8
+
+
+def test_operators_of_recorded_calls_are_no_second_calls(tmp_path):
+    """Those of NCCL have a record within; a job may use both, and its calls are in the order of the file."""
+    recorded = call("allreduce", 5, 5) | {"ctrl_deps": 20}
+    found = load(tmp_path, text(*of_gloo(0)[:1], recorded, operator(20, "allreduce_", [[[5]]]), *of_gloo(0)[2:3]))
+    assert [(c.collective, c.size_bytes) for c in found.calls] == [
+        ("all_reduce", 40),
+        ("all_reduce", 20),
+        ("all_gather", 120),
+    ]

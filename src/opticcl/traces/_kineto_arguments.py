@@ -125,6 +125,7 @@ def shaped_call(
     check_size(min(sizes, default=0), at, f"{name[:60]} of this event")
     # Annotations have the inputs; operators have all tensors, outputs first: the larger side is the message.
     size = max(sizes, default=0) if kind == OPERATOR else sum(sizes)
+    size = 0 if collective == "barrier" else size  # its operator has a tensor by which a device is chosen
     call = RankCall(name, collective, check_size(size, at, f"{name[:60]} of this event"))
     if call.is_transfer:
         call.ranks = (-1, -1)
@@ -132,10 +133,12 @@ def shaped_call(
     elif kind == OPERATOR and len(sizes) >= 2:
         if collective == "all_to_all":
             call.received_bytes, call.size_bytes = sizes[0], sizes[1]
-        elif collective in ("all_gather", "reduce_scatter"):
+        elif collective in ("all_gather", "reduce_scatter", "gather", "scatter"):
             call.group_size = ratio_of(sizes[:2])
     elif collective in ("all_gather", "gather") and len(sizes) == 1:
         call.counts = "share"
+    if kind == OPERATOR and collective in ("gather", "scatter"):
+        call.size_bytes, call.counts = min(sizes), "share"  # the root alone has the whole message too
     return call
 
 

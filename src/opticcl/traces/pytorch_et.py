@@ -6,7 +6,8 @@
 
 A node is what the host executes; there are no durations. The calls are the nodes `record_param_comms`: their attributes have
 collective, elements, type and group since schema 1.1, before that the same stand among the inputs: tensors, number in the
-sequence of the group, its name, rank or root, collective, parts, first rank, stride and size. The node
+sequence of the group, its name, rank or root, collective, parts, first rank, stride and size. Gloo has no such nodes: its calls
+are the operators `c10d::...` without one, by the shapes of their tensors; their groups are not recorded. The node
 `## process_group:init ##` lists the process groups.
 
 Source: pytorch/pytorch, execution_trace_observer; facebookresearch/param, execution traces of schemas 1.0.2 to 1.1.1.
@@ -22,6 +23,8 @@ from typing import Any
 
 from opticcl.formats.encoding.json_stream import JsonStream
 from opticcl.reading import DamageError, check_size, printable, reading, title
+from opticcl.traces._kineto_arguments import shaped_call, values_of
+from opticcl.traces._kineto_events import OPERATOR, Events, give_values
 from opticcl.traces.c10d import (
     MAX_GROUP,
     add_splits,
@@ -40,7 +43,7 @@ from opticcl.traces.sidecar import rank_in_name
 
 __all__ = ["PytorchEtReader"]
 
-_RECORD, _GROUPS = "record_param_comms", "## process_group:init ##"
+_RECORD, _GROUPS, _OPERATOR = "record_param_comms", "## process_group:init ##", "c10d::"
 _ROOTED = ("broadcast", "reduce", "gather", "scatter", "send", "recv")  # their nodes have the root in place of the rank
 
 
@@ -58,6 +61,7 @@ class PytorchEtReader(TraceReader):
     def read(self, path: Path, options: ReadOptions, *, tasks: bool) -> RankTrace:
         """The calls of one rank, in the order of the file, as the base class describes."""
         calls: list[RankCall] = []
+        operators = _Operators()
         omissions = Omissions()
         groups: dict[str, tuple[int, ...]] = {}
         names: dict[int, str] = {}  # of groups by the number of their back end, which calls have before schema 1.0.3
@@ -78,6 +82,9 @@ class PytorchEtReader(TraceReader):
                             call, of = _call(node, at, names, omissions)
                             rank = of if of >= 0 else rank
                             calls += [call] if call else []
+                            operators.recorded.add(node.get("ctrl_deps"))
+                        elif str(node.get("name")).startswith(_OPERATOR):
+                            operators.add(node, at, len(calls))
                         elif node.get("name") == _GROUPS:
                             groups |= _groups(node, names)
                 else:
@@ -86,6 +93,10 @@ class PytorchEtReader(TraceReader):
             if not has_nodes:
                 raise DamageError(0, "there are no nodes")
         sizes = [ranks for ranks in groups.values() if ranks]
+        unrecorded = operators.calls(omissions)
+        for place, call in reversed(unrecorded):
+            calls.insert(place, call)
+        of_gloo = [f"operators {_OPERATOR} without a record, as those of Gloo: {len(unrecorded):,}"]
         return RankTrace(
             title(path),
             f"PyTorch execution trace {printable(path.name)}, schema {schema}",
@@ -95,9 +106,55 @@ class PytorchEtReader(TraceReader):
             groups={name: ranks for name, ranks in groups.items() if ranks},
             groups_source="process_group:init",
             omissions=omissions,
-            before=[f"nodes: {count:,}"],
+            before=[f"nodes: {count:,}", *(of_gloo if unrecorded else [])],
             after=["no durations are recorded: the calls follow each other", *_note_on(groups, sizes)],
         )
+
+
+class _Operators:
+    """Operators of collectives, which Gloo's calls are.
+
+    Attributes: recorded: ids of those within which a call is recorded.
+    """
+
+    def __init__(self) -> None:
+        self.recorded: set[Any] = set()
+        self._read: list[tuple[Any, int, RankCall | None, Omissions]] = []
+
+    def add(self, node: dict[str, Any], at: int, place: int) -> None:
+        """Add an operator.
+
+        Args:
+            node: of it.
+            at: its position, for messages.
+            place: number of calls before it.
+        Raises: DamageError: a size beyond all bounds.
+        """
+        name, part = printable(str(node["name"])), Events()
+        collective = collective_of(name.removeprefix(_OPERATOR))
+        values, shapes, types = _columns(node, "inputs")
+        args = {"Input Dims": shapes, "Input type": list(map(_type_of_elements, types)), "Concrete Inputs": values}
+        call = shaped_call(part, OPERATOR, name, collective, "", args, at)
+        if call is not None and (concrete := values_of(name, collective, args)) is not None:
+            for why in give_values(call, concrete):
+                part.omissions[OPERATOR].add(why)
+        self._read.append((node.get("id"), place, call, part.omissions[OPERATOR]))
+
+    def calls(self, omissions: Omissions) -> list[tuple[int, RankCall]]:
+        """The calls without a record, with the number of recorded calls before each.
+
+        Args: omissions: counts what is left out.
+        """
+        own = [one for one in self._read if one[0] not in self.recorded]
+        for *_, left_out in own:
+            omissions.add_all(left_out)
+        return [(place, call) for _, place, call, _ in own if call is not None]
+
+
+def _type_of_elements(word: Any) -> str:
+    """Type of the elements in "GenericList[Tensor(float)]"; empty if there is no tensor."""
+    match = re.search(r"Tensor\((.*?)\)", word) if isinstance(word, str) else None
+    return match[1] if match else ""
 
 
 def _note_on(groups: dict[str, tuple[int, ...]], sizes: list[tuple[int, ...]]) -> list[str]:
