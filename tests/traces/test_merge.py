@@ -122,6 +122,22 @@ def test_ranks_that_wait_for_each_other_are_refused(tmp_path):
         load_job(folder)
 
 
+def test_ranks_that_send_before_they_receive(tmp_path):
+    """A ring of three, each of which receives only after it has sent: a transfer starts when its sender is ready."""
+    ring = [
+        [transfer(1, SEND, 8, (rank + 1) % 3), transfer(2, RECV, 8, (rank - 1) % 3, 1), kernel(3, 100, 2)]
+        for rank in range(3)
+    ]
+    ring[1].insert(0, kernel(4, 900))
+    ring[1][1] = transfer(1, SEND, 8, 2, 4)
+    job = load_job(written(tmp_path, *ring))
+    assert (job.num_calls, job.bound) == (3, "lower")
+    assert any(note.startswith("transfers start when their sender is ready") for note in job.notes)
+    last = [task for task in job.tasks if not task.communicates and task.compute_s == pytest.approx(100e-6)]
+    assert [len(task.after) for task in last] == [2, 2, 2]  # what the rank has sent, and what it receives
+    assert simulated(job).total_s == pytest.approx(1000e-6, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -20,6 +20,9 @@ from opticcl.units import counted
 __all__ = ["merged_graphs", "merged_workload", "order_ranks"]
 
 MAX_TASKS = 20_000_000
+BUFFERED = (
+    "transfers start when their sender is ready, since the ranks send before they receive and would wait for each other"
+)
 # Only to order computation that is recorded as operations and bytes, not to time it.
 _OPERATIONS_PER_S, _BYTES_PER_S = 1e14, 1e12
 
@@ -201,6 +204,11 @@ def _graph(
         raise WorkloadError(f"{traces[0].name}: {total:,} tasks of {len(traces):,} ranks are more than {MAX_TASKS:,}")
     nodes, after = _nodes(traces, tasks, matching)
     order = _order(nodes, after)
+    if len(order) < len(nodes):  # ranks that send before they receive
+        buffered = _nodes(traces, tasks, matching, buffered=True)
+        if len(again := _order(*buffered)) == len(nodes):
+            (nodes, after), order, bound = buffered, again, lowered(bound)
+            notes = [*notes, BUFFERED]
     if len(order) < len(nodes):
         started = set(order)
         stuck = next(node for i, node in enumerate(nodes) if i not in started)
@@ -249,9 +257,16 @@ class _Node:
 
 
 def _nodes(
-    traces: Sequence[RankTrace], tasks: Sequence[Sequence[RankTask]], matching: Matching
+    traces: Sequence[RankTrace], tasks: Sequence[Sequence[RankTask]], matching: Matching, *, buffered: bool = False
 ) -> tuple[list[_Node], list[set[int]]]:
-    """Nodes and their dependencies; calls that are left out pass theirs on."""
+    """Nodes and their dependencies; calls that are left out pass theirs on.
+
+    Args:
+        traces: of the ranks.
+        tasks: of each.
+        matching: of their calls.
+        buffered: whether a transfer starts when its sender is ready, and its receiver waits alone.
+    """
     device_of = {trace.rank: device for device, trace in enumerate(traces)}
     nodes: list[_Node] = []
     after: list[set[int]] = []
@@ -284,8 +299,11 @@ def _nodes(
                     nodes.append(_Node(call.name, task, devices, place, matched.call, streams=streams))
                     after.append(set())
                 i = of_match[id(matched)]
-                after[i] |= waits
                 here.add(i)
+                if buffered and call.collective == "recv" and len(matched.sides) == 2:
+                    here |= waits
+                else:
+                    after[i] |= waits
             ends.append(here)
     return nodes, after
 
