@@ -1,5 +1,6 @@
 """Readers of files that describe networks: what each format says, what it leaves out, and what is refused in one line."""
 
+import re
 from collections import Counter
 from fractions import Fraction
 
@@ -135,6 +136,9 @@ def test_dimensions_of_astra_sim(tmp_path):
     later = ASTRA.replace("[400, 50.0 ]", "[tbd, 50]").replace("[ 936.25, 1e3 ]", "[ 1, tbd ]")
     assert shape(network_of(tmp_path, later, rate="10GB/s", latency="1us"))["node", "switch", 10] == 8
 
+    dashes = re.sub(r"\[(.*?)\]", lambda found: "".join(f"\n- {one.strip()}" for one in found[1].split(",")), ASTRA)
+    assert columns(network_of(tmp_path, dashes)) == columns(made)
+    assert columns(network_of(tmp_path, ASTRA.replace(",", ",  # the first\n  "))) == columns(made)
 
 def test_texts_of_ns3(tmp_path):
     """Six numbers with NVSwitches first, three with an empty line where no switch is; ends in any order."""

@@ -5,8 +5,8 @@
     bandwidth: [ 80.0, 50.0 ]    # GB/s, of a link in one direction
     latency: [ 500.0, 500.0 ]    # ns, of a link
 
-The first dimension changes fastest. Rings are of links both ways; two NPUs in a ring have one link. Other keys of such files
-are those of other backends and are refused.
+A list may stand in several lines, in brackets or with a dash before each value. The first dimension changes fastest. Rings are
+of links both ways; two NPUs in a ring have one link. Other keys of such files are those of other backends and are refused.
 """
 
 from __future__ import annotations
@@ -33,21 +33,28 @@ KINDS = ("Ring", "Switch", "FullyConnected")
 
 
 def _sniff(text: str) -> bool:
-    return all(re.search(rf"^{key}\s*:\s*\[", text, re.MULTILINE) for key in ("topology", "npus_count"))
+    return all(re.search(rf"^{key}\s*:\s*(#.*)?(\[|$)", text, re.MULTILINE) for key in ("topology", "npus_count"))
 
 
 def _lists(text: str) -> dict[str, tuple[int, list[str]]]:
     """Line and values of each key."""
-    lists: dict[str, tuple[int, list[str]]] = {}
+    entries: list[tuple[int, str]] = []
     for line, row in enumerate(text.splitlines(), 1):
         plain = row.partition("#")[0].strip()
         if not plain or plain in ("---", "..."):
             continue
-        key, _, rest = plain.partition(":")
-        cells = re.fullmatch(r"\s*\[([^\[\]]*)\]\s*", rest)
-        if key.strip() not in KEYS or key.strip() in lists or cells is None:
-            raise FileFaultError(line, f"{plain[:60]!r} is none of {', '.join(KEYS)}, each once with one list [ a, b ]")
-        lists[key.strip()] = line, [cell.strip().strip("'\"") for cell in cells[1].split(",")]
+        if entries and (re.match(r"-\s", plain) or entries[-1][1].count("[") > entries[-1][1].count("]")):
+            entries[-1] = entries[-1][0], f"{entries[-1][1]} {plain}"
+        else:
+            entries.append((line, plain))
+    lists: dict[str, tuple[int, list[str]]] = {}
+    for line, entry in entries:
+        key, _, rest = (part.strip() for part in entry.partition(":"))
+        cells = re.fullmatch(r"\[([^\[\]]*)\]", rest)
+        values = cells[1].split(",") if cells else re.split(r"(?:^|\s)-\s", rest)[1:]
+        if key not in KEYS or key in lists or not (cells or (values and rest.startswith("-"))):
+            raise FileFaultError(line, f"{entry[:60]!r} is none of {', '.join(KEYS)}, each once with one list [ a, b ]")
+        lists[key] = line, [value.strip().strip("'\"") for value in values]
     for key in KEYS:
         if key not in lists:
             raise FileFaultError(0, f"{key} is missing")
