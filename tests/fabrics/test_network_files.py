@@ -225,6 +225,9 @@ def test_codes_of_terminals_and_rows_of_cards_do_not_matter(tmp_path):
     )
     assert columns(network_of(tmp_path, marked, gpu="h100")) == columns(network_of(tmp_path, plain, gpu="h100"))
 
+    glued = plain.replace("NV18\tPIX\tSYS", "NV18PIX\tSYS").replace("SYS\tSYS", "SYSSYS").replace("X\tNV18", "XNV18")
+    assert len(glued) < len(plain)
+    assert columns(network_of(tmp_path, glued, gpu="h100")) == columns(network_of(tmp_path, plain, gpu="h100"))
 
 @pytest.mark.parametrize(
     ("nics", "links"),

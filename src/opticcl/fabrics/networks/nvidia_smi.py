@@ -20,7 +20,10 @@ from opticcl.fabrics.networks.file_graph import NODE, FileFaultError, FileGraph,
 DISTANCES = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
 P2P = {"OK", "GNS", "CNS", "TNS", "NS", "DR", "U"}
 _CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_HEADER = re.compile(r"^\s*GPU0\s+(?!X\b)\S", re.MULTILINE)
+_HEADER = re.compile(r"^\s*GPU0\s+(?!X)\S", re.MULTILINE)
+_WORDS = re.compile(r"(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)+")
+"""Cells of a row; terminals that write tabs as spaces leave no space between some."""
+
 _NAME = re.compile(r"GPU[0-9]+|NIC[0-9]+|[A-Za-z][\w.:-]*[0-9]\w*")
 
 
@@ -31,7 +34,7 @@ def _plain(text: str) -> str:
 def _sniff(text: str) -> bool:
     plain = _plain(text)
     header = _HEADER.search(plain)
-    return header is not None and re.search(r"^\s*GPU0\s+X\b", plain, re.MULTILINE) is not None
+    return header is not None and re.search(r"^\s*GPU0\s+X", plain, re.MULTILINE) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def _parse(text: str) -> _Matrix:
     word: dict[tuple[int, int], str] = {}
     affinity = [""] * len(gpus)
     for line, row in lines[at + 1 :]:
-        cells = row.split()
+        cells = [one for cell in row.split() for one in _words(cell)]
         if (
             not cells
             or len(cells) < 2
@@ -113,6 +116,11 @@ def _parse(text: str) -> _Matrix:
                 0, f"{order[one]} to {order[other]} is {word[one, other]}, and back {word[other, one]}"
             )
     return _Matrix(tuple(order), len(gpus), word, tuple(affinity))
+
+
+def _words(cell: str) -> list[str]:
+    """The words of a cell."""
+    return re.findall(r"X|NV[0-9]+|[A-Z]{3}(?!E)|NODE", cell) if _WORDS.fullmatch(cell) else [cell]
 
 
 def _row(line: int, row: int, cells: list[str], columns: list[int]) -> dict[tuple[int, int], str]:
