@@ -321,6 +321,25 @@ def test_attributes_of_other_names(tmp_path):
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
+def test_node_links_of_older_programs(tmp_path):
+    """Ends are places in the list, vertices without id go by their name or their place."""
+    places = {one: str(place) for place, one in enumerate(("a0", "a1", "b0", "b1"))}
+    by_place = re.sub('("(?:source|target)": )"(..)"', lambda found: found[1] + places[found[2]], NODE_LINK)
+    boxes = columns(network_of(tmp_path, NODE_LINK))
+    assert by_place != NODE_LINK
+    assert columns(network_of(tmp_path, by_place)) == boxes
+    assert columns(network_of(tmp_path, by_place.replace('"id"', '"name"'))) == boxes
+    assert columns(network_of(tmp_path, NODE_LINK.replace('"id"', '"name"'))) == boxes
+    nameless = re.sub('"id": "(..)"', lambda found: f'"id_of_box": "{found[1][0]}"', by_place)
+    assert {a for a, *_ in columns(network_of(tmp_path, nameless))} == {"0", "1", "2", "3"}
+
+
+def test_columns_between_spaces(tmp_path):
+    """As many as wanted, at the end of a line too."""
+    spaced = CSV.replace(",", "   ").replace("no\n", "no  \n")
+    assert columns(network_of(tmp_path, spaced, nodes="*")) == columns(network_of(tmp_path, CSV, nodes="*"))
+
+
 
 TAIL = "\na9,a9,1GB/s,0s,no\n"
 REFUSED = [
@@ -485,6 +504,33 @@ REFUSED = [
     ("name: c\ntopology:\n  kinds:\n    linux:\n      image: x\n  nodes:\n    a:\n", {}, "is a containerlab file"),
     ("===== ROCm System Management Interface =====\n", {}, "is a table of rocm-smi"),
 ]
+    ("ACCESS TABLE:\n       05:00.0\n05:00.0 ENABLED\n", {}, "is a table of amd-smi, without rates; take RCCL's"),
+    (
+        '<topology version="2.0"><object type="Machine"/></topology>',
+        {},
+        "is a topology of hwloc .* take nvidia-smi topo",
+    ),
+    ("Machine (31GB total)\n  Package L#0\n", {}, "is a topology of hwloc"),
+    ("<topology><node/></topology>", {}, "is a topology of FNSS"),
+    ('// two\nstrict digraph "x" {\n  a -> b;\n}\n', {}, "is a graph of Graphviz .* write it as GraphML"),
+    ('<gexf version="1.2"><graph/></gexf>', {}, "is a graph in GEXF"),
+    ("*Vertices 2\n1 a\n2 b\n", {}, "is a graph of Pajek"),
+    ("?SNDlib native format; type: network\nNODES (\n)\n", {}, "is a network of SNDlib"),
+    ("NODES 1\nlabel x y\na 0 0\n", {}, "is a topology of Repetita"),
+    ("Topology: ( 1 Nodes, 0 Edges )\n", {}, "is a topology of BRITE"),
+    ('vendid=0x1\nSwitch\t2 "S-00ff"\t\t# "s"\n', {}, "is a list of ibnetdiscover; write its links as a CSV edge list"),
+    ("router 0 node 0 router 1 4\n", {}, "is an anynet file of BookSim"),
+    ("SwitchName=s Nodes=n[0-1]\n", {}, "is a topology of SLURM"),
+    ('{"topologies-per-dim": ["Ring"]}', {}, "is a network of ASTRA-sim 1, in JSON; write topology, npus_count"),
+    ('{"logical-dims": ["4"]}', {}, "is a list of the dimensions of a job .* take the physical topology"),
+    ('{"nodes": [], "adjacency": []}', {}, "is a graph of networkx in adjacency JSON"),
+    (
+        "# two links\n0 1\n1 2\n",
+        {},
+        "is a list or a matrix without a header; write source,target,rate as its first line",
+    ),
+    ("a0,b0,100Gb/s\nb0,a0,100Gb/s", {}, "is a list or a matrix without a header"),
+    ('{"nodes": [{"id": 1}, {}], "links": []}', {}, "node 1 of the list has no id"),
 
 
 @pytest.mark.parametrize(("text", "given", "why"), REFUSED, ids=[why[:30] for *_, why in REFUSED])

@@ -3,9 +3,9 @@
     source,target,rate,latency,directed
     a,s,300GB/s,700ns,no
 
-Columns are separated by commas, semicolons or tabs; lines that begin with # are comments. Where `directed` is yes or missing,
-the link leads from source to target. The columns `source_kind` and `target_kind` mark vertices: node,
-NVSwitch, switch, ... A link with `circuit` stands through an optical circuit switch: ports=64 reconfiguration=10ms.
+Columns are separated by commas, semicolons, tabs or spaces; lines that begin with # are comments. Where `directed` is yes or
+missing, the link leads from source to target. The columns `source_kind` and `target_kind` mark vertices: node, NVSwitch,
+switch, ... A link with `circuit` stands through an optical circuit switch: ports=64 reconfiguration=10ms.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ DIRECTED = {
 
 
 def _sniff(text: str) -> bool:
-    header = _columns(_first_line(text), ())
-    return {"source", "target"} <= set(header)
+    header = _first_line(text)
+    words = _separator(header) != " " or re.fullmatch(r"[\w\s]+", header) is not None
+    return words and {"source", "target"} <= set(_columns(header, ()))
 
 
 def _first_line(text: str) -> str:
@@ -53,12 +54,17 @@ def _columns(header: str, keys: Collection[str | None]) -> list[str]:
         header: line of the file.
         keys: names that the caller uses, which stay as they are.
     """
-    cells = [cell.strip().strip('"') for cell in re.split(_separator(header), header)]
+    cells = [cell.strip().strip('"') for cell in re.split(_separator(header), _spaced(header))]
     return [cell if cell in keys else KNOWN.get(cell.lower(), cell) for cell in cells]
 
 
 def _separator(header: str) -> str:
-    return next((mark for mark in (";", "\t") if mark in header), ",")
+    return next((mark for mark in (";", "\t", ",", " ") if mark in header.strip()), ",")
+
+
+def _spaced(row: str) -> str:
+    """A row with one space between its cells where spaces separate them."""
+    return " ".join(row.split()) if _separator(row) == " " else row
 
 
 @register_network("csv", "CSV edge lists (source,target,rate,latency,directed)", _sniff)
@@ -72,7 +78,8 @@ def read_csv(text: str, options: FileOptions) -> FileGraph:
     columns = _columns(header, (options.rate_key, options.latency_key))
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise FileFaultError(0, f"two columns are called {twice[0][:40]!r}; each needs a name of its own")
-    rows = csv.reader(text.splitlines(), delimiter=_separator(header))
+    mark = _separator(header)
+    rows = csv.reader((" ".join(row.split()) if mark == " " else row for row in text.splitlines()), delimiter=mark)
     begun = False
     for cells in rows:
         line = rows.line_num

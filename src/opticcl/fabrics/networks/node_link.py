@@ -2,7 +2,9 @@
 
     {"directed": true, "nodes": [{"id": "a", "kind": "node"}], "links": [{"source": "a", "target": "s", "rate": "300GB/s"}]}
 
-Numbers are read as they are written. Where `directed` is missing, edges lead both ways, as networkx writes it of such graphs.
+Numbers are read as they are written. Vertices without `id` go by `name` or `label`, or by their place in the list. Older
+versions of both programs write the place of a vertex as `source` and `target`: it is read so where some end is no vertex
+otherwise. Where `directed` is missing, edges lead both ways, as networkx writes it of such graphs.
 """
 
 from __future__ import annotations
@@ -52,6 +54,28 @@ def _objects(whole: dict[str, Any], name: str) -> list[dict[str, str]]:
     return [{key: _text(value) for key, value in one.items()} for one in objects]
 
 
+def _names(nodes: list[dict[str, str]]) -> list[str]:
+    """Name of each vertex.
+
+    Raises: FileFaultError: some have an id, and some do not.
+    """
+    for key in ("id", "name", "label"):
+        names = [node[key] for node in nodes if key in node]
+        if len(names) == len(nodes) and (key == "id" or len(set(names)) == len(names)):
+            return names
+        if key == "id" and names:
+            place = next(place for place, node in enumerate(nodes) if key not in node)
+            raise FileFaultError(0, f"node {place} of the list has no id")
+    return [str(place) for place in range(len(nodes))]
+
+
+def _by_place(names: list[str], edges: list[dict[str, str]]) -> dict[str, str]:
+    """Name of the vertex at each place, if all ends are places and some are no names; else nothing."""
+    places = {str(place): name for place, name in enumerate(names)}
+    ends = {edge.get(end, "") for edge in edges for end in ("source", "target")}
+    return places if ends <= places.keys() and not ends <= set(names) else {}
+
+
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else json.dumps(value)
 
@@ -70,19 +94,20 @@ def read_node_link(text: str, options: FileOptions) -> FileGraph:
         )
     made, attributes = FileGraphBuilder(options), Attributes(options)
     directed = _text(whole.get("directed", False)) == "true"
-    for place, node in enumerate(_objects(whole, "nodes")):
-        if "id" not in node:
-            raise FileFaultError(0, f"node {place} of the list has no id")
+    nodes, edges = _objects(whole, "nodes"), _objects(whole, lists[0])
+    names = _names(nodes)
+    for place, (name, node) in enumerate(zip(names, nodes, strict=True)):
         try:
-            made.vertex(node["id"], attributes.kind(node), 0, attributes.circuit(node, 0))
+            made.vertex(name, attributes.kind(node), 0, attributes.circuit(node, 0))
         except FileFaultError as fault:
             raise FileFaultError(0, f"node {place} of the list: {fault}") from None
-    for place, edge in enumerate(_objects(whole, lists[0])):
+    at = _by_place(names, edges)
+    for place, edge in enumerate(edges):
         try:
             if not {"source", "target"} <= edge.keys():
                 raise FileFaultError(0, "has no source or no target")
             way = Way.ONE if edge.get("directed", str(directed).lower()) == "true" else Way.BOTH
-            source, target = made.end(edge["source"]), made.end(edge["target"])
+            source, target = (made.end(at.get(edge[end], edge[end])) for end in ("source", "target"))
             made.edge(source, target, *attributes.of_edge(edge, 0), way, 0, attributes.circuit(edge, 0))
         except FileFaultError as fault:
             raise FileFaultError(0, f"{lists[0][:-1]} {place} of the list: {fault}") from None
