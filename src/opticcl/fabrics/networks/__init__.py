@@ -86,7 +86,9 @@ def _format_of(text: str, wanted: str | None) -> NetworkFormat:
         raise FileFaultError(0, "is empty")
     if wanted is not None:
         return FORMATS.get(wanted)
-    fitting = [name for name in FORMATS.names() if FORMATS.get(name).sniff(text)]
+    fitting = [name for name in FORMATS.names() if name != "foreign" and FORMATS.get(name).sniff(text)]
+    if not fitting and FORMATS.get("foreign").sniff(text):
+        return FORMATS.get("foreign")
     if len(fitting) == 1:
         return FORMATS.get(fitting[0])
     if fitting:

@@ -1,4 +1,4 @@
-"""Files that look like networks and are none that can be read: refused by name, with what to take instead."""
+"""Files that look like networks and are none that can be read: refused by name, as foreign.toml says, with what to take."""
 
 from __future__ import annotations
 
@@ -7,37 +7,16 @@ import re
 from opticcl.fabrics.networks import register_network
 from opticcl.fabrics.networks._elements import root_is
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileOptions
-
-FOREIGN = (
-    (
-        lambda text: root_is(text, "graphs"),
-        "is a graph of NCCL (rings and trees), not a topology; take NCCL_TOPO_DUMP_FILE",
-    ),
-    (
-        lambda text: (
-            re.search(r"^topology\s*:\s*(#.*)?$", text, re.M) and re.search(r"^\s+(nodes|kinds)\s*:", text, re.M)
-        ),
-        "is a containerlab file, without rates; write its links as a CSV edge list, or take GraphML, GML, node-link JSON",
-    ),
-    (
-        lambda text: (
-            "ROCm System Management Interface" in text or re.search(r"(Weight|Hops|Link Type) between two GPUs", text)
-        ),
-        "is a table of rocm-smi, without links; take RCCL's NCCL_TOPO_DUMP_FILE",
-    ),
-    (
-        lambda text: root_is(text, "fnss-topology", "topology"),
-        "is a topology of FNSS; write it as GraphML with networkx",
-    ),
-    (
-        lambda text: re.match(r"\s*\{", text) and re.search(r'"(node_invbws_list|nics_per_node|alpha)"\s*:', text),
-        "is a topology of TACCL; write its links as a CSV edge list",
-    ),
-)
+from opticcl.files import read_toml
 
 
 def _refusal(text: str) -> str | None:
-    return next((what for fits, what in FOREIGN if fits(text)), None)
+    for entry in read_toml("opticcl.fabrics.networks", "foreign.toml").values():
+        if "roots" in entry and not root_is(text, *entry["roots"]):
+            continue
+        if all(re.search(pattern, text, re.MULTILINE) for pattern in entry.get("patterns", ())):
+            return f"is {entry['kind']}; {entry['instead']}"
+    return None
 
 
 def _sniff(text: str) -> bool:
