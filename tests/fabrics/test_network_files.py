@@ -271,6 +271,23 @@ def test_dumps_and_templates_of_nccl(tmp_path):
     assert shape(template) == Counter({("node", "NVSwitch", 300): 4, ("NVSwitch", "node", 300): 4})
 
 
+def test_a_dump_of_two_hosts(tmp_path):
+    """Equal addresses of two hosts are two GPUs, joined by the switches that both name."""
+    one = nccl().replace("<cpu ", '<cpu host_hash="0xa" ')
+    other = re.sub('rank="(.)"', lambda found: f'rank="{int(found[1]) + 4}"', one.replace("0xa", "0xb"))
+    both = one.replace("</system>", other.partition(">")[2])
+    made = network_of(tmp_path, both)
+    assert shape(made) == Counter({("node", "NVSwitch", 75): 16, ("NVSwitch", "node", 75): 16})
+    assert made.num_nodes == 8
+    with pytest.raises(FabricError, match="has several hosts; PCIe of one host is read"):
+        network_of(tmp_path, both, with_pcie=True)
+    with pytest.raises(FabricError, match="has several hosts whose NVLinks do not join all GPUs"):
+        network_of(tmp_path, re.sub("<nvlink.*?/>", "", both))
+    twice = re.sub(r"(<gpu .*?</gpu>)", lambda found: found[1] + found[1], nccl(), count=1)
+    with pytest.raises(FabricError, match="2 ranks share the GPU .* and its links; a file with a rank a GPU"):
+        network_of(tmp_path, twice)
+
+
 def test_copies_of_a_dump(tmp_path):
     """The rates of its cards are in the file; a card that two GPUs share is behind a PCI switch of 24 GB/s."""
     made = network_of(tmp_path, nccl(), copies=2)

@@ -2,7 +2,8 @@
 
 GPUs are the devices with a <gpu>, in the order of their ranks; a template for NCCL_TOPO_FILE has none, and there the devices of
 PCI class 0x03 and 0x12 are GPUs. An <nvlink> or <xgmi> leads one way to another GPU, which has one back; to an NVSwitch, which
-is named as a target alone, it leads both ways. The rate of a PCI link follows from its speed and width by NCCL's table.
+is named as a target alone, it leads both ways. A dump of several hosts, whose NVLinks lead to the same switches, says the host
+of each CPU, since addresses are those within a host. The rate of a PCI link follows from its speed and width by NCCL's table.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class _Device:
         return self.element.attributes.get("busid", "").lower()
 
     @property
+    def host(self) -> str:
+        """What distinguishes its host from others, "" where the file does not say it."""
+        return [self, *self.chain()][-1].element.attributes.get("host_hash", "")
+
+    @property
     def is_switch(self) -> bool:
         """Whether it is a PCI bridge or switch with devices below."""
         return self.pci_class.startswith(BRIDGE) and bool(self.below)
@@ -108,7 +114,7 @@ def read_nccl(text: str, options: FileOptions) -> FileGraph:
     if not devices:
         raise FileFaultError(root.line, "has no <cpu> with <pci> devices")
     gpus, dump = _gpus(devices)
-    number = {device.bus: made.vertex(name, NODE, device.element.line) for name, device in gpus}
+    number = {(device.host, device.bus): made.vertex(name, NODE, device.element.line) for name, device in gpus}
     if len(number) < len(gpus):
         raise FileFaultError(0, "two GPUs have one busid")
     _add_links(made, [device for _, device in gpus], number, dump=dump)
@@ -116,7 +122,11 @@ def read_nccl(text: str, options: FileOptions) -> FileGraph:
     hub: dict[int, int] = {}
     apart = len({sets[gpu] for gpu in number.values()}) > 1
     if apart if options.with_pcie is None else options.with_pcie:
-        hub = _add_pcie(made, cpus, devices, {id(device): number[device.bus] for _, device in gpus})
+        if len({cpu.host for cpu in cpus}) > 1:
+            raise FileFaultError(
+                0, f"has several hosts{' whose NVLinks do not join all GPUs' * apart}; PCIe of one host is read"
+            )
+        hub = _add_pcie(made, cpus, devices, {id(device): number[device.host, device.bus] for _, device in gpus})
     else:
         made.notes.append(PCIE_LEFT_OUT)
     made.pcie_bits_per_s = min(device.rate_bits_per_s(options.pcie) for _, device in gpus)
@@ -133,6 +143,12 @@ def _gpus(devices: list[_Device]) -> tuple[list[tuple[str, _Device]], bool]:
     gpu_devices = marked or [device for device in devices if device.pci_class.startswith(GPU_CLASSES)]
     if not gpu_devices:
         raise FileFaultError(0, "has no GPUs: no <gpu>, and no device of PCI class 0x03 or 0x12")
+    if shared := next((device for device in marked if len(device.element.of("gpu")) > 1), None):
+        count = len(shared.element.of("gpu"))
+        raise FileFaultError(
+            shared.element.line,
+            f"{count} ranks share the GPU {shared.bus} and its links; a file with a rank a GPU is read",
+        )
     ranks = [device.element.of("gpu")[0].attributes.get("rank") for device in marked]
     if ranks and None not in ranks:
         order = [whole(rank, "rank", device.element.line) for rank, device in zip(ranks, marked, strict=True)]
@@ -144,8 +160,15 @@ def _gpus(devices: list[_Device]) -> tuple[list[tuple[str, _Device]], bool]:
     return [(f"GPU{place}", device) for place, device in enumerate(gpu_devices)], bool(marked)
 
 
-def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, int], *, dump: bool) -> None:
-    """Links between GPUs and to NVSwitches."""
+def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[tuple[str, str], int], *, dump: bool) -> None:
+    """Links between GPUs and to NVSwitches.
+
+    Args:
+        made: collects them.
+        gpus: of the file.
+        number: vertex of each GPU, by host and address.
+        dump: whether the file marks GPUs.
+    """
     options = made.options
     links = [
         (device, link) for device in gpus for gpu in device.element.of("gpu") for tag in LINKS for link in gpu.of(tag)
@@ -168,16 +191,16 @@ def _add_links(made: FileGraphBuilder, gpus: list[_Device], number: dict[str, in
     counts = [whole(link.attributes.get("count", "1"), "count", link.line) for _, link in links]
     at_gpu = Counter[int]()
     for (device, _), count in zip(links, counts, strict=True):
-        at_gpu[number[device.bus]] += count
+        at_gpu[number[device.host, device.bus]] += count
     rate, lost = rate_of_nvlinks(options, made, max(at_gpu.values()), _generation_of(gpus)), 0
     for (device, link), count in zip(links, counts, strict=True):
-        target, source, line = link.attributes.get("target", "").lower(), number[device.bus], link.line
+        target, source, line = link.attributes.get("target", "").lower(), number[device.host, device.bus], link.line
         if target == device.bus:
             raise FileFaultError(
                 line, f"a link of {device.bus} to itself, as some virtual machines show; the file is not the machine's"
             )
-        if target in number and number[target] < len(number):
-            made.edge(source, number[target], count * rate, way=Way.ONE, line=line)
+        if (end := number.get((device.host, target))) is not None:
+            made.edge(source, end, count * rate, way=Way.ONE, line=line)
         elif link.attributes.get("tclass", "").lower().startswith(NVSWITCH):
             name = f"NVSwitch {target}"
             switch = made.number[name] if name in made.number else made.vertex(name, "NVSwitch", line)
