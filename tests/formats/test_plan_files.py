@@ -178,6 +178,21 @@ def test_a_changed_cell_is_refused_by_its_rule(tmp_path, system, row, column, va
     assert rule in change(tmp_path, system, row, column, value)
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("gpus", "a plan of MSCCL\\+\\+: give the XML of MSCCL-tools"),
+        ("msccl_type", "a topology of MSCCL-tools: give it to --fabric network:file="),
+        ("traceEvents", "a trace of a job: give it to opticcl trace"),
+    ],
+)
+def test_other_files_in_json_are_named(tmp_path, key, said):
+    """With what to do with them."""
+    (tmp_path / "plan.json").write_text(f'{{"{key}": []}}')
+    with pytest.raises(PlanFileError, match=f"not an object of header and columns; it is {said}"):
+        read(tmp_path / "plan.json")
+
+
 def test_a_missing_row_is_a_missing_contribution(tmp_path):
     """A circuit that nobody lights."""
     path = tmp_path / "plan.csv"

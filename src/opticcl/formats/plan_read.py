@@ -179,6 +179,14 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
     return frame.lazy(), first[2:].decode("utf-8")
 
 
+_OTHERS = {
+    "gpus": "a plan of MSCCL++: give the XML of MSCCL-tools",
+    "msccl_type": "a topology of MSCCL-tools: give it to --fabric network:file=",
+    "traceEvents": "a trace of a job: give it to opticcl trace, or to opticcl train --workload",
+}
+"""Other files in JSON, by a key, and what to give instead."""
+
+
 def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
     import json
 
@@ -186,7 +194,10 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
 
     whole = json.loads(path.read_text("utf-8-sig"))
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
-        raise PlanFileError(f"{path}: is JSON, but not an object of header and columns")
+        other = next((what for key, what in _OTHERS.items() if isinstance(whole, dict) and key in whole), "")
+        raise PlanFileError(
+            f"{path}: is JSON, but not an object of header and columns{'; it is ' * bool(other)}{other}"
+        )
     given = whole["columns"]
     known = {**dict.fromkeys((*COLUMNS, *OPTIONAL), "whole"), "path": "list"}
     try:
