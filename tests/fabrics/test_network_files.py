@@ -267,6 +267,8 @@ def test_dumps_and_templates_of_nccl(tmp_path):
     assert shape(alone)["CPU", "CPU", 16] == 2
     assert most_of_all_cuts(alone) == Fraction(1, 8)  # one GPU: three shards into 24; one CPU: two over 16
     assert most_of_all_cuts(network_of(tmp_path, nccl(links=""), sys="8GB/s", pcie="12GB/s")) == Fraction(1, 4)
+    equal = network_of(tmp_path, nccl(links="").replace("ffff:ff:01.0", "ffff:ff:00.0"))
+    assert (shape(equal), most_of_all_cuts(equal)) == (shape(alone), Fraction(1, 8))  # one address of two switches
     template = network_of(tmp_path, nccl(template=True), nvlink=12, gpu="a100")
     assert shape(template) == Counter({("node", "NVSwitch", 300): 4, ("NVSwitch", "node", 300): 4})
 
@@ -284,7 +286,7 @@ def test_a_dump_of_two_hosts(tmp_path):
     with pytest.raises(FabricError, match="has several hosts whose NVLinks do not join all GPUs"):
         network_of(tmp_path, re.sub("<nvlink.*?/>", "", both))
     twice = re.sub(r"(<gpu .*?</gpu>)", lambda found: found[1] + found[1], nccl(), count=1)
-    with pytest.raises(FabricError, match="2 ranks share the GPU .* and its links; a file with a rank a GPU"):
+    with pytest.raises(FabricError, match=r"2 ranks share the GPU .* and its links; a file with a rank a GPU"):
         network_of(tmp_path, twice)
 
 

@@ -239,7 +239,11 @@ def _add_pcie(
         vertex[id(cpu)] = made.vertex(f"CPU{cpu.element.attributes.get('numaid', place)}", "CPU", cpu.element.line)
     for device in devices:
         if id(device) in used and id(device) not in vertex:
-            vertex[id(device)] = made.vertex(f"PCI switch {device.bus}", "PCI switch", device.element.line)
+            name = f"PCI switch {device.bus}"  # which some machines show of several
+            taken = sum(one.startswith(name) for one in made.number)
+            vertex[id(device)] = made.vertex(
+                f"{name} ({taken + 1})" if taken else name, "PCI switch", device.element.line
+            )
     for device in devices:
         if id(device) in vertex and device.above is not None:
             rate = device.rate_bits_per_s(given)
