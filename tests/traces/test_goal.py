@@ -133,6 +133,16 @@ def test_tags_are_numbers_of_up_to_64_bits(path, sent, received, alone):
     assert any("without a counterpart" in note for note in read.notes) == bool(alone)
 
 
+def test_a_receive_of_any_tag(path):
+    """Takes what no other receive of its sender does; one from any rank prefers its own tag."""
+    sends = "rank 0 {\nsend 8b to 2 tag 3\nsend 8b to 2 tag 4\nsend 8b to 1 tag 4\n}\nrank 1 {\nsend 8b to 2 tag 5\n"
+    own = "recv 8b from 0 tag 4\n}\nrank 2 {\n"
+    receives = "recv 8b from -1 tag 5\nl1: recv 8b from 0 tag -1 cpu 0\nrecv 8b from 0 tag 4\n}\n"
+    read = load(path, f"num_ranks 3\n{sends}{own}{receives}")
+    assert sorted(call.ranks for call in read.calls) == [(0, 1), (0, 2), (0, 2), (1, 2)]
+    assert not any("without a counterpart" in note for note in read.notes)
+
+
 def test_a_receive_from_any_rank(path):
     """Is joined with the first send of its size; a send to any rank is refused."""
     ends = "rank 0 {\nsend 8b to 2\n}\nrank 1 {\nsend 9b to 2\n}\nrank 2 {\nrecv 9b from -1\nrecv 8b from -1 tag 5\n}\n"

@@ -7,7 +7,7 @@
     rank 0 {
     l1: calc 1000 cpu 0                   computation [ns]
     l2: send 1048576b to 1 tag 0 nic 0    bytes, the other rank, a tag that the receive has too
-    l3: recv 8b from 1 tag 1              -1 in place of the rank: from any
+    l3: recv 8b from 1 tag 1              -1 in place of the rank or the tag: any
     l2 requires l1                        l2 starts when l1 has ended
     l3 irequires l2                       l3 starts when l2 starts
     }
@@ -42,7 +42,7 @@ FORM = "write label: send 8b to 1 tag 0, recv 8b from 1 tag 0, calc 100, or labe
 _NUMBER = "([0-9]{1,20})"
 _OPERATION = re.compile(
     rf"(?:(\w+)\s*:\s*)?(?:calc\s+{_NUMBER}|(?:(send)\s+{_NUMBER}b?\s+to|(recv)\s+{_NUMBER}b?\s+from)\s+([0-9]{{1,20}}|-1))"
-    r"((?:\s+(?:tag|cpu|nic)\s+[0-9]{1,20})*)",
+    r"((?:\s+(?:tag\s+-1|(?:tag|cpu|nic)\s+[0-9]{1,20}))*)",
     re.ASCII,
 )
 _NEEDS = re.compile(r"(\w+)\s+(i?requires)\s+(\w+)", re.ASCII)
@@ -177,7 +177,7 @@ def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> No
     Raises: DamageError: a label that is there twice, a rank that is not there, or a size of no message.
     """
     label, calc, send, sent, recv, received, peer, more = match.groups()
-    about = dict(re.findall(r"(\w+)\s+([0-9]+)", more))
+    about = dict(re.findall(r"(\w+)\s+(-?[0-9]+)", more))
     amount = int(calc or sent or received)
     if calc is None:
         check_size(amount, number, "the message")

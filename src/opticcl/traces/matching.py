@@ -28,6 +28,7 @@ from opticcl.units import counted, format_seconds
 __all__ = ["Matched", "Matching", "match_calls", "skew_notes", "waited_s"]
 
 MAX_MATRIX = 256  # ranks of an all_to_all whose matrix is kept
+ANY_TAG = "-1"  # of a receive that takes any
 
 
 class Side(NamedTuple):
@@ -230,26 +231,32 @@ def _choose_ends(transfers: Sequence[RankCall]) -> None:
 
 
 def _with_unknown_ends(rows: list[list[Side]]) -> list[list[Side]]:
-    """The same, where a transfer of which a rank recorded only its own end joins the first that fits of those with both."""
+    """The same, where a transfer of any tag, or with one end of its own alone, joins the first known one that fits."""
     alone = [sides[0] for sides in rows if len(sides) == 1 and sides[0].call.is_transfer]
-    unknown = [side for side in alone if -1 in side.call.ranks]
+    unknown = [side for side in alone if -1 in side.call.ranks or side.call.tag == ANY_TAG]
     if not unknown:
         return rows
-    known: dict[tuple[str, int, int, int], deque[Side]] = defaultdict(deque)  # by kind, size, own end and its rank
+    known: dict[tuple[object, ...], deque[Side]] = defaultdict(
+        deque
+    )  # by kind, size, own end and its rank, or ends, and tag
     for side in alone:
-        if -1 not in side.call.ranks:
-            for end, rank in enumerate(side.call.ranks):
-                known[side.call.collective, side.call.size_bytes, end, rank].append(side)
+        if -1 not in side.call.ranks and side.call.tag != ANY_TAG:
+            for end, rank in [*enumerate(side.call.ranks), (2, side.call.ranks)]:
+                for tag in (side.call.tag, ANY_TAG):
+                    known[side.call.collective, side.call.size_bytes, end, rank, tag].append(side)
     joined: dict[int, Side] = {}  # known side, by identity of its call -> unknown one
     for side in unknown:
-        end = 0 if side.call.ranks[0] >= 0 else 1
-        other = "send" if side.call.collective == "recv" else "recv"
-        fitting = known[other, side.call.size_bytes, end, side.call.ranks[end]]
-        while fitting and id(fitting[0].call) in joined:
-            fitting.popleft()
-        if fitting:
-            side.call.ranks = fitting[0].call.ranks
-            joined[id(fitting[0].call)] = side
+        call = side.call
+        end = 2 if -1 not in call.ranks else 0 if call.ranks[0] >= 0 else 1
+        other = "send" if call.collective == "recv" else "recv"
+        for tag in (call.tag, ANY_TAG):
+            fitting = known[other, call.size_bytes, end, call.ranks if end == 2 else call.ranks[end], tag]
+            while fitting and id(fitting[0].call) in joined:
+                fitting.popleft()
+            if fitting:
+                call.ranks = fitting[0].call.ranks
+                joined[id(fitting[0].call)] = side
+                break
     moved = {id(side.call) for side in joined.values()}
     kept = [sides for sides in rows if id(sides[0].call) not in moved]
     return [[*sides, *([joined[id(sides[0].call)]] if id(sides[0].call) in joined else [])] for sides in kept]

@@ -82,7 +82,7 @@ class RankCall:
         measured_s: recorded duration; 0 if not recorded [s].
         received_bytes: of an all_to_all the bytes that this rank receives; -1 if not recorded [bytes].
         sent_splits, received_splits: of an uneven all_to_all the bytes to and from each member; empty if not recorded [bytes].
-        tag: matches a send with its receive; empty if not recorded.
+        tag: matches a send with its receive; empty if not recorded, "-1" for a receive of any.
         start_s, end_s: on the clock of the trace; -1 if not recorded [s].
         stream: number of the device's queue that it ran on, from 1; 0 if not recorded.
     """
