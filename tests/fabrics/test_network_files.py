@@ -523,6 +523,12 @@ REFUSED = [
     ('<graphs version="1"><graph id="0"/></graphs>', {}, "is a graph of NCCL .* take NCCL_TOPO_DUMP_FILE"),
     ("name: c\ntopology:\n  kinds:\n    linux:\n      image: x\n  nodes:\n    a:\n", {}, "is a containerlab file"),
     ("===== ROCm System Management Interface =====\n", {}, "is a table of rocm-smi"),
+    (
+        SIMGRID.replace("</platform>", '<trace_connect kind="BANDWIDTH" trace="t" element="0"/></platform>'),
+        {},
+        "a trace changes a link with time; constant rates are read",
+    ),
+    (SIMGRID.replace('routing="', 'routing="Vivaldi" was="'), {}, "times by coordinates .Vivaldi., without links"),
     ("ACCESS TABLE:\n       05:00.0\n05:00.0 ENABLED\n", {}, "is a table of amd-smi, without rates; take RCCL's"),
     (
         '<topology version="2.0"><object type="Machine"/></topology>',

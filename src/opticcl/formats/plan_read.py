@@ -182,6 +182,7 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
 _OTHERS = {
     "gpus": "a plan of MSCCL++: give the XML of MSCCL-tools",
     "msccl_type": "a topology of MSCCL-tools: give it to --fabric network:file=",
+    "TopologyParams": "an input of TE-CCL: give the schedule that it writes",
     "traceEvents": "a trace of a job: give it to opticcl trace, or to opticcl train --workload",
 }
 """Other files in JSON, by a key, and what to give instead."""

@@ -28,6 +28,7 @@ from opticcl.xml_elements import XmlElement
 
 POLICIES = {"SHARED": Way.SHARED, "SPLITDUPLEX": Way.BOTH, "FULLDUPLEX": Way.BOTH}
 ZONES = ("zone", "AS")
+OF_LINKS = ("BANDWIDTH", "LATENCY", "LINK_AVAIL")  # what traces change; others are of hosts
 READ = {"host", "router", "link", "route", "prop", "config", *ZONES, "cluster"}
 
 
@@ -43,6 +44,9 @@ def read_simgrid(text: str, options: FileOptions) -> FileGraph:
     """
     made = FileGraphBuilder(options)
     zone = read_xml(text, options)
+    for connect in zone.of("trace_connect"):
+        if connect.attributes.get("kind", "").upper() in OF_LINKS:
+            raise FileFaultError(connect.line, "a trace changes a link with time; constant rates are read")
     while len(inner := [child for child in zone.children if child.tag in (*ZONES, "cluster")]) == 1:
         if inner[0].tag == "cluster":
             _add_cluster(made, inner[0])
@@ -50,6 +54,10 @@ def read_simgrid(text: str, options: FileOptions) -> FileGraph:
         zone = inner[0]
     if inner:
         raise FileFaultError(inner[1].line, f"{len(inner)} zones beside each other; one zone or one cluster is read")
+    if zone.attributes.get("routing", "").lower() == "vivaldi":
+        raise FileFaultError(
+            zone.line, "times by coordinates (Vivaldi), without links; a zone with links and routes is read"
+        )
     for child in zone.children:
         if child.tag not in READ:
             raise FileFaultError(
