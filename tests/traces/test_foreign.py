@@ -61,6 +61,8 @@ CASES = {
     "allreduce.json": (b'{"name": "x", "reuse_resources": false, "gpus": [{"id": 0}]}', "a plan of MSCCL++ in JSON"),
     "perm.cm": (b"Nodes 2\nConnections 1\n0->1 start 0 size 8\n", "a connection matrix of htsim"),
     "flow.txt": (b"1\n0 1 3 100 1000000 2.0\n", "a list of flows for ns-3"),
+    "calls.csv": (b"rank,collective,size_bytes\n-1,all_reduce,100\n", "give it as Parquet"),
+    "flows.csv": (b"start,src,dst,size\n0,0,1,100\n", "leave the header out"),
     "gpu_trace.csv": (b"Start (ns),Duration (ns),CorrId,Name\n1,2,3,kernel\n", "nsys stats"),
     "step.mlir": (b"module @jit_step attributes {mhlo.num_replicas = 1 : i32} {\n", "a module of XLA"),
     "summary.txt": (b"Comm. Op            Message Size        Count\nall_reduce\n", "DeepSpeed"),
