@@ -59,7 +59,6 @@ CASES = {
     "otf2.txt": (b"\n=== OTF2-PRINT ===\n", "Score-P (OTF2) in text"),
     "trace.prv": (b"#Paraver (10/10/2024 at 10:10):100_ns:1(4):1\n", "a trace of Paraver"),
     "allreduce.json": (b'{"name": "x", "reuse_resources": false, "gpus": [{"id": 0}]}', "a plan of MSCCL++ in JSON"),
-    "perm.cm": (b"Nodes 2\nConnections 1\n0->1 start 0 size 8\n", "a connection matrix of htsim"),
     "flow.txt": (b"1\n0 1 3 100 1000000 2.0\n", "a list of flows for ns-3"),
     "calls.csv": (b"rank,collective,size_bytes\n-1,all_reduce,100\n", "give it as Parquet"),
     "flows.csv": (b"start,src,dst,size\n0,0,1,100\n", "leave the header out"),
