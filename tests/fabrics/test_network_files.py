@@ -84,6 +84,15 @@ def test_limits_of_one_sender(tmp_path):
     assert most_of_all_cuts(made) == 3  # what three nodes have enters the first by one link
 
 
+def test_topologies_of_sccl(tmp_path):
+    """As those of MSCCL-tools, under the name before; TACCL writes another form under it."""
+    text = MSCCL.replace("msccl_type", "sccl_type")
+    assert text != MSCCL
+    assert columns(network_of(tmp_path, text, rate="25GB/s")) == columns(network_of(tmp_path, MSCCL, rate="25GB/s"))
+    with pytest.raises(FabricError, match="is a topology of TACCL; write its links as a CSV edge list"):
+        network_of(tmp_path, '{"sccl_type": "topology", "name": "x", "ngpus_per_node": 8, "node_links": []}')
+
+
 @pytest.mark.parametrize("form", [name for name in FORMATS.names() if name != "foreign"])
 def test_a_text_is_of_one_format(form):
     """And of the one that reads it."""

@@ -182,7 +182,7 @@ def test_a_changed_cell_is_refused_by_its_rule(tmp_path, system, row, column, va
     ("key", "said"),
     [
         ("gpus", "a plan of MSCCL\\+\\+: give the XML of MSCCL-tools"),
-        ("msccl_type", "a topology of MSCCL-tools: give it to --fabric network:file="),
+        ("msccl_type", "of MSCCL-tools: give a topology to --fabric network:file="),
         ("TopologyParams", "an input of TE-CCL: give the schedule"),
         ("traceEvents", "a trace of a job: give it to opticcl trace"),
     ],

@@ -181,7 +181,7 @@ def _open_csv(path: Path) -> tuple[polars.LazyFrame, str]:
 
 _OTHERS = {
     "gpus": "a plan of MSCCL++: give the XML of MSCCL-tools",
-    "msccl_type": "a topology of MSCCL-tools: give it to --fabric network:file=",
+    "msccl_type": "of MSCCL-tools: give a topology to --fabric network:file=, of an algorithm its XML",
     "TopologyParams": "an input of TE-CCL: give the schedule that it writes",
     "traceEvents": "a trace of a job: give it to opticcl trace, or to opticcl train --workload",
 }
@@ -195,10 +195,9 @@ def _open_json(path: Path) -> tuple[polars.LazyFrame, str]:
 
     whole = json.loads(path.read_text("utf-8-sig"))
     if not isinstance(whole, dict) or set(whole) != {"header", "columns"} or not isinstance(whole["columns"], dict):
-        other = next((what for key, what in _OTHERS.items() if isinstance(whole, dict) and key in whole), "")
-        raise PlanFileError(
-            f"{path}: is JSON, but not an object of header and columns{'; it is ' * bool(other)}{other}"
-        )
+        kinds = [what for key, what in _OTHERS.items() if isinstance(whole, dict) and key in whole]
+        hint = f"; it is {kinds[0]}" if kinds else ""
+        raise PlanFileError(f"{path}: is JSON, but not an object of header and columns{hint}")
     given = whole["columns"]
     known = {**dict.fromkeys((*COLUMNS, *OPTIONAL), "whole"), "path": "list"}
     try:

@@ -1,4 +1,4 @@
-"""Topologies of MSCCL-tools in JSON: `links[receiver][sender]` counts links, `switches` limit what sets of pairs send together.
+"""Topologies of MSCCL-tools and of SCCL in JSON: `links[receiver][sender]` counts links, `switches` limit sets of pairs.
 
 A link of count k has k times `rate=`. Limits of sets are no vertices. Where each of some senders has one towards the same
 receivers, and each receiver one from these senders, a switch does the same, with a link from each sender and to each receiver:
@@ -29,7 +29,8 @@ from opticcl.fabrics.networks.node_link import as_json
 
 
 def _sniff(text: str) -> bool:
-    return text.lstrip().startswith("{") and re.search(r'"msccl_type"\s*:\s*"topology"', text) is not None
+    marked = re.search(r'"m?sccl_type"\s*:\s*"topology"', text) is not None  # SCCL's, and TACCL's of another form
+    return text.lstrip().startswith("{") and marked and '"node_links"' not in text
 
 
 @register_network("msccl", "topologies of MSCCL-tools", _sniff)
