@@ -6,7 +6,7 @@ fabric provides the elements that a circuit passes, the caller their values; thi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,17 +53,22 @@ def check_budget(plan: CircuitPlan, values: Optics, *, progress: ProgressCallbac
             where = (
                 f"circuit {checked.circuits.src[worst]} -> {checked.circuits.dst[worst]} of step {checked.steps.start}"
             )
-        dark = np.count_nonzero(checked.margin_db < -ROUNDING_DB)
-        if dark:
-            broken = _violation(plan.fabric, checked, worst)
-            violations.append(replace(broken, step=checked.steps.start, round=checked.round, count=int(dark)))
+        if dark := np.count_nonzero(checked.margin_db < -ROUNDING_DB):
+            violations.append(_violation(plan.fabric, checked, worst, int(dark)))
         progress("follow the light", checked.steps.stop, plan.schedule.num_steps)
     notes = (f"light: least margin {least:.4g} dB, {where} (preset {values.preset})",) if where else ()
     return BudgetReport(tuple(violations), total, notes)
 
 
-def _violation(fabric: Fabric, checked: RoundBudget, row: int) -> Violation:
-    """The circuit with the least margin: where its power is too low, and the elements that it passes."""
+def _violation(fabric: Fabric, checked: RoundBudget, row: int, count: int) -> Violation:
+    """The circuit with the least margin: where its power is too low, and the elements that it passes.
+
+    Args:
+        fabric: the machine.
+        checked: a round.
+        row: of the circuit.
+        count: circuits of the round with too little power.
+    """
     path = light_path_of(fabric)
     matters = (checked.chain.loss_db + checked.chain.once_db + checked.chain.gain_db) > 0
     passed = ", ".join(
@@ -80,4 +85,5 @@ def _violation(fabric: Fabric, checked: RoundBudget, row: int) -> Violation:
         expected = f"{checked.chain.floor_dbm:g} dBm all along the path"
         found = f"{powers[place]:.4g} dBm behind the {path.elements[place].kind}"
     where = f"circuit {checked.circuits.src[row]} -> {checked.circuits.dst[row]} through {passed}"
-    return Violation(RULE, -1, -1, where, f"at least {expected}", f"{found}: {-checked.margin_db[row]:.4g} dB short")
+    short = f"{found}: {-checked.margin_db[row]:.4g} dB short"
+    return Violation(RULE, checked.steps.start, checked.round, where, f"at least {expected}", short, count)
