@@ -15,7 +15,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Verdict, Violation, same_columns
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Verdict, Violation
+from opticcl.ir.circuit_plan import same_circuits
 from opticcl.verify import verify
 from opticcl.verify.time.isolation import verify_together
 
@@ -28,10 +29,6 @@ MOST_REPORTED = 20
 def _circuits_of(plan: CircuitPlan) -> list[tuple[Circuits, ...]]:
     """Rounds of each run of equal steps."""
     return [plan.rounds(steps.start) for steps in plan.schedule.step_classes()]
-
-
-def _equal(one: tuple[Circuits, ...], other: tuple[Circuits, ...]) -> bool:
-    return len(one) == len(other) and all(map(same_columns, one, other))
 
 
 class JobsJudge:
@@ -104,7 +101,7 @@ class JobsJudge:
             self._circuits += together.circuits
         for name, plan in self._plans.items():
             pairs = zip(self._arrived_with[name], _circuits_of(plan), strict=True)
-            changed = [step for step, (before, now) in enumerate(pairs) if not _equal(before, now)]
+            changed = [step for step, (before, now) in enumerate(pairs) if not same_circuits(before, now)]
             if changed:
                 self.disturbed += len(changed)
                 where = f"{name}, run {changed[0]} of equal steps"
