@@ -6,6 +6,7 @@ import pytest
 from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, Usage, no_progress
+from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.simulate.standing import circuit_numbers
 from opticcl.verify import verify
 from opticcl.verify.data.contributions import check_data
@@ -124,6 +125,22 @@ def test_steps_of_a_class_have_equal_circuits():
         assert unequal == [("steps_unequal", "the circuits of step 0", -1)]
     equal = (ring_circuits(0, 1),)  # not the same object
     assert not check_light(two_steps(SAME, SAME, [same, equal])).violations
+
+
+def test_circuits_that_are_equal_by_definition_are_made_once():
+    """Those of the first step of each class; of steps in other classes than the circuits all are compared."""
+    made = []
+
+    def rounds(i):
+        made.append(i)
+        return (ring_circuits(0, 1),)
+
+    plan = two_steps(SAME, SAME)
+    for classes, due in (((range(2),), [0]), ((range(1), range(1, 2)), [0, 1])):
+        made.clear()
+        light = CircuitPlan(plan.fabric, plan.schedule, ClassRounds(classes, rounds))
+        assert not check_light(light).violations
+        assert made == due
 
 
 @pytest.mark.parametrize(

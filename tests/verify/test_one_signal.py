@@ -16,6 +16,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers, no_progre
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.operations.dynamic_traffic.schedulers import slot_circuits
+from opticcl.verify.light import circuits as circuits_module
 from opticcl.verify.light.circuits import check_light
 from opticcl.verify.light.emulated import emulate
 from opticcl.verify.time.epochs import EpochJudge
@@ -90,6 +91,20 @@ def test_every_step_is_judged_by_its_own_chunks():
         assert {(v.step, v.rule) for v in found} == {
             (order.index(1), rule) for rule in ("transmitter_shared", "wavelength_clash")
         }
+
+
+def test_signals_are_counted_where_circuits_do_not_fit(monkeypatch):
+    """Circuits that fit are no fewer signals; those of one step alone are compared with no other step."""
+
+    def unexpected(*given):
+        raise AssertionError(given)
+
+    apart, one = plan_of([(0, 0), (1, 1)]), plan_of([(0, 0), (1, 0)])
+    assert not check_light(one, progress=no_progress).violations
+    monkeypatch.setattr(circuits_module, "distinct_signals", unexpected)
+    assert not check_light(apart, progress=no_progress).violations
+    with pytest.raises(AssertionError):
+        check_light(one, progress=no_progress)
 
 
 def test_what_is_wrong_is_said_of_every_step():

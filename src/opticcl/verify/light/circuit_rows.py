@@ -34,6 +34,9 @@ RULE_OF_KIND = {
 }
 """Rule that circuits break which share a resource, by its kind."""
 
+UNPLACED = -1, -1
+"""Step and round of a violation that is named where these are not known."""
+
 
 def transfers_without_circuit(
     fabric: Fabric, transfers: Transfers | TransferEnds, rounds: tuple[Circuits, ...], step: int
@@ -46,7 +49,7 @@ def transfers_without_circuit(
         rounds: circuits of each round.
         step: its number.
     """
-    round_of = np.full(len(transfers), -1)
+    carried = np.zeros(len(transfers), bool)
     for number, circuits in enumerate(rounds):
         astray_ones = list(astray(fabric, transfers, circuits, step, number))
         yield from astray_ones
@@ -54,12 +57,12 @@ def transfers_without_circuit(
             return
         rows = circuits.transfer
         rows = rows[rows >= 0]
-        again = np.flatnonzero((round_of[rows] >= 0) & (round_of[rows] != number)) if number else rows[:0]
+        again = np.flatnonzero(carried[rows])
         if len(again):
             row = rows[again[0]]
             yield Violation("transfer_carried_twice", step, number, f"transfer {row}", "one round", "two", len(again))
-        round_of[rows] = number
-    yield from not_carried(transfers, round_of < 0, step)
+        carried[rows] = True
+    yield from not_carried(transfers, ~carried, step)
 
 
 def astray(
@@ -185,7 +188,7 @@ def violation_of(rule: str, where: str, expected: str, found: str, count: int) -
         found: what the plan has.
         count: how many break it.
     """
-    return Violation(rule, -1, -1, where, expected, found, count)
+    return Violation(rule, *UNPLACED, where, expected, found, count)
 
 
 def circuit_name(circuits: Circuits, row: int) -> str:

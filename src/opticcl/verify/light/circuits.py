@@ -26,6 +26,7 @@ from opticcl.ir import (
     Transfers,
     Usage,
     Violation,
+    same_columns,
 )
 from opticcl.ir.circuit_plan import ClassRounds, same_circuits, same_light
 from opticcl.ir.phases import PhaseRows
@@ -49,8 +50,6 @@ __all__ = ["CircuitsReport", "check_light", "check_slot", "distinct_signals"]
 
 RULE_OF_SETTING = {"waveguide": "mzi_clash"}
 """Rule that circuits break which need one resource in two settings in a round."""
-
-_SAME_IN_A_CLASS = ("src", "dst", "chunk_n", "chunk_step", "op", "parts", "hops", "hop_offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +86,8 @@ def check_light(plan: CircuitPlan, *, progress: ProgressCallback) -> CircuitsRep
             total += len(steps) * count
             progress("count the light", steps.stop, plan.schedule.num_steps)
             continue
-        first = plan.schedule.step(steps.start)
-        violations += _steps_not_equal(plan, steps, first)
-        rounds = plan.rounds(steps.start)
+        first, rounds = plan.schedule.step(steps.start), plan.rounds(steps.start)
+        violations += _steps_not_equal(plan, steps, first, rounds)
         total += len(steps) * sum(map(len, rounds))
         violations += transfers_without_circuit(plan.fabric, first, rounds, steps.start)
         wrong = [replace(v, step=steps.start) for v in of_step((first, rounds))]
@@ -140,8 +138,6 @@ def check_slot(fabric: Fabric, transfers: Transfers, circuits: Circuits) -> Iter
 
 def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:
     """Classes that are not all steps, each once and in order."""
-    if not schedule.classes:  # every step is a class
-        return
     due = 0
     for steps in (*schedule.step_classes(), range(schedule.num_steps, schedule.num_steps + 1)):
         if steps.start != due or steps.step != 1 or not len(steps):
@@ -151,25 +147,31 @@ def _classes_wrong(schedule: Schedule) -> Iterator[Violation]:
         due = steps.stop
 
 
-def _steps_not_equal(plan: CircuitPlan, steps: range, first: Transfers) -> Iterator[Violation]:
-    """Steps that differ from the first of their class in their transfers or in their circuits."""
-    if len(steps) == 1:
-        return
-    if not _of_one_phase(plan.schedule, steps):
+def _steps_not_equal(
+    plan: CircuitPlan, steps: range, first: Transfers, rounds: tuple[Circuits, ...]
+) -> Iterator[Violation]:
+    """Steps that differ from the first of their class in their transfers, chunk numbers apart, or in their circuits.
+
+    Args:
+        plan: with the class.
+        steps: the class.
+        first, rounds: transfers and circuits of its first step.
+    """
+    defined = isinstance(plan.rounds, ClassRounds) and steps in plan.rounds.classes
+
+    def same_transfers(i: int) -> bool:
+        one_phase = _of_one_phase(plan.schedule, steps)
+        return one_phase or same_columns(first, replace(plan.schedule.step(i), chunk_lo=first.chunk_lo))
+
+    def same_rounds(i: int) -> bool:
+        return defined or same_circuits(rounds, plan.rounds(i))
+
+    for what, same in (("transfers", same_transfers), ("circuits", same_rounds)):
         for i in steps[1:]:
-            other = plan.schedule.step(i)
-            if not all(_equal(getattr(first, c), getattr(other, c)) for c in _SAME_IN_A_CLASS):
-                yield Violation(
-                    "steps_unequal", i, -1, f"class {steps}", f"the transfers of step {steps.start}", "others"
-                )
+            if not same(i):
+                due = f"the {what} of step {steps.start}"
+                yield Violation("steps_unequal", i, -1, f"class {steps}", due, "others")
                 return
-    if isinstance(plan.rounds, ClassRounds) and steps in plan.rounds.classes:
-        return  # the same circuits by definition
-    rounds = plan.rounds(steps.start)
-    for i in steps[1:]:
-        if not same_circuits(rounds, plan.rounds(i)):
-            yield Violation("steps_unequal", i, -1, f"class {steps}", f"the circuits of step {steps.start}", "others")
-            return
 
 
 def _signals_of_others(plan: CircuitPlan, steps: range, rounds: tuple[Circuits, ...]) -> list[Violation]:
@@ -215,13 +217,6 @@ def _of_one_phase(schedule: Schedule, steps: range, *, one_shift: bool = False) 
     return not one_shift or bool((shifts == shifts[:1]).all())
 
 
-def _equal(one: IntArray | None, other: IntArray | None) -> bool:
-    """Whether two columns are equal; usually they are the same object."""
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)
-
-
 def _round_violations(
     fabric: Fabric, transfers: Transfers, circuits: Circuits, settings: dict[Resource, IntArray]
 ) -> Iterator[Violation]:
@@ -237,9 +232,7 @@ def _round_violations(
             yield violation_of(
                 fault.rule, circuit_name(circuits, row), fault.expected, setting_of(circuits, row), len(fault.circuits)
             )
-    if broken or all(resource.shared for resource in fabric.resources):
-        return
-    for usage in fabric.usage(circuits):
+    for usage in () if broken else fabric.usage(circuits):
         if usage.resource.shared:
             continue
         if usage.resource.once_per_job:
@@ -283,9 +276,10 @@ def _over_capacity(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Vio
 
 
 def _combs_apart(usage: Usage, circuits: Circuits) -> bool:
-    """Whether no two circuits on one unit have wavelengths with the same remainder by the distance between those of a circuit.
+    """Whether no more circuits on one unit than it may carry have wavelengths with the same remainder by the distance between
+    those of a circuit.
 
-    Then they have none in common, and no wavelength needs to be counted.
+    Those of others have none in common with them, and no wavelength needs to be counted.
 
     Args:
         usage: rows of one resource.
@@ -295,8 +289,7 @@ def _combs_apart(usage: Usage, circuits: Circuits) -> bool:
         return False
     step, owner = circuits.wavelength_step, usage.circuit
     comb = circuits.wavelength_lo % step if owner is None else circuits.wavelength_lo[owner] % step
-    used = np.bincount(usage.index.astype(np.int64) * step + comb, minlength=1)
-    return bool(used.max() <= 1 <= usage.resource.capacity)
+    return bool((np.bincount(usage.index.astype(np.int64) * step + comb) <= usage.resource.capacity).all())
 
 
 def distinct_signals(
