@@ -129,21 +129,18 @@ def check_data(
         report = _listed(schedule, whole, chunks, progress)
         return replace(report, exhaustive=False, how="sample", notes=(f"sample of seed {seed}", *report.notes))
     halves = _halves(schedule)
-    if len(halves) > 1:
-        reports = [_judged(schedule, half, progress) for half in halves]
-        if not any(report.violations for report in reports):
-            how = "; ".join(dict.fromkeys(report.how for report in reports))
-            return replace(reports[0], transfers=sum(report.transfers for report in reports), how=how)
-    return _judged(schedule, whole, progress)  # a schedule that is wrong, or not cut as it says, is judged as a whole
+    reports = [_judged(schedule, half, progress) for half in halves]
+    if len(halves) > 1 and any(report.violations for report in reports):  # wrong, or not cut as it says
+        return _judged(schedule, whole, progress)
+    how = "; ".join(dict.fromkeys(report.how for report in reports))
+    return replace(reports[0], transfers=sum(report.transfers for report in reports), how=how)
 
 
 def never_too_large(schedule: Schedule) -> bool:
     """Whether data are judged, however many transfers there are: by orbits, or since few chunks are carried."""
     schedule = schedule.member or schedule
-    if _chunks_carried(schedule, range(len(schedule.steps.phases))) <= CHUNKS_CARRIED:
-        return True
     return all(
-        _by_orbits(schedule, half) or _chunks_carried(schedule, half.phases) <= CHUNKS_CARRIED
+        _chunks_carried(schedule, half.phases) <= CHUNKS_CARRIED or _by_orbits(schedule, half)
         for half in _halves(schedule)
     )
 
@@ -175,13 +172,10 @@ def _malformed(steps: Steps, c: Collective) -> Violation | None:
 def _by_orbits(schedule: Schedule, half: _Half) -> bool:
     """Whether one chunk of each orbit is played, from phases: where that is less work than listing the transfers."""
     steps = schedule.steps
-    phases = [steps.phases[at] for at in half.phases]
-    if not all(isinstance(phase.rows, PhaseRows) for phase in phases) or not isinstance(half.before, Holders):
+    rows = [one for at in half.phases if isinstance(one := steps.phases[at].rows, PhaseRows)]
+    if len(rows) < len(half.phases) or not (isinstance(half.before, Holders) and isinstance(half.after, Holders)):
         return False
-    if not isinstance(half.after, Holders):
-        return False
-    rows = sum(len(phase.rows) for phase in phases if isinstance(phase.rows, PhaseRows))
-    of_an_orbit = rows + schedule.collective.num_ranks + len(phases) * CHUNKS_AS_A_PHASE
+    of_an_orbit = sum(map(len, rows)) + schedule.collective.num_ranks + len(rows) * CHUNKS_AS_A_PHASE
     carried = _chunks_carried(schedule, half.phases)
     fewer = carried + schedule.collective.num_chunks < num_orbits(steps, half.phases) * of_an_orbit
     if fewer and carried <= CHUNKS_CARRIED:
@@ -223,13 +217,11 @@ def _proven(schedule: Schedule, half: _Half, progress: ProgressCallback) -> Data
     for number, orbit in enumerate(orbits(steps, half.phases)):
         free = free_digits(steps, half.phases, steps.parts[orbit.part])
         events = steps.events(orbit.part, orbit.unit, orbit.label, half.phases, free if any(free) else None)
-        images = np.arange(c.num_ranks)
         if any(free):
             _check_images(schedule, half, orbit, free, events, findings)
         else:
             before, after = (_of_one_chunk(who, orbit.chunk, steps) for who in (half.before, half.after))
-            result = _play_events(events, before, after, half, c)
-            findings.add_played(result, events, None, np.array([orbit.chunk]), images)
+            findings.add_played(_play_events(events, before, after, half, c), events, None, np.array([orbit.chunk]))
         progress("follow the data", number + 1, many)
     transfers = sum(map(steps.transfers_of, half.phases))
     some = "one" if many == 1 else f"{many:,}"
@@ -274,20 +266,15 @@ def _check_images(
     """
     c, space = schedule.collective, schedule.steps.space
     no_rank = TABLE, NO_RANKS, np.zeros((1, c.num_ranks), bool)
-    findings.add_played(
-        _play_events(events, (ALL, NO_RANKS, NO_TABLE), no_rank, half, c),
-        events,
-        None,
-        np.array([orbit.chunk]),
-        np.arange(c.num_ranks),
-    )
+    played = _play_events(events, (ALL, NO_RANKS, NO_TABLE), no_rank, half, c)
+    findings.add_played(played, events, None, np.array([orbit.chunk]))
     due = c.num_ranks if half.sums else 1
     places = np.arange(c.num_ranks)
     targets = np.flatnonzero((space.digits(places)[:, np.array(free)] == 0).all(axis=1))
     until, origin = copied_from(events, c.num_ranks)
     for source in np.unique(origin[targets]).tolist():
-        result = contributors(schedule.steps, orbit, until, source, due)
-        if result is None or len(result[0]) != due or (half.sums and (result[1] != 1).any()):
+        holders = contributors(schedule.steps, orbit, until, source, due)
+        if holders is None or len(holders) != due:
             for place in targets[origin[targets] == source].tolist():
                 findings.add_wrong(orbit.chunk, int(space.ranks(np.array([place]))[0]), c.num_ranks // len(targets))
 
@@ -325,7 +312,7 @@ def _listed(schedule: Schedule, half: _Half, chunks: IntArray | None, progress: 
         result = play_events(
             events, starts, rows, before, after, sums=half.sums, num_ranks=c.num_ranks, apart=apart, stale=half.stale
         )
-        findings.add_played(result, events, rows, block, None)
+        findings.add_played(result, events, rows, block)
         progress("follow the data", last, c.num_chunks)
     return DataReport(findings.violations(), len(every), len(wanted), True, "every chunk played", findings.notes())
 
@@ -366,20 +353,17 @@ class _Findings:
         self._wrong: list[tuple[int, int]] = []
         self._results, self._ranks = 0, set[int]()
 
-    def add_played(
-        self, result: Any, events: ChunkEvents, rows: IntArray | None, chunks: IntArray, places: IntArray | None
-    ) -> None:
+    def add_played(self, result: Any, events: ChunkEvents, rows: IntArray | None, chunks: IntArray) -> None:
         """Add what `play` found.
 
         Args:
             result: of `play`.
             events: transfers, as it took them.
-            rows: of each entry; None: the same number.
+            rows: of each entry; None: the same number, and senders and receivers are places.
             chunks: that were played.
-            places: not None if senders and receivers are places.
         """
         broken, wrong, results, wrong_rank = result
-        ranks = self._schedule.steps.space.ranks if places is not None else np.asarray
+        ranks = self._schedule.steps.space.ranks if rows is None else np.asarray
         for number, (rule, end, expected, said) in self.RULES.items():
             count, entry, chunk, there = broken[number].tolist()
             if not count:
@@ -387,13 +371,12 @@ class _Findings:
             row = entry if rows is None else int(rows[entry])
             rank = int(ranks(getattr(events, end)[[row]])[0])
             text = said or f"{events.parts[row]} sent of {there}"
+            where = f"chunk {chunks[chunk]} of rank {rank}"
+            one = Violation(rule, int(events.step[row]), -1, where, expected, text, count)
             known = self._broken.get(number)
-            step = int(events.step[row])
-            one = Violation(rule, step, -1, f"chunk {chunks[chunk]} of rank {rank}", expected, text, count)
-            if known is None or step < known.step:
-                self._broken[number] = replace(one, count=count + (known.count if known else 0))
-            else:
-                self._broken[number] = replace(known, count=known.count + count)
+            if known is not None:
+                one = replace(one if one.step < known.step else known, count=count + known.count)
+            self._broken[number] = one
         for at in np.flatnonzero(wrong >= 0).tolist():
             self._wrong.append((int(chunks[at]), int(ranks(wrong[[at]])[0])))
         self._results += int(results)

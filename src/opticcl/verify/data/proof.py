@@ -159,8 +159,8 @@ def holders_move(steps: Steps, phases: range, holders: Holders) -> bool:
     return True
 
 
-def contributors(steps: Steps, orbit: Orbit, until: int, place: int, most: int) -> tuple[IntArray, IntArray] | None:
-    """Places whose contributions a place holds in front of a step, and how often; None where there are more than `most`.
+def contributors(steps: Steps, orbit: Orbit, until: int, place: int, most: int) -> IntArray | None:
+    """Places whose contributions a place holds in front of a step; None where there are more than `most`, each time counted.
 
     Args:
         steps: of the schedule.
@@ -182,14 +182,12 @@ def contributors(steps: Steps, orbit: Orbit, until: int, place: int, most: int) 
             kept[receiver[op == Op.COPY]] = False
             if len(gives_up):
                 kept[_transfers_at(steps, phase, gives_up, orbit, at, k, gives_up.src)[0]] = False
-            if not len(receiver) and kept.all():
-                continue
             joined = np.concatenate([times[kept], times[receiver]])
             at, place_of = np.unique(np.concatenate([at[kept], sender]), return_inverse=True)
             times = np.bincount(place_of.ravel(), joined).astype(np.int64)
             if int(times.sum()) > most:
                 return None
-    return at, times
+    return at
 
 
 def _transfers_at(
