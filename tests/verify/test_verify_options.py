@@ -47,7 +47,7 @@ def test_notes_of_the_judges_before_stay():
 
     wrong = CircuitPlan(plan.fabric, plan.schedule, broken)
     before = verify(wrong, num_chunks=1).notes
-    assert before
+    assert before[0] == "sample of seed 0"
     assert verify(wrong, num_chunks=1, budget=values).notes == (
         *before, "power budget: not checked, since circuits are wrong"
     )  # fmt: skip

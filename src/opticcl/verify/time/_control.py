@@ -42,7 +42,8 @@ def control_late(
     row_of = {place: row for row, place in enumerate(places)}
     for one in rows.rounds:
         start_s, set_s = rows.start_s[one.circuits], set_from_s[one.circuits]
-        needed_s = fabric.control_s(*_ranks(fabric, one)) if len(start_s) else 0.0
+        ends = one.stored.circuits.src, one.stored.circuits.dst
+        needed_s = fabric.control_s(*map(fabric.ranks_at, ends)) if len(start_s) else 0.0
         if not needed_s:
             continue
         # the earliest end of an exchange after the data is ready
@@ -60,11 +61,3 @@ def control_late(
         asked = np.isfinite(set_s) | (not on_change)
         bad = np.flatnonzero(asked & (missing > slack(start_s)))
         yield one, bad, missing[bad]
-
-
-def _ranks(fabric: Fabric, one: Round) -> tuple[IntArray, IntArray]:
-    """Sending and receiving rank of every circuit of a round; an idle one has those at its ends."""
-    transfers, circuits = one.step.transfers, one.stored.circuits
-    if one.stored.carries.all():
-        return transfers.src[circuits.transfer], transfers.dst[circuits.transfer]
-    return fabric.ranks_at(circuits.src), fabric.ranks_at(circuits.dst)

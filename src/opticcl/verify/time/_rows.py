@@ -169,7 +169,6 @@ class TimeRows:
 
     def __init__(self, plan: CircuitPlan, programme: Programme, latency: Assumptions | None = None) -> None:
         self.plan, self.programme, self.latency = plan, programme, latency
-        self._turns: dict[int, list[int]] = {}
         self._check_times()
         self._check_runs()
         self._check_steps()
@@ -181,9 +180,11 @@ class TimeRows:
 
     def turns(self, stored: StoredStep) -> list[int]:
         """Repetitions of a step that are unrolled."""
-        if stored.step not in self._turns:
-            self._turns[stored.step] = self._unrolled(stored)
         return self._turns[stored.step]
+
+    @cached_property
+    def _turns(self) -> dict[int, list[int]]:
+        return {stored.step: self._unrolled(stored) for stored in self.steps}
 
     def _unrolled(self, stored: StoredStep) -> list[int]:
         """As `turns`: the first and last ones; all, if others change devices of theirs between those."""
@@ -215,8 +216,6 @@ class TimeRows:
         run = np.searchsorted([one.step for one in self.steps], table.step)
         later_s = np.where(table.step < 0, 0.0, lasts_s[run])
         others = (table.step != stored.step) & (table.begin_s < end_s) & (table.done_s + later_s > begin_s)
-        if not others.any():
-            return False
         kind, device = table.kind[others], table.device[others]
         number_of = {device.kind: number for number, device in enumerate(fabric.devices)}
         return any(
@@ -352,10 +351,11 @@ class TimeRows:
     def _check_holes(self) -> None:
         spans = [(stored, stored.span_s()) for stored in self.steps]
         for stored in self.steps:
-            hole = self.hole(stored)
-            for other, (begin, end) in spans if hole is not None else ():
+            if (hole := self.hole(stored)) is None:
+                continue
+            for other, (begin, end) in spans:
                 last = end + (other.repeats - 1) * other.period_s
-                if hole is not None and other is not stored and begin < hole[1] and last > hole[0]:
+                if other is not stored and begin < hole[1] and last > hole[0]:
                     raise ParameterError(
                         f"programme: step {other.step} happens during the repeated steps {stored.step}.."
                         f"{stored.step + stored.repeats - 1}; store the steps that it meets as runs of their own"

@@ -58,7 +58,7 @@ class EpochJudge:
         self._fabric, self._lead, self._follows, self._candidates = fabric, lead, follows_pairs, candidates
         self._keys, self._waiting = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._violations: list[Violation] = []
-        self._epochs = self._circuits = self._refused = 0
+        self._epochs = self._circuits = 0
 
     def epoch(
         self,
