@@ -1,6 +1,7 @@
 """The laws of time: lawful programmes of a plain scheduler, and a mutant for every law, refused by its name."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable, StepRuns
 from opticcl.ir.time_verdict import TIME_LAWS
 from opticcl.schedule import generate, reason_declined
+from opticcl.verify.time._data import _ranges_cross
 from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
@@ -375,6 +377,18 @@ def test_sums_of_two_steps_share_a_memory():
     assert "summed_too_fast" in laws(plan, replace(at_once, data=together), rules)
     reverse = changed(p.data, arrived_s=arrived, summed_s=arrived + np.array([2 * work, work]))
     assert "summed_too_fast" not in laws(plan, replace(at_once, data=reverse), rules)
+
+
+def test_ranges_that_cross_against_all_pairs():
+    """Of one rank, neither apart nor equal."""
+    random, verdicts = np.random.default_rng(1), set()
+    for _ in range(500):
+        rank, lo, n = random.integers((0, 0, 1), (3, 8, 5), (int(random.integers(1, 7)), 3)).T
+        rows = set(zip(rank.tolist(), lo.tolist(), n.tolist(), strict=True))
+        due = any(a[0] == b[0] and a[1] <= b[1] < a[1] + a[2] for a, b in permutations(rows, 2))
+        assert _ranges_cross(rank, lo, n) == due
+        verdicts.add(due)
+    assert verdicts == {False, True}
 
 
 def test_one_signal_for_several_receivers():

@@ -78,7 +78,7 @@ def follow_data(rows: TimeRows, *, exact: bool, defined: bool) -> DataTiming:
     timing = DataTiming()
     width = max(1, min(c.num_chunks, WINDOW // c.num_ranks))
     for low in range(0, c.num_chunks, width):
-        _replay(rows, low, min(width, c.num_chunks - low), timing)
+        _replay(rows, low, width, timing)
     return timing
 
 
@@ -366,13 +366,10 @@ def _renumbered(t: Transfers) -> tuple[Transfers, IntArray]:
 
 def _ranges_cross(rank: IntArray, lo: IntArray, n: IntArray) -> bool:
     """Whether some ranges of one rank overlap without being equal."""
-    order = np.lexsort((n, lo, rank))
+    order = np.lexsort((lo, rank))  # if some overlap, two neighbours do
     rank, lo, end = rank[order], lo[order], (lo + n)[order]
-    same = rank[1:] == rank[:-1]
-    equal = same & (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
-    top = int(end.max()) + 1
-    reached = np.maximum.accumulate(rank * top + end)
-    return bool((same & ~equal & (rank[1:] * top + lo[1:] < reached[:-1])).any())
+    equal = (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
+    return bool(((rank[1:] == rank[:-1]) & ~equal & (lo[1:] < end[:-1])).any())
 
 
 @njit
