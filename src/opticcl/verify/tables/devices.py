@@ -255,8 +255,7 @@ class _Judge:
         if slot_s:
             self._slots(d.from_s, np.rint(d.from_s / slot_s).astype(np.int64), np.ones(len(d), bool), "data")
         apart = np.where(d.sends, self.transmitter.per_wavelength, self.netlist.photodiodes.per_wavelength)
-        wavelength = np.where(apart, d.wavelength, 0)
-        before, after = _pairs((wavelength, d.device, d.sends), d.from_s)
+        before, after = _pairs((d.wavelength * apart, d.device, d.sends), d.from_s)
         over = d.until_s[before] - d.from_s[after] > slack(d.until_s[before])
         self.add(broken("data_overlap", np.flatnonzero(over), lambda pair: (
             d.from_s[after[pair]], self._end(after[pair]),
@@ -521,7 +520,7 @@ class _Judge:
         d, receive, send, diodes = self.tables.data, active.receive, active.send, self.netlist.photodiodes
         ends = (light.photodiode, light.wavelength), (d.device[receive], d.wavelength[receive])
         places, (reached, awaited) = detectors(self.netlist, *ends)
-        arrived = np.full(places, -1)
+        arrived = np.zeros(places, np.int64)
         arrived[reached] = np.arange(len(reached))
         at = arrived[awaited]
         count = np.bincount(reached, minlength=places)[awaited]
@@ -539,7 +538,7 @@ class _Judge:
         rows = receive[single]
         signal, wavelength, late_s = (column[at[single]] for column in (light.signal, light.wavelength, flight_s))
         data = signal < NO_DATA
-        source = send[np.where(data, signal, 0)] if len(send) else np.full(len(rows), -1)
+        source = send[np.where(data, signal, 0)] if len(send) else np.zeros_like(rows)
         tuned = data & (wavelength == d.wavelength[rows]) & (wavelength == d.wavelength[source])
         wrong += broken("light_wrong", np.flatnonzero(~tuned), lambda i: (
             time_s, self._end(rows[i]), f"a signal on wavelength {d.wavelength[rows[i]]}",
