@@ -27,6 +27,7 @@ from opticcl.report.simulation import Simulation
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile, simulate
 from opticcl.simulate.bottleneck import loads
+from opticcl.verify.light.circuit_rows import RULE_OF_KIND
 from opticcl.verify.light.circuits import check_light
 
 MACHINES = (
@@ -274,12 +275,23 @@ class Changed(Represented):
         return self.rounds if step == self.number else self.plan.by_senders(step)
 
 
-def broken_rules(plan, number, rounds):
-    """What the judge finds where the circuits of some senders of a step are others: rules, expected and found."""
+def violations(plan, number, rounds):
+    """What the judge finds where the circuits of some senders of a step are others."""
     changed = CircuitPlan(plan.fabric, plan.schedule, Made(plan, Changed(plan, number, rounds)))
-    found = check_light(changed, progress=no_progress).violations
-    assert all(one.step == number for one in found)
-    return {(one.rule, one.expected, one.found) for one in found}
+    report = check_light(changed, progress=no_progress)
+    assert all(one.step == number for one in report.violations)
+    return report.violations
+
+
+def broken_rules(plan, number, rounds):
+    """As `violations`: rules, expected and found."""
+    return {(one.rule, one.expected, one.found) for one in violations(plan, number, rounds)}
+
+
+def overfull(found):
+    """Units that carry more than they may: round, rule, the first of them, what they may, how many, and what it carries."""
+    rows = [(v.round, v.rule, v.where, v.expected, v.count, v.found.partition(":")[0]) for v in found]
+    return [row for row in rows if row[1] in RULE_OF_KIND.values()]
 
 
 def expanded(rounds, moves):
@@ -305,7 +317,7 @@ def expanded(rounds, moves):
 def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
     """Of some senders by images, of all senders row by row: both verdicts are right or both are wrong."""
     plan = on_wafers(monkeypatch, text, algorithm, "all_reduce" if algorithm.startswith("lumorph") else "all_to_all")
-    random, verdicts = np.random.default_rng(5), Counter()
+    random, verdicts, units = np.random.default_rng(5), Counter(), 0
     nodes, lasers = plan.fabric.num_nodes, plan.fabric.num_wavelengths
     below = {"src": nodes, "dst": nodes, "wavelength_lo": lasers, "wavelength_n": lasers, "hops": 4 * nodes}
     steps = [i for i in range(plan.schedule.num_steps) if plan.by_senders(i)]
@@ -322,7 +334,7 @@ def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
         changed = replace(some.rounds[at], **{name: column})
         rounds = tuple(changed if r == at else circuits for r, circuits in enumerate(some.rounds))
         others = tuple(replace(some, rounds=rounds) if k == which else one for k, one in enumerate(sets))
-        found = broken_rules(plan, number, others)
+        found = violations(plan, number, others)
         row_of = {pair: k for k, pair in enumerate(zip(transfers.src.tolist(), transfers.dst.tolist(), strict=True))}
         listed = []
         for r in range(len(rounds)):
@@ -337,8 +349,12 @@ def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
         every[number] = tuple(listed)
         due = check_light(CircuitPlan(plan.fabric, plan.schedule, StoredRounds(tuple(every))), progress=no_progress)
         assert bool(found) == bool(due.violations), (number, name, row, found, due.violations)
+        if "moves_wrong" not in {one.rule for one in found}:
+            assert overfull(found) == overfull(due.violations)
+            units += len(overfull(found))
         verdicts[bool(found)] += 1
     assert min(verdicts.values()) > 10
+    assert units > 1
 
 
 def test_circuits_over_the_end_of_a_move_are_refused(monkeypatch):
@@ -350,7 +366,8 @@ def test_circuits_over_the_end_of_a_move_are_refused(monkeypatch):
     row = np.flatnonzero(np.isin(listed.src, down.senders))
     own = listed.take(row).carrying_others(np.arange(len(transfers)))
     wrong = SymmetricRounds(down.senders, (own,), down.moves)
-    assert broken_rules(plan, 1, (wrong,)) == {("moves_wrong", "an image under all products of the moves", "none")}
+    (lost,) = violations(plan, 1, (wrong,))
+    assert str(lost).endswith("waveguide 0 wavelength 0: expected an image under all products of the moves, found none")
     assert not broken_rules(plan, 1, (along,))
     ends = [np.where(move.hops < 0, np.arange(len(move.hops)), move.hops) for move in along.moves]
     onto = [replace(move, hops=hops) for move, hops in zip(along.moves, ends, strict=True)]

@@ -18,6 +18,7 @@ from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.fabrics.job import job
 from opticcl.ir import CircuitPlan, Op, Schedule, Transfers, no_progress
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import all_variants, generate
 from opticcl.simulate import profile
 from opticcl.simulate.bottleneck import loads
@@ -181,7 +182,9 @@ def judged(text, change):
 def refused(text, change):
     """Rules that a changed direct exchange breaks, with the number of each."""
     report = judged(text, change)
-    assert all(violation.step == 0 for violation in report.violations)
+    for violation in report.violations:
+        of_step = violation.rule in ("moves_wrong", "transfer_not_carried")
+        assert (violation.step, violation.round) == (0, -1 if of_step else 0)
     return {violation.rule: violation.count for violation in report.violations}
 
 
@@ -212,6 +215,8 @@ def test_violations_of_all_routes_are_added(few):
     assert refused("leaf_spine:nodes=16,nodes_per_leaf=4", lambda routed: routed) == {}
     wrong = each(lambda c: replace(c, dst=(c.dst + 1) % 16))
     assert refused("leaf_spine:nodes=16,nodes_per_leaf=4", wrong)["circuit_astray"] == 16 * 15
+    first = judged("leaf_spine:nodes=16,nodes_per_leaf=4", wrong).violations[0]
+    assert (first.where, first.expected, first.found) == ("circuit 0", "0 -> 1", "0 -> 2")
 
 
 def first_move(**columns):
@@ -250,6 +255,14 @@ def test_wrong_moves_are_refused(change, few):
     assert judged("torus:shape=4x4", change).circuits in (0, 240)  # none where the moves alone are wrong
 
 
+def test_a_fabric_that_gives_other_images(few, monkeypatch):
+    """Links that routes do not take once they are moved: the fabric says that links move the other way."""
+    text = "torus:shape=4x6"
+    given = type(fabric(text)).resource_images
+    monkeypatch.setattr(type(fabric(text)), "resource_images", lambda self, move: (np.argsort(given(self, move)[0]),))
+    assert set(refused(text, lambda routed: routed)) == {"moves_wrong"}
+
+
 def test_moves_that_change_a_step_are_refused(few):
     """A turn of rows takes the machine to itself, but no step that a few rows define in other digits."""
     where = fabric("torus:shape=5x5")
@@ -259,6 +272,33 @@ def test_moves_that_change_a_step_are_refused(few):
     made = replace(plan, rounds=Made(plan, rule))
     found = check_light(made, progress=no_progress).violations
     assert {violation.rule for violation in found} == {"moves_wrong"}
+
+
+def test_moves_of_digits_that_stay_are_refused(few):
+    """In the second step the columns send to their neighbours alone, not the rows."""
+    where = fabric("torus:shape=4x4")
+    exchange = lower(where, generate("mesh", "all_to_all", where))
+    rule = SimpleNamespace(represents=lambda i: False, routed=lambda i: exchange.routed(0))
+    phases = [Phase(PhaseRows.of(2, (0, 0), (0, 1), 0), moves) for moves in ((True, True), (True, False))]
+    steps = Steps(Space((4, 4)), [MessagePart(((UNIT, 1, 1),), 1)], phases)
+    made = CircuitPlan(where, Schedule("by hand", nothing_required(16, 1), 2, steps), exchange.rounds)
+    (violation,) = check_light(replace(made, rounds=Made(made, rule)), progress=no_progress).violations
+    assert (violation.step, violation.rule, violation.expected) == (1, "moves_wrong", "nodes that move as ranks may")
+
+
+def test_moves_that_do_not_commute_are_refused(few):
+    """A turn of a torus and its reflection: each takes it to itself."""
+
+    def reflected(routed):
+        row, place = np.divmod(np.arange(15), 5)
+        net, nodes = fabric("torus:shape=3x5").network, -row % 3 * 5 + -place % 5
+        number = {ends: link for link, ends in enumerate(zip(net.tail.tolist(), net.head.tolist(), strict=True))}
+        ends = zip(nodes[net.tail].tolist(), nodes[net.head].tolist(), strict=True)
+        mirror = replace(routed.moves[0], nodes=nodes, hops=np.array([number[pair] for pair in ends]))
+        return replace(routed, moves=(routed.moves[0], mirror))
+
+    (violation,) = judged("torus:shape=3x5", reflected).violations
+    assert (violation.rule, violation.expected) == ("moves_wrong", "permutations that commute")
 
 
 def test_moves_of_other_ranks_are_refused(few):

@@ -2,16 +2,19 @@
 refused by name."""
 
 from dataclasses import replace
+from math import lcm, prod
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.altered import altered
 from tests.images import Made, not_listed, ramp
 
 from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Circuits, no_progress
-from opticcl.ir.orbits import first_of_orbit
+from opticcl.ir import CircuitPlan, Circuits, Fault, Resource, no_progress
+from opticcl.ir.orbits import first_of_orbit, order_of
 from opticcl.ir.representatives import LightMove, SymmetricRounds
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
@@ -21,7 +24,9 @@ from opticcl.simulate import simulate
 from opticcl.simulate.bottleneck import loads
 from opticcl.simulate.closed_form.engine import profile
 from opticcl.verify import verify
+from opticcl.verify.light import images as images_module
 from opticcl.verify.light.circuits import check_light
+from opticcl.verify.light.images import Loads
 from opticcl.verify.time.programme import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]
@@ -163,6 +168,18 @@ WRONG_LIGHT = [
     ("a move twice", 0, lambda r: replace(r, moves=(*r.moves, r.moves[0])), "moves_wrong"),
 ]
 
+TEXTS = {
+    "plain shifts, without the skew of racks": "subnet 5 wavelength 0: expected at most 1 circuit(s), found 4 (96 times)",
+    "another group's gate": "round 0, 0 -> 32: expected TX gate at the receiver's group, RX gate at the sender's group, found "
+    "another setting (12 times)",
+    "a hop that no move has": "round 0, a path: expected hops 0..3, found 5 (24 times)",
+    "a wavelength that is none": "circuit 0: expected 0..7, found 0 -> 32, port 1, wavelength 8 x1, path [1 0] (12 times)",
+    "two wavelengths": "round 0, circuit 0: expected one wavelength, found 2 (12 times)",
+    "two rounds at once": "round 0, tx_port 1: expected at most 1 circuit(s), found 2 (384 times)",
+    "a move twice": "found 128 for 32 nodes",
+}
+"""Of some of them: place, what is due, and how often it is wrong."""
+
 
 def merged(rounds):
     """Circuits of all rounds in one."""
@@ -173,13 +190,14 @@ def merged(rounds):
 
 @pytest.mark.parametrize(("what", "step", "change", "rule"), WRONG_LIGHT, ids=[one[0] for one in WRONG_LIGHT])
 def test_wrong_light_is_refused(monkeypatch, what, step, change, rule):
-    """By name."""
+    """By name and place."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
     number = 1 - step  # all_gather goes over B first
     changed = Changed(plan.circuits.rounds.lowered_by.rule, number, change)
     verdict = verify(replace(plan.circuits, rounds=Made(plan.circuits, changed)))
     assert not verdict.ok
-    assert rule in {violation.rule for violation in verdict.violations}, str(verdict)
+    named = [str(violation) for violation in verdict.violations if violation.rule == rule]
+    assert any(text.endswith(TEXTS.get(what, "")) for text in named), str(verdict)
 
 
 def last_none(column):
@@ -225,6 +243,35 @@ def test_why_moves_define_no_circuits(monkeypatch, change, where, expected):
     assert report.circuits == sum(plan.circuits.num_circuits(0))
 
 
+@pytest.mark.parametrize("kept", ["once_per_job", "one_setting", "shared", "in_wavelengths"])
+def test_moves_define_no_circuits_where_more_than_these_count(monkeypatch, kept):
+    """Orbits say how many circuits meet, not how their devices are set, nor what part of a rate they take."""
+    plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")[1].circuits
+    first, *others = plan.fabric.resources
+    where = altered(plan.fabric, resources=(replace(first, **{kept: True}), *others))
+    made = CircuitPlan(where, plan.schedule, Made(plan, plan.rounds.lowered_by.rule, where))
+    found = check_light(made, progress=no_progress).violations
+    assert {(v.rule, v.where, v.expected) for v in found} == {
+        ("moves_wrong", "light moves", "resources whose circuits are counted")
+    }
+
+
+def test_images_that_the_hardware_cannot_make(monkeypatch):
+    """Of circuits that it can make: only the first group has light."""
+    plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")[1].circuits
+
+    def faults(self, circuits):
+        dark = np.flatnonzero(circuits.src >= 32)
+        return [Fault("wavelength_unheard", dark, "senders below 32"), Fault("port_unknown", dark, "any")]
+
+    where = altered(plan.fabric, faults=faults)
+    made = CircuitPlan(where, plan.schedule, Made(plan, plan.rounds.lowered_by.rule, where))
+    found = check_light(made, progress=no_progress).violations
+    assert {(v.rule, v.round, v.expected, v.found) for v in found} == {
+        ("moves_wrong", -1, "senders below 32", "wavelength_unheard")
+    }
+
+
 def test_rounds_of_wrong_circuits_are_named(monkeypatch):
     """By their number, each by itself."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_gather", "skewed_exchange:block=2")
@@ -255,6 +302,9 @@ def test_a_fabric_that_gives_other_images(monkeypatch):
     def turned(images):
         return images[0], np.argsort(images[1]), images[2]
 
+    def doubled(images):
+        return images[0], images[1] // 2, images[2]
+
     def plan_on(machine):
         return not_listed(monkeypatch, machine, "all_to_all", "skewed_exchange:steps=1")[1]
 
@@ -262,7 +312,13 @@ def test_a_fabric_that_gives_other_images(monkeypatch):
     assert plan_on(ramp((4, 4, 8))).verify().ok
     monkeypatch.setattr(Ramp, "resource_images", lambda self, move: turned(given(self, move)))
     verdict = plan_on(ramp((4, 4, 8), line_rate=1e11)).verify()  # another machine: images of the first are known
-    assert {violation.rule for violation in verdict.violations} == {"moves_wrong"}
+    assert [str(violation) for violation in verdict.violations] == [
+        "moves_wrong: step 0, light move 0: expected rx_port 1, found rx_port 257",
+        "moves_wrong: step 0, light move 1: expected rx_port 157, found rx_port 133",
+    ]
+    monkeypatch.setattr(Ramp, "resource_images", lambda self, move: doubled(given(self, move)))
+    (violation,) = plan_on(ramp((4, 4, 8), line_rate=2e11)).verify().violations
+    assert (violation.expected, violation.found) == ("each unit of a resource at most once", "some twice")
 
 
 @pytest.mark.parametrize("shape", [(3, 2, 6), (2, 2, 4)])
@@ -297,6 +353,55 @@ def test_orbits():
             while at not in orbit:
                 orbit, at = orbit | {at}, int(one[at])
             assert seen[start] == min(orbit)
+
+
+def rows_with_ends(random):
+    """Turns of a move of places in a row, and the image of each place: some turn, the others have none after few turns."""
+    turns = int(random.integers(1, 5))
+    count = turns + int(random.integers(turns))
+    images = np.append(np.arange(1, count), -1)
+    images[turns - 1] = 0
+    return turns, images
+
+
+@pytest.mark.parametrize("by", [None, (0, 0), (1, 0), (2, 3)])
+def test_loads_of_orbits_against_all_images(monkeypatch, by):
+    """Units of rows and columns, some of which have no image over an end; wavelengths that stay, or turn too.
+
+    Where they stay, no orbits are made beside those of the units.
+    """
+    random, made = np.random.default_rng(3), []
+    monkeypatch.setattr(images_module, "first_of_orbit", lambda *given: made.append(given) or first_of_orbit(*given))
+    for _ in range(20):
+        depth = 1 if by is None else int(random.integers(2, 5))
+        (turns, row_of), (other_turns, place_of) = rows_with_ends(random), rows_with_ends(random)
+        row, place = (axis.ravel() for axis in np.indices((len(row_of), len(place_of))))
+        of_moves = (row_of[row], place), (row, place_of[place])
+        units = [np.where(np.minimum(x, y) < 0, -1, x * len(place_of) + y) for x, y in of_moves]
+        light = [np.roll(np.arange(depth), turn) for turn in by or (0, 0)]
+        orders = [lcm(n, order_of(column)) for n, column in zip((turns, other_turns), light, strict=True)]
+        moves = tuple(LightMove(column, column, column, column) for column in light)
+        resource, machine = Resource("fibre", len(row), per_wavelength=by is not None), SimpleNamespace()
+        machine.num_wavelengths = 3 if by is None else depth
+        made.clear()
+        of = Loads(resource, units, first_of_orbit(units, len(row)), moves, machine, prod(orders))
+        assert len(made) == any((column != np.arange(depth)).any() for column in light)
+        assert of.sizes(np.array([-1])) == 0
+        cells = random.integers(0, len(row) * depth, 9)
+        every = np.stack(np.divmod(cells, depth))[:, None]  # unit and wavelength of each image of each
+        for unit_of, column, order in zip(units, light, orders, strict=True):
+            powers = [every]
+            while len(powers) < order:
+                unit, wavelength = powers[-1]
+                powers.append(np.stack([np.append(unit_of, -1)[unit], column[wavelength]]))
+            every = np.concatenate(powers, axis=1)
+        lost = (every[0] < 0).any(axis=0)
+        assert ((of.orbits(cells) < 0) == lost).all()
+        unit, wavelength = every[:, :, ~lost]
+        due = np.bincount((unit * depth + wavelength).ravel(), minlength=len(row) * depth)
+        orbit, size, load = of.occupied(of.orbits(cells[~lost]))
+        assert of.of_cells(orbit, load).tolist() == due.tolist()
+        assert (load * size).sum() == due.sum()
 
 
 def test_power_of_light(monkeypatch):

@@ -15,20 +15,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, combinations
-from math import lcm, prod
+from math import lcm
 
 import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concatenate_circuits
 from opticcl.ir.limits import ROUTES_AT_ONCE
-from opticcl.ir.orbits import first_of_orbit, orbits_of_units
+from opticcl.ir.orbits import first_of_orbit, orbits_of_units, order_of
 from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds
 from opticcl.ir.signals import divides_ports
-from opticcl.verify.light.circuit_rows import RULE_OF_KIND, out_of_range, part_faults, transfers_without_circuit
+from opticcl.verify.light.circuit_rows import (
+    RULE_OF_KIND,
+    circuit_name,
+    out_of_range,
+    part_faults,
+    transfers_without_circuit,
+    violation_of,
+)
 from opticcl.verify.sweep import Cells, cells_of
 
-__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations", "routed_violations"]
+__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations", "loads_by_orbits", "routed_violations"]
 
 
 def light_violations(
@@ -43,6 +50,10 @@ def light_violations(
         number: of the step.
     """
     images = images_of_machine(fabric, step.steps, number, sets)
+    if any((circuits.transfer < 0).any() for one in sets for circuits in one.rounds):
+        images = _wrong("circuits", "transfers that they carry", "idle ones")
+    if len({len(one.rounds) for one in sets}) > 1:
+        images = _wrong("rounds", "as many of all senders", "other numbers")
     if isinstance(images, Violation):
         return [replace(images, step=number)], 0
     violations = [
@@ -50,17 +61,11 @@ def light_violations(
         for one in sets
         for broken in transfers_without_circuit(fabric, step.sent_by(one.senders), one.rounds, number)
     ]
-    if any((circuits.transfer < 0).any() for one in sets for circuits in one.rounds):
-        return [replace(_wrong("circuits", "transfers that they carry", "idle ones"), step=number)], 0
-    if len({len(one.rounds) for one in sets}) > 1:
-        return [replace(_wrong("rounds", "as many of all senders", "other numbers"), step=number)], 0
-    loads = [_loads(fabric, one.moves) for one in sets]
+    loads = [loads_by_orbits(fabric, one.moves) for one in sets]
     for at, every in enumerate(zip(*(one.rounds for one in sets), strict=True)):
         broken: list[Violation] = []
         for one, circuits in zip(sets, every, strict=True):
-            num_hops = min((len(move.hops) for move in one.moves), default=0)
-            wide = all(np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)) for move in one.moves)
-            broken += _impossible(fabric, circuits, num_hops, wide=wide)
+            broken += _impossible(fabric, circuits, one.moves)
         usages = [] if broken else [fabric.usage(circuits) for circuits in every]
         for of_sets in zip(*usages, strict=True):
             cells = [
@@ -92,19 +97,19 @@ def routed_violations(fabric: Fabric, steps: Steps, routed: RoutedStep, number: 
             return [replace(of_sets, step=number)], 0
         (images,) = of_sets
     by_rule: dict[str, Violation] = {}
-    counted, links = 0, sum(resource.count for resource in fabric.resources)
+    counted = 0
     for ends in steps.ends(number, ROUTES_AT_ONCE, routed.senders):
         circuits = routed.circuits(ends)
         counted += len(circuits)
         wrong = list(transfers_without_circuit(fabric, ends, (circuits,), number))
-        wrong += [replace(violation, round=0) for violation in _impossible(fabric, circuits, links, wide=True)]
+        wrong += [replace(violation, round=0) for violation in _impossible(fabric, circuits, routed.moves)]
         if not wrong:
             wrong = list(_other_units(fabric, routed.moves, circuits, images))
         for violation in wrong:
             before = by_rule.get(violation.rule)
             count = violation.count + (before.count if before else 0)
             by_rule[violation.rule] = replace(before or violation, step=number, count=count)
-    return list(by_rule.values()), counted * fabric.num_nodes // max(1, len(routed.senders))
+    return list(by_rule.values()), counted * fabric.num_nodes // len(routed.senders)
 
 
 def images_of_machine(
@@ -130,6 +135,7 @@ def images_of_machine(
         moved = _moved_machine(fabric, one.moves)
         if isinstance(moved, Violation):
             return moved
+        of_moves, products = moved
         for at, move in enumerate(one.moves):
             if not steps.joins_all(number) and not _is_translation(steps, number, move.nodes):
                 return _wrong(f"light move {at}", "nodes that move as ranks may", "a permutation that changes the step")
@@ -138,10 +144,10 @@ def images_of_machine(
         joined = first_of_orbit([move.nodes for move in one.moves], n)
         each = np.bincount(joined[one.senders], minlength=n)[joined]
         reached += each
-        if (joined_nodes := int(np.count_nonzero(each))) != prod(moved[1]) * len(one.senders) and (each <= 1).all():
-            found_text = f"{prod(moved[1])} for {joined_nodes // len(one.senders)} nodes"
+        if (joined_nodes := int(np.count_nonzero(each))) != products * len(one.senders):
+            found_text = f"{products} for {joined_nodes // len(one.senders)} nodes"
             return _wrong("light moves", "one product of powers for each node that a sender is moved to", found_text)
-        images.append(moved[0])
+        images.append(of_moves)
     if (reached != 1).any():
         return _wrong("senders", "one of each set of nodes that the moves join", "others")
     return images
@@ -154,22 +160,20 @@ def counts_by_orbits(fabric: Fabric) -> bool:
 
 
 @lru_cache(4)
-def _moved_machine(
-    fabric: Fabric, moves: tuple[LightMove, ...]
-) -> tuple[list[tuple[IntArray, ...]], list[int]] | Violation:
-    """Images of the units of all resources under each move, and turns after which a move is none; or why they are no moves.
+def _moved_machine(fabric: Fabric, moves: tuple[LightMove, ...]) -> tuple[list[tuple[IntArray, ...]], int] | Violation:
+    """Images of the units of all resources under each move, and products of powers of the moves; or why they are no moves.
 
     Args:
         fabric: the machine.
         moves: of its nodes, ports, wavelengths and hops; those of the last steps are kept, as most steps have the same.
     """
     sizes = (fabric.num_machine_nodes, fabric.ports_per_node, fabric.num_wavelengths)
-    of_moves, orders = [], []
+    of_moves, products = [], 1
     for at, move in enumerate(moves):
         for column, due in zip((move.nodes, move.ports, move.wavelengths), sizes, strict=True):
-            if not _is_once_each(column, due) or column.min(initial=0) < 0:
+            if not _is_once_each(column, due) or (column < 0).any():
                 return _wrong(f"light move {at}", f"a permutation of {due} elements", "another table")
-        if not _is_once_each(move.hops, len(move.hops)):
+        if not _is_once_each(move.hops, len(moves[0].hops)):
             return _wrong(f"light move {at}", "each hop at most once", "another table")
         images = fabric.resource_images(move)
         if images is None:
@@ -177,13 +181,13 @@ def _moved_machine(
         if not all(_is_once_each(one, r.count) for one, r in zip(images, fabric.resources, strict=True)):
             return _wrong(f"light move {at}", "each unit of a resource at most once", "some twice")
         of_moves.append(images)
-        orders.append(lcm(*(_order(column) for column in move.columns)))
+        products *= lcm(*map(order_of, move.columns))
     with_none = [[np.append(column, -1) for column in move.columns] for move in moves]
     for one, other in combinations(with_none, 2):
         for a, b in zip(one, other, strict=True):
-            if len(a) != len(b) or (a[b] != b[a]).any():
+            if (a[b] != b[a]).any():
                 return _wrong("light moves", "permutations that commute", "they do not")
-    return of_moves, orders
+    return of_moves, products
 
 
 def _other_units(
@@ -218,69 +222,66 @@ def _is_translation(steps: Steps, number: int, nodes: IntArray) -> bool:
         number: of the step.
         nodes: image of each node, int64 (nodes,).
     """
-    by, moves = steps.space.translation(nodes), np.array(steps.phases[steps.phase_of(number)[0]].moves, bool)
-    return by is not None and len(moves) > 0 and not by[~moves].any()
+    by, moves = steps.space.translation(nodes), steps.phases[steps.phase_of(number)[0]].moves
+    return by is not None and not (by[~np.array(moves)] if moves else by).any()
 
 
 def _wrong(where: str, expected: str, found: str) -> Violation:
-    return Violation("moves_wrong", -1, -1, where, expected, found)
+    return violation_of("moves_wrong", where, expected, found, 1)
 
 
 def _is_once_each(column: IntArray, count: int) -> bool:
     """Whether a table has each of its elements at most once, and -1 for others."""
-    inside = len(column) == count and (not count or (column.min() >= -1 and column.max() < count))
-    return bool(inside and (np.bincount(column + 1, minlength=count + 1)[1:] <= 1).all())
+    inside = len(column) == count and bool(((column >= -1) & (column < count)).all())
+    return inside and bool((np.bincount(column[column >= 0]) <= 1).all())
 
 
-def _order(images: IntArray) -> int:
-    """Turns after which each element that always has an image is where it was [count]."""
-    first = first_of_orbit([images], len(images))
-    turns = np.bincount(first[first >= 0])
-    return lcm(*np.unique(turns[turns > 0]).tolist())
-
-
-def _impossible(fabric: Fabric, circuits: Circuits, num_hops: int, *, wide: bool) -> Iterator[Violation]:
+def _impossible(fabric: Fabric, circuits: Circuits, moves: tuple[LightMove, ...]) -> Iterator[Violation]:
     """Circuits that do not exist, or that the hardware cannot make; their images are as impossible.
 
     Args:
         fabric: the machine.
         circuits: listed, of a round.
-        num_hops: numbers that a path may have, which the moves take to others [count].
-        wide: whether the moves keep wavelengths, so that a circuit may have several.
+        moves: of light: of hops that they have, and of one wavelength where they do not keep wavelengths.
     """
     outside = out_of_range(fabric, circuits)
     if outside:
         yield outside
         return
-    far = np.flatnonzero((circuits.hops < 0) | (circuits.hops >= num_hops))
-    if len(far):
-        yield Violation(
-            "path_broken", -1, -1, "a path", f"hops 0..{num_hops - 1}", str(circuits.hops[far[0]]), len(far)
-        )
-        return
     several = np.flatnonzero(circuits.wavelength_n != 1)
-    if len(several) and not wide:
-        text = f"{circuits.wavelength_n[several[0]]}"
-        yield Violation("wavelength_unknown", -1, -1, f"circuit {several[0]}", "one wavelength", text, len(several))
-        return
+    for move in moves:
+        num_hops = len(move.hops)
+        far = np.flatnonzero((circuits.hops < 0) | (circuits.hops >= num_hops))
+        if len(far):
+            yield violation_of("path_broken", "a path", f"hops 0..{num_hops - 1}", str(circuits.hops[far[0]]), len(far))
+            return
+        if len(several) and not np.array_equal(move.wavelengths, np.arange(fabric.num_wavelengths)):
+            where, text = f"circuit {several[0]}", f"{circuits.wavelength_n[several[0]]}"
+            yield violation_of("wavelength_unknown", where, "one wavelength", text, len(several))
+            return
     for fault in chain(fabric.faults(circuits), part_faults(fabric, circuits)):
         if len(fault.circuits):
             row = int(fault.circuits[0])
-            where = f"{circuits.src[row]} -> {circuits.dst[row]}"
-            yield Violation(fault.rule, -1, -1, where, fault.expected, "another setting", len(fault.circuits))
+            where, count = circuit_name(circuits, row), len(fault.circuits)
+            yield violation_of(fault.rule, where, fault.expected, "another setting", count)
 
 
 @lru_cache(4)
-def _loads(fabric: Fabric, moves: tuple[LightMove, ...]) -> dict[Resource, Loads]:
-    """Units of all resources by orbits of moves that `_moved_machine` accepts.
+def loads_by_orbits(fabric: Fabric, moves: tuple[LightMove, ...]) -> dict[Resource, Loads]:
+    """Units of all resources by orbits of moves that `images_of_machine` accepts.
 
     Args:
         fabric: the machine.
         moves: of light.
     """
-    moved = _moved_machine(fabric, moves)
+    moved, orbits = _moved_machine(fabric, moves), orbits_of_units(fabric, moves)
     assert not isinstance(moved, Violation)
-    return Loads.of_machine(fabric, moves, moved[0], prod(moved[1]))
+    assert orbits is not None  # there are images
+    of_moves, products = moved
+    return {
+        resource: Loads(resource, [of[at] for of in of_moves], orbits[at], moves, fabric, products)
+        for at, resource in enumerate(fabric.resources)
+    }
 
 
 class Loads:
@@ -304,60 +305,34 @@ class Loads:
         fabric: Fabric,
         products: int,
     ) -> None:
-        self.depth = fabric.num_wavelengths if resource.per_wavelength else 1
-        self.per_wavelength, self.products = resource.per_wavelength, products
+        self.depth, self.products = fabric.num_wavelengths if resource.per_wavelength else 1, products
         light = np.arange(self.depth)
-        self._keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
-        apart = 1 if self._keep_light else self.depth  # wavelengths of a unit whose orbits differ
-        if apart == 1:
-            self._first = orbits
-        else:
+        keep_light = self.depth == 1 or all(np.array_equal(move.wavelengths, light) for move in moves)
+        self._apart = self.depth if keep_light else 1  # wavelengths of a unit that are in orbits of their own
+        self._first = orbits  # of units; of cells where moves change wavelengths
+        if not keep_light:
             tables = [
-                np.where(image < 0, -1, image * self.depth + move.wavelengths[:, None]).T.ravel()
+                np.maximum(-1, image * self.depth + move.wavelengths[:, None]).T.ravel()
                 for image, move in zip(images, moves, strict=True)
             ]
-            self._first = first_of_orbit(tables, resource.count * apart)
-        self._size = np.bincount(self._first + 1, minlength=1 + resource.count * apart)[1:].astype(np.int32)
-        self._size = np.append(self._size, np.int32(0))  # of cells without images
+            self._first = first_of_orbit(tables, resource.count * self.depth)
+        size = np.bincount(self._first[self._first >= 0], minlength=len(self._first))
+        self._size = np.append(size, 0).astype(np.int32)  # and of those without images
 
-    @classmethod
-    def of_machine(
-        cls, fabric: Fabric, moves: tuple[LightMove, ...], images: list[tuple[IntArray, ...]], products: int
-    ) -> dict[Resource, Loads]:
-        """Of all resources.
+    def orbits(self, cell: IntArray) -> IntArray:
+        """First cell of the orbit of each cell; negative where some product has no image, int64 (n,).
 
-        Args:
-            fabric: the machine.
-            moves: of light, that keep it.
-            images: of the units of all resources under each move.
-            products: of powers of the moves [count].
+        Args: cell: units on their wavelengths.
         """
-        orbits = orbits_of_units(fabric, moves)
-        assert orbits is not None  # there are images
-        return {
-            resource: cls(resource, [of[at] for of in images], orbits[at], moves, fabric, products)
-            for at, resource in enumerate(fabric.resources)
-        }
-
-    def orbits(self, index: IntArray, wavelength: IntArray) -> IntArray:
-        """First cell of the orbit of each unit on its wavelength; negative where some product has no image, int64 (n,).
-
-        Args:
-            index: units.
-            wavelength: of each.
-        """
-        if not self.per_wavelength:
-            return self._first[index].astype(np.int64)
-        if self._keep_light:
-            return self._first[index].astype(np.int64) * self.depth + wavelength
-        return self._first[index * self.depth + wavelength].astype(np.int64)
+        unit, wavelength = np.divmod(cell, self._apart)
+        return self._first[unit].astype(np.int64) * self._apart + wavelength
 
     def sizes(self, orbits: IntArray) -> IntArray:
         """Cells of orbits, int32 (n,).
 
         Args: orbits: as of `orbits`.
         """
-        return self._size[orbits // self.depth if self._keep_light and self.per_wavelength else orbits]
+        return self._size[orbits // self._apart]
 
     def occupied(self, orbits: IntArray) -> tuple[IntArray, IntArray, IntArray]:
         """Orbits that circuits of a round occupy, cells of each, and circuits on each of these, int (orbits,) each.
@@ -373,10 +348,9 @@ class Loads:
 
         Args: orbit, load: as of `occupied`.
         """
-        table = np.zeros(len(self._size) * (self.depth if self._keep_light else 1), np.int32)
-        table[orbit] = load
-        each = table.reshape(-1, self.depth)[self._first] if self._keep_light else table[self._first]
-        return np.asarray(each.ravel())
+        table = np.zeros((len(self._size), self._apart), np.int32)
+        table.ravel()[orbit] = load
+        return table[self._first].ravel()
 
 
 def _over(loads: Sequence[Loads], cells: Sequence[Cells], capacity: float, rule: str) -> Iterator[Violation]:
@@ -388,7 +362,7 @@ def _over(loads: Sequence[Loads], cells: Sequence[Cells], capacity: float, rule:
         capacity: of a cell [count].
         rule: that is broken then.
     """
-    orbits = [of.orbits(*np.divmod(some.cell, of.depth)) for of, some in zip(loads, cells, strict=True)]
+    orbits = [of.orbits(some.cell) for of, some in zip(loads, cells, strict=True)]
     for some, of_cells in zip(cells, orbits, strict=True):
         if len(lost := np.flatnonzero(of_cells < 0)):
             yield _wrong(some.name(int(some.cell[lost[0]])), "an image under all products of the moves", "none")
@@ -402,4 +376,4 @@ def _over(loads: Sequence[Loads], cells: Sequence[Cells], capacity: float, rule:
     if len(over := np.flatnonzero(load > capacity)):
         cell, count = (over[0], len(over)) if len(loads) > 1 else (first[over[0]], int(size[over].sum()))
         where, most = cells[0].name(int(cell)), f"at most {capacity:g} circuit(s)"
-        yield Violation(rule, -1, -1, where, most, f"{load[over[0]]}", count)
+        yield violation_of(rule, where, most, f"{load[over[0]]}", count)

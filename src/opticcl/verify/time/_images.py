@@ -16,7 +16,7 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, Resource, Usage,
 from opticcl.ir.device import SettingUse
 from opticcl.ir.floor_plan import FloorPlan
 from opticcl.ir.representatives import SymmetricRounds
-from opticcl.verify.light.images import Loads, images_of_machine
+from opticcl.verify.light.images import Loads, images_of_machine, loads_by_orbits
 
 __all__ = ["devices_apart", "orbits_of_step", "refuse_other_machines"]
 
@@ -59,8 +59,7 @@ def orbits_of_step(plan: CircuitPlan, number: int, rounds: SymmetricRounds) -> d
         raise UnsupportedError(
             f"programme: {of_sets.where}: {of_sets.expected}, found {of_sets.found}; verify the plan first"
         )
-    (images,) = of_sets
-    return Loads.of_machine(plan.fabric, rounds.moves, images, rounds.images)
+    return loads_by_orbits(plan.fabric, rounds.moves)
 
 
 def devices_apart(fabric: Fabric, circuits: Circuits) -> Iterator[tuple[str, IntArray, IntArray]]:

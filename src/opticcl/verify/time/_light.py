@@ -143,7 +143,7 @@ def overlaps_of_images(
     circuits, fabric = concatenate_circuits(one.stored.circuits for one in rounds), rows.plan.fabric
     for usage in fabric.usage(circuits):
         cells, load = cells_of(usage, circuits, fabric.num_wavelengths), orbits[usage.resource]
-        orbit = load.orbits(*np.divmod(cells.cell, cells.depth))
+        orbit = load.orbits(cells.cell)
         circuit = rounds[0].circuits.start + cells.circuit
         taken = _Occupied(orbit, circuit, load.products // load.sizes(orbit), whole=False)
         yield from _exceeded(rows, rounds, left_s, usage.resource, taken)
