@@ -14,6 +14,7 @@ from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers,
 from opticcl.ir.circuit_plan import ClassRounds
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import skewed_exchange
+from opticcl.verify import sweep
 from opticcl.verify.light.circuits import check_light, check_slot, distinct_signals
 from opticcl.verify.sweep import cells_of, loads_of
 
@@ -42,6 +43,17 @@ def test_loads_of_cells(owned, depth):
         loads = [due[cell] for cell in range(5 * depth)]
         assert cells_of(usage, circuits, depth).loads().tolist() == loads
         assert loads_of(usage, circuits, depth).tolist() == loads
+
+
+@pytest.mark.parametrize(("n", "per_wavelength", "lists"), [(1, True, 1), (2, True, 0), (1, False, 1), (2, False, 1)])
+def test_cells_are_listed_where_each_circuit_has_one(monkeypatch, n, per_wavelength, lists):
+    """Of circuits of several wavelengths, which would be long lists, beginnings and ends alone are counted."""
+    calls = []
+    monkeypatch.setattr(sweep, "cells_of", lambda *given: calls.append(given) or cells_of(*given))
+    circuits = Circuits.of(-1, [0, 0], 1, 0, [0, 2], n)
+    usage = Usage(Resource("fibre", 1, per_wavelength=per_wavelength), np.zeros(2, np.int64))
+    assert sweep.loads_of(usage, circuits, 4).tolist() == ([int(n == 2), 1][::-1] * 2 if per_wavelength else [2])
+    assert len(calls) == lists
 
 
 def phase_of(number, count, parts_step=0):
