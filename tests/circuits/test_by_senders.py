@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from tests.altered import altered
 from tests.images import Made
 
 from opticcl.assumptions import assumptions
@@ -375,6 +376,27 @@ def test_circuits_over_the_end_of_a_move_are_refused(monkeypatch):
     assert refused[0] == "moves_wrong"
     fewer = [replace(move, hops=np.where(move.hops == 2, -1, move.hops)) for move in down.moves]
     assert {one[0] for one in broken_rules(plan, 4, (replace(down, moves=tuple(fewer)),))} == {"moves_wrong"}
+
+
+def test_circuits_of_one_step_say_nothing_of_other_phases(monkeypatch):
+    """Steps that are said to be equal are listed and compared where they are of two phases."""
+    plan = on_wafers(monkeypatch, "lightpath:shape=8x8", "lumorph:radix=2")
+    classes = (range(2), *(range(i, i + 1) for i in range(2, plan.schedule.num_steps)))
+    together = replace(plan, schedule=replace(plan.schedule, classes=classes))
+    assert plan.by_senders(0)
+    made = replace(together, rounds=Made(together, plan.rounds.lowered_by.rule))
+    assert "steps_unequal" in {one.rule for one in check_light(made, progress=no_progress).violations}
+
+
+def test_circuits_are_counted_one_by_one_where_ports_are_divided():
+    """Orbits are of no use there, whatever the rule gives."""
+    where = fabric(MACHINES[0])
+    plan = next(plan for plan in plans(where, "all_to_all") if plan.by_senders(0))
+    first, *others = where.resources
+    divided = altered(where, resources=(replace(first, in_wavelengths=True), *others))
+    made = CircuitPlan(divided, plan.schedule, Made(plan, plan.rounds.lowered_by.rule, divided))
+    assert made.by_senders(0)
+    assert not check_light(made, progress=no_progress).violations
 
 
 def test_waveguides_of_images_are_counted(monkeypatch):

@@ -284,6 +284,9 @@ def test_moves_of_digits_that_stay_are_refused(few):
     made = CircuitPlan(where, Schedule("by hand", nothing_required(16, 1), 2, steps), exchange.rounds)
     (violation,) = check_light(replace(made, rounds=Made(made, rule)), progress=no_progress).violations
     assert (violation.step, violation.rule, violation.expected) == (1, "moves_wrong", "nodes that move as ranks may")
+    together = replace(made, schedule=replace(made.schedule, classes=(range(2),)))
+    found = check_light(replace(together, rounds=Made(together, rule)), progress=no_progress).violations
+    assert "steps_unequal" in {violation.rule for violation in found}
 
 
 def test_moves_that_do_not_commute_are_refused(few):

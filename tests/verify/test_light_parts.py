@@ -81,6 +81,19 @@ def test_steps_of_a_class_that_phases_define(counts, parts_step, classes, equal)
     assert {v.rule for v in report.violations} == (set() if equal else {"steps_unequal"})
 
 
+def test_steps_of_one_phase_are_listed_once(monkeypatch):
+    """They are equal by definition."""
+    listed, given = [], Steps.__call__
+    monkeypatch.setattr(Steps, "__call__", lambda self, i: listed.append(i) or given(self, i))
+    rows = PhaseRows.of(1, [[0], [1]], [[1], [2]], 0, unit_shift=[1, 2], op=Op.COPY)
+    steps = Steps(Space((6,)), [MessagePart(((UNIT, 1, 4),), 4)], [Phase(rows, (), 2)])
+    schedule = Schedule("phases", collective("barrier", 6, 4), 2, steps, (range(2),))
+    light = (one_circuit(0, 0, 1), one_circuit(1))
+    report = check_light(CircuitPlan(fabric(RING), schedule, lambda i: light), progress=no_progress)
+    assert not report.violations
+    assert set(listed) == {0}
+
+
 def test_circuits_of_other_classes_are_compared():
     """Circuits that are equal by definition in classes of their own say nothing about those of the schedule."""
     step = Transfers.of([0], [1], [0], 1, Op.COPY)

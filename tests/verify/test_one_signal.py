@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.altered import altered
 from tests.collectives import nothing_required
 from tests.profiles import examples
 from tests.signals import signals
@@ -94,17 +95,31 @@ def test_every_step_is_judged_by_its_own_chunks():
 
 
 def test_signals_are_counted_where_circuits_do_not_fit(monkeypatch):
-    """Circuits that fit are no fewer signals; those of one step alone are compared with no other step."""
+    """Those of circuits that fit are no more."""
 
     def unexpected(*given):
         raise AssertionError(given)
 
-    apart, one = plan_of([(0, 0), (1, 1)]), plan_of([(0, 0), (1, 0)])
+    apart, one = of_class((1, 2), ports=((0, 0), (1, 1))), plan_of([(0, 0), (1, 0)])
     assert not check_light(one, progress=no_progress).violations
     monkeypatch.setattr(circuits_module, "distinct_signals", unexpected)
     assert not check_light(apart, progress=no_progress).violations
     with pytest.raises(AssertionError):
         check_light(one, progress=no_progress)
+
+
+def test_circuits_of_steps_that_cannot_be_more_signals_are_counted_once():
+    """A step of its own, and steps of rows that move chunks by one distance."""
+    rows = PhaseRows.of(1, 0, np.array(RECEIVERS[:2])[:, None], 0, unit_shift=1, op=Op.COPY)
+    steps = Steps(Space((RAMP.num_nodes,)), [MessagePart(((UNIT, 1, 4),), 4)], [Phase(rows, (), 3)])
+    alone = plan_of([(0, 0), (1, 0)])
+    moving = Schedule("rows", nothing_required(RAMP.num_nodes, 4), 3, steps, classes=(range(3),))
+    for schedule in (alone.schedule, moving):
+        calls = []
+        where = altered(RAMP, usage=lambda self, circuits, calls=calls: calls.append(circuits) or RAMP.usage(circuits))
+        plan = CircuitPlan(where, schedule, lambda i: alone.rounds(0))
+        assert not check_light(plan, progress=no_progress).violations
+        assert len(calls) == 1
 
 
 def test_what_is_wrong_is_said_of_every_step():
@@ -138,11 +153,11 @@ def test_both_judges_count_signals_by_their_bytes(of_transfers, chunks, order):
     assert (not light_rules, not emulated) == (right, right)
 
 
-def of_class(second):
-    """A plan of a class of two steps; in the first, two receivers get chunk 0 by one port."""
-    steps = [Transfers.of([0, 0], RECEIVERS[:2], np.array(lo), 1, Op.COPY) for lo in ((0, 0), second)]
-    circuits = light([(0, 0), (1, 0)])
-    schedule = Schedule("two", nothing_required(RAMP.num_nodes, 4), 2, lambda i: steps[i], classes=(range(2),))
+def of_class(*others, ports=((0, 0), (1, 0))):
+    """A plan of a class of steps; in the first, two receivers get chunk 0 by one port, if no others are given."""
+    steps = [Transfers.of([0, 0], RECEIVERS[:2], np.array(lo), 1, Op.COPY) for lo in ((0, 0), *others)]
+    circuits, count = light(ports), len(steps)
+    schedule = Schedule("some", nothing_required(RAMP.num_nodes, 4), count, lambda i: steps[i], classes=(range(count),))
     return CircuitPlan(RAMP, schedule, lambda i: (circuits,))
 
 
@@ -151,6 +166,8 @@ def test_a_later_step_of_a_class_may_not_split_a_signal():
     assert not check_light(of_class((1, 1)), progress=no_progress).violations
     found = check_light(of_class((1, 2)), progress=no_progress).violations
     assert {(v.rule, v.step) for v in found} == {("transmitter_shared", 1), ("wavelength_clash", 1)}
+    found = check_light(of_class((1, 1), (1, 2)), progress=no_progress).violations
+    assert {(v.rule, v.step) for v in found} == {("transmitter_shared", 2), ("wavelength_clash", 2)}
 
 
 def test_rows_beside_each_other_may_not_split_a_signal():
