@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.altered import altered
 from tests.verify.timing import Bench
 
 import opticcl
@@ -12,6 +13,7 @@ from opticcl.collective import collective
 from opticcl.fabrics import fabric
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage, no_progress
 from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.occupied import Occupied
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import skewed_exchange
 from opticcl.verify import sweep
@@ -262,6 +264,19 @@ def test_settings_of_a_job_name_the_circuit():
     assert (found.rule, found.count, found.found) == ("switch_reset", 2, "6")
     assert found.where == "switch_port 0 for 2 -> 6"
     assert not judged((resource,), [(1, 5, 0, 1), (2, 5, 3, 1)]).violations
+
+
+@pytest.mark.parametrize(("lo", "n", "found"), [(0, 1, []), (1, 1, ["2: 1 -> 5"]), (2, 2, []), (0, 2, ["2: 1 -> 5"])])
+def test_light_of_stuck_parts_takes_cells(lo, n, found):
+    """Of the second kind: wavelength 1 of the first fibre; the second has too much of it, and no circuit."""
+    resources = Resource("laser", 1, capacity=9), Resource("fibre", 2)
+    where = altered(
+        Given(nodes=12), resources=resources, occupied=Occupied.of([(1, 0, 1, 1), (1, 1, 0, 2)], "stuck parts")
+    )
+    t = Transfers.of([1], [5], [0], 1, Op.COPY)
+    schedule = Schedule("by hand", collective("barrier", 12, 9), 1, lambda i: t)
+    plan = CircuitPlan(where, schedule, lambda i: (Circuits.of(np.arange(1), [1], [5], 0, lo, n),))
+    assert [v.found for v in check_light(plan, progress=no_progress).violations] == found
 
 
 def test_links_that_packets_share_beside_light():

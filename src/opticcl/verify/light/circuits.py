@@ -255,7 +255,7 @@ def _over_capacity(fabric: Fabric, usage: Usage, circuits: Circuits) -> list[Vio
         circuits: of the round.
     """
     resource = usage.resource
-    stuck = bool(fabric.conditions) and len(fabric.occupied) > 0
+    stuck = len(fabric.occupied) > 0
     if usage.amount is None and not stuck and _combs_apart(usage, circuits):
         return []
     taken = loads_of(usage, circuits, fabric.num_wavelengths)
