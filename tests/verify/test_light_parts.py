@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from opticcl.ir.occupied import Occupied
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import skewed_exchange
 from opticcl.verify import sweep
+from opticcl.verify.light import circuits as circuits_module
 from opticcl.verify.light.circuits import check_light, check_slot, distinct_signals
 from opticcl.verify.sweep import cells_of, loads_of
 
@@ -279,6 +281,17 @@ def test_light_of_stuck_parts_takes_cells(lo, n, found):
     assert [v.found for v in check_light(plan, progress=no_progress).violations] == found
 
 
+@pytest.mark.parametrize("order", [(0, 5), (5, 0)])
+def test_a_setting_of_zero_stands_as_others_do(order):
+    """A later step may not change it, nor make it of another."""
+    where = altered(Given(nodes=12), resources=(Resource("switch_port", 1, per_wavelength=False, once_per_job=True),))
+    steps = [Transfers.of([1], [dst], [0], 1, Op.COPY) for dst in order]
+    schedule = Schedule("by hand", collective("barrier", 12, 9), 2, lambda i: steps[i])
+    plan = CircuitPlan(where, schedule, lambda i: (Circuits.of(np.arange(1), [1], [order[i]]),))
+    found = check_light(plan, progress=no_progress).violations
+    assert [(v.rule, v.step, v.found) for v in found] == [("switch_reset", 1, str(order[1]))]
+
+
 def test_links_that_packets_share_beside_light():
     """Are not counted; receivers that are used twice are noted."""
     link, receiver = Resource("link", 1, shared=True), Resource("rx_port", 1)
@@ -307,12 +320,48 @@ def one_circuit(transfer, src=1, dst=2):
         ((0, 1, 1), [("transfer_carried_twice", 2, "transfer 1", 1)]),
         ((0,), [("transfer_not_carried", -1, "transfer 1 -> 2", 1)]),
         ((0, 1, -2), [("transfer_unknown", 2, "circuit 0", 1)]), ((0, 1, -1), []),
+        ((0, 1, 2), [("transfer_unknown", 2, "circuit 0", 1)]),
     ],
 )  # fmt: skip
 def test_transfers_and_their_circuits(light, found):
     """Two rounds for one transfer, none, a number that no transfer and no idle circuit has."""
     report = by_hand(tuple(one_circuit(transfer, max(transfer, 0), max(transfer, 0) + 1) for transfer in light))
     assert [(v.rule, v.round, v.where, v.count) for v in report.violations] == found
+
+
+def test_circuits_that_carry_nothing_are_no_unknown_ones():
+    """Idle ones beside one of a transfer that does not exist, and beside one of the first transfer with other ends."""
+    for transfer, rule, count in ((-2, "transfer_unknown", 1), (0, "circuit_astray", 1)):
+        light = Circuits.of(np.array([-1, transfer]), [1, 2], [2, 3], 0, [0, 1], 1, np.array([[1], [2]]))
+        found = by_hand((light,)).violations[0]
+        assert (found.rule, found.where, found.count) == (rule, "circuit 1", count)
+
+
+@pytest.mark.parametrize(
+    ("index", "lo", "n", "step", "apart"),
+    [
+        ((0, 0), (0, 1), 2, 2, True), ((0, 1), (0, 0), 2, 2, True), ((0, 0), (0, 2), 1, 1, False),
+        ((0, 1), (0, 0), 1, 1, False), ((0, 0), (0, 2), 2, 2, False), ((0, 0), (1, 3), 2, 2, False),
+    ],
+)  # fmt: skip
+def test_combs_that_are_apart_are_not_counted(monkeypatch, index, lo, n, step, apart):
+    """Circuits of several wavelengths on different units or with different remainders; all of these where a unit takes two."""
+    circuits = Circuits.of(-1, [1, 2], [5, 6], 0, lo, n, wavelength_step=step)
+    for owner, capacity, per_wavelength in product((None, np.arange(2)), (1, 2), (True, False)):
+        resource = Resource("fibre", 2, capacity=capacity, per_wavelength=per_wavelength)
+        usage = Usage(resource, np.array(index), owner)
+        due = per_wavelength and n > 1 and (apart or capacity == 2)
+        assert circuits_module._combs_apart(usage, circuits) is due
+    monkeypatch.setattr(circuits_module, "loads_of", None)
+    assert not judged((Resource("fibre", 1),), [(1, 5, 0, 2), (2, 6, 1, 2)], step=2).violations
+
+
+def test_amounts_of_wavelengths_are_counted():
+    """Of combs that are apart, too."""
+    rows, resource = [(1, 5, 0, 2), (2, 6, 1, 2)], Resource("fibre", 1, capacity=3)
+    assert not judged((resource,), rows, amount=3, step=2).violations
+    (found,) = judged((resource,), rows, amount=4, step=2).violations
+    assert (found.count, found.found) == (4, "4: 1 -> 5")
 
 
 def test_what_is_said_while_light_is_counted():

@@ -103,7 +103,7 @@ def loads_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> IntArray
     Args: usage, circuits, num_wavelengths: as of `cells_of`.
     """
     resource, step = usage.resource, circuits.wavelength_step
-    if not resource.per_wavelength or (circuits.wavelength_n == 1).all():
+    if not resource.per_wavelength or usage.amount is not None or (circuits.wavelength_n == 1).all():
         return cells_of(usage, circuits, num_wavelengths).loads()
     after, first = np.divmod(circuits.wavelength_lo.astype(np.int64), step)
     many = -(-num_wavelengths // step)  # of one remainder; one more cell is behind them
@@ -134,7 +134,8 @@ def cells_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> Cells:
     if (many != 1).any():
         row, nth = numbered(many)
         cell, circuit = cell[row] + nth * circuits.wavelength_step, circuit[row]
-    return Cells(usage.resource, depth, cell, row, circuit, usage.amount)
+    amount = None if usage.amount is None else usage.amount[row]
+    return Cells(usage.resource, depth, cell, row, circuit, amount)
 
 
 def levels(

@@ -78,22 +78,18 @@ def astray(
     """
     rows = circuits.transfer
     least = 0 if fabric.is_packet_switched else -1  # a circuit may stand idle, a route that carries nothing is none
-    if rows.min(initial=least) < least or rows.max(initial=-1) >= len(transfers):
-        unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
+    unknown = np.flatnonzero((rows < least) | (rows >= len(transfers)))
+    if len(unknown):
         where, found = f"circuit {unknown[0]}", f"transfer {rows[unknown[0]]}"
         yield Violation("transfer_unknown", step, number, where, f"below {len(transfers)}", found, len(unknown))
         return
-    begin, end, carries = circuits.src, circuits.dst, None
-    if rows.min(initial=0) < 0:
-        carries = np.flatnonzero(rows >= 0)
-        begin, end, rows = begin[carries], end[carries], rows[carries]
+    carries = np.flatnonzero(rows >= 0)
+    begin, end, rows = circuits.src[carries], circuits.dst[carries], rows[carries]
     src, dst = (fabric.machine_nodes(ranks[rows]) for ranks in (transfers.src, transfers.dst))
     other = np.flatnonzero((begin != src) | (end != dst))
     if len(other):
-        due = f"{src[other[0]]} -> {dst[other[0]]}"
-        row = other[0] if carries is None else carries[other[0]]
-        found = f"{circuits.src[row]} -> {circuits.dst[row]}"
-        yield Violation("circuit_astray", step, number, f"circuit {row}", due, found, len(other))
+        row, due = int(carries[other[0]]), f"{src[other[0]]} -> {dst[other[0]]}"
+        yield Violation("circuit_astray", step, number, f"circuit {row}", due, circuit_name(circuits, row), len(other))
     elif isinstance(transfers, Transfers) and transfers.path is not None:
         yield from _off_path(circuits, *transfers.path, step, number)
 
