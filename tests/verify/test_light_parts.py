@@ -272,13 +272,23 @@ def test_settings_of_a_job_name_the_circuit():
 def test_light_of_stuck_parts_takes_cells(lo, n, found):
     """Of the second kind: wavelength 1 of the first fibre; the second has too much of it, and no circuit."""
     resources = Resource("laser", 1, capacity=9), Resource("fibre", 2)
-    where = altered(
-        Given(nodes=12), resources=resources, occupied=Occupied.of([(1, 0, 1, 1), (1, 1, 0, 2)], "stuck parts")
-    )
     t = Transfers.of([1], [5], [0], 1, Op.COPY)
     schedule = Schedule("by hand", collective("barrier", 12, 9), 1, lambda i: t)
-    plan = CircuitPlan(where, schedule, lambda i: (Circuits.of(np.arange(1), [1], [5], 0, lo, n),))
-    assert [v.found for v in check_light(plan, progress=no_progress).violations] == found
+    for more in ((), ((1, 1, 0, 2),)):
+        where = altered(
+            Given(nodes=12), resources=resources, occupied=Occupied.of([(1, 0, 1, 1), *more], "stuck parts")
+        )
+        plan = CircuitPlan(where, schedule, lambda i: (Circuits.of(np.arange(1), [1], [5], 0, lo, n),))
+        assert [v.found for v in check_light(plan, progress=no_progress).violations] == found
+
+
+def test_settings_of_a_job_are_for_any_number_of_signals():
+    """Two circuits of one setting on one port, which carry one chunk in the first step of their class, two in the second."""
+    where = altered(Given(nodes=12), resources=(Resource("switch_port", 1, once_per_job=True, per_wavelength=False),))
+    steps = [Transfers.of([1, 2], [5, 5], lo, 1, Op.COPY) for lo in ([0, 0], [0, 1])]
+    schedule = Schedule("by hand", collective("barrier", 12, 9), 2, lambda i: steps[i], (range(2),))
+    plan = CircuitPlan(where, schedule, lambda i: (Circuits.of(np.arange(2), [1, 2], [5, 5]),))
+    assert not check_light(plan, progress=no_progress).violations
 
 
 @pytest.mark.parametrize("order", [(0, 5), (5, 0)])
