@@ -28,8 +28,6 @@ from opticcl.circuits._order import farthest_first, recalled
 from opticcl.circuits._standing_rings import CLOSED_FORMS, Family, all_of
 from opticcl.collective import Request
 from opticcl.errors import TooLargeError, UnsupportedError
-from opticcl.fabrics.terarack import Terarack
-from opticcl.fabrics.terarack_torus import TerarackTorus
 from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
 from opticcl.ir.limits import ROUTES_AT_ONCE, limit
 from opticcl.ir.phases import TransferEnds
@@ -44,7 +42,7 @@ from opticcl.schedule.wavelength_exchange import (
     exchange_wavelengths,
     lap_of,
 )
-from opticcl.schedule.wrht import Tree, WrhtPhase, sides, tree, wraps
+from opticcl.schedule.wrht import Tree, WrhtPhase, sides, stripes, tree, wraps
 from opticcl.units import counted, format_bytes
 
 MAX_SEGMENTS = limit("terarack.MAX_SEGMENTS")
@@ -59,7 +57,7 @@ def terarack(fabric: Fabric, schedule: Schedule) -> Rounds:
     Raises: UnsupportedError: a step of another schedule uses too many fibre segments.
     """
     rounds = _in_order(fabric, schedule)
-    wide = _stripes(fabric) or schedule.name in CLOSED_FORMS or schedule.name == "optree"
+    wide = stripes(fabric) or schedule.name in CLOSED_FORMS or schedule.name == "optree"
     return around(fabric, rounds, widens=wide) if fabric.conditions else rounds
 
 
@@ -187,12 +185,6 @@ def _ring_of(fabric: Fabric) -> Fabric:
     return ring
 
 
-def _stripes(fabric: Fabric) -> bool:
-    """Whether a transfer may use several wavelengths."""
-    machine = fabric.machine
-    return isinstance(machine, (Terarack, TerarackTorus)) and machine.striping
-
-
 def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     """Each step in one round, on no more wavelengths than it needs."""
     wanted = Request(schedule.collective.name, schedule.collective.root)
@@ -202,7 +194,7 @@ def _wrht(fabric: Fabric, schedule: Schedule) -> Rounds:
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         ends = fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst)
         direction, wavelength = _in_tree(fabric, plan, step, *ends)
-        width = share // (int(wavelength.max()) + 1) if _stripes(fabric) else 1
+        width = share // (int(wavelength.max()) + 1) if stripes(fabric) else 1
         path, first = _walk(fabric, transfers, direction), firsts[fabric.groups_at(transfers.src)]
         return (_circuits(fabric, transfers, direction, first + wavelength * width, width, path),)
 
@@ -255,7 +247,7 @@ def _laps(fabric: Fabric) -> Rounds:
     """An exchange of all nodes of a whole ring, each step in one round: a wavelength for each of its laps."""
     ring = _ring_of(fabric)
     n, w, firsts = ring.num_nodes, channels(ring), _first_colours(fabric, ring)
-    width = w // min(w, exchange_wavelengths(n)) if _stripes(fabric) else 1
+    width = w // min(w, exchange_wavelengths(n)) if stripes(fabric) else 1
 
     def colour(step: int, transfers: Transfers) -> tuple[Circuits, ...]:
         direction, lap = lap_of(n, fabric.ranks_in_group(transfers.src), fabric.ranks_in_group(transfers.dst))
@@ -294,7 +286,7 @@ def _first_fit(fabric: Fabric, transfers: Transfers) -> tuple[Circuits, ...]:
     path = _walk(fabric, transfers, direction)
     hops, offsets = path[0].astype(np.int64), path[1]
     segments, colours = fabric.resources[0].count, channels(fabric)
-    width = width_that_fits(hops, segments, colours) if _stripes(fabric) else 1
+    width = width_that_fits(hops, segments, colours) if stripes(fabric) else 1
     colour, number = first_fit(hops, offsets, segments, colours, width)
     while width > 1 and number.any():  # narrower in one round beats wider in two
         width //= 2

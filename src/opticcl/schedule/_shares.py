@@ -1,15 +1,16 @@
-"""Work shared among those who can do it, so that the largest load is the least possible."""
+"""Work shared among those who can do it, so that the largest load is the least possible; wavelengths, so that time is saved."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
 
-__all__ = ["least_shares"]
+__all__ = ["least_shares", "widths_of_circuits"]
 
 
 def least_shares(can: npt.NDArray[np.bool_], amount: IntArray) -> IntArray:
@@ -62,3 +63,19 @@ def _path(can: npt.NDArray[np.bool_], shares: IntArray, loads: IntArray) -> list
                     came[taker] = kind, giver
                     waiting.append(taker)
     return []
+
+
+def widths_of_circuits(needs: Sequence[int], gains: Sequence[float], wavelengths: int) -> tuple[int, ...]:
+    """Wavelengths of a circuit of each kind: one, and each of the others goes where it saves most [count].
+
+    Args:
+        needs: wavelengths of each kind with one a circuit; one that needs none keeps one [count].
+        gains: time of each kind with one a circuit.
+        wavelengths: of a fibre [count].
+    """
+    widths, left = [1] * len(needs), wavelengths - sum(needs)
+    while fitting := [at for at, need in enumerate(needs) if 0 < need <= left]:
+        best = max(fitting, key=lambda at: gains[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / needs[at])
+        widths[best] += 1
+        left -= needs[best]
+    return tuple(widths)

@@ -46,6 +46,7 @@ from opticcl.ir.limits import limit
 from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps, join
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
+from opticcl.schedule._shares import widths_of_circuits
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
 from opticcl.units import Shape
 
@@ -204,14 +205,7 @@ def shared_wavelengths(levels: Levels, wavelengths: int, moves: bool) -> tuple[i
     >>> shared_wavelengths(Levels((32, 32)), 64, False)
     (32, 1)
     """
-    loads, needs = levels.loads(moves), levels.wavelengths
-    widths = [1] * len(loads)
-    left = wavelengths - sum(needs)
-    while fitting := [at for at, need in enumerate(needs) if need <= left]:
-        best = max(fitting, key=lambda at: loads[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / needs[at])
-        widths[best] += 1
-        left -= needs[best]
-    return tuple(widths)
+    return widths_of_circuits(levels.wavelengths, levels.loads(moves), wavelengths)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ import numpy as np
 
 from opticcl.collective import Request
 from opticcl.fabrics.ocs import Ocs
+from opticcl.fabrics.sipac import strides_of
 from opticcl.ir import Fabric, IntArray, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
@@ -82,7 +83,7 @@ def held_shifts(schedule: Schedule) -> tuple[int, ...]:
     parameters, n = schedule.parameters, schedule.collective.num_ranks
     radices = _radices(n, parameters["radices"])
     digit, value = shift_steps(schedule.collective.name, radices)
-    return _held(value * _weights(radices)[digit], parameters["cuts"], parameters["shifts"])
+    return _held(value * strides_of(radices)[digit], parameters["cuts"], parameters["shifts"])
 
 
 def _held(distance: IntArray, cuts: tuple[int, ...] | None, shifts: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -96,10 +97,6 @@ def _held(distance: IntArray, cuts: tuple[int, ...] | None, shifts: tuple[int, .
 
 def _radices(num_nodes: int, radices: tuple[int, ...] | None) -> tuple[int, ...]:
     return prime_factors(num_nodes) if radices is None else tuple(radix for radix in radices if radix > 1)
-
-
-def _weights(radices: tuple[int, ...]) -> IntArray:
-    return np.array([prod(radices[:i]) for i in range(len(radices))], np.int64)
 
 
 def accepts(
@@ -126,7 +123,7 @@ def accepts(
         return f"radices={_text(radices)} make {prod(radices)} nodes, not {n}; try radices={_text(prime_factors(n))}"
     digits = _radices(n, radices)
     digit, value = shift_steps(collective.name, digits)
-    distance = value * _weights(digits)[digit] if len(digit) else value
+    distance = value * strides_of(digits)[digit] if len(digit) else value
     steps = len(distance)
     if steps > MOST_STEPS or n > MOST_TRANSFERS:
         return SizeLimit(

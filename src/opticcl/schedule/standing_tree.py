@@ -36,7 +36,9 @@ from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
 from opticcl.schedule import register_algorithm
 from opticcl.schedule._pipeline import MOST_PIECES, PipelineStage, pipelined
+from opticcl.schedule._shares import widths_of_circuits
 from opticcl.schedule.wavelength_exchange import exchange_wavelengths
+from opticcl.schedule.wrht import middle_places
 from opticcl.units import Shape
 
 __all__ = ["BLOCKS", "StandingTree", "groups_of", "shared_among", "standing_tree", "tree_of"]
@@ -128,7 +130,7 @@ def _front(n: int, w: int, rooted: bool, blocks: bool = False) -> tuple[tuple[tu
         steps = 2 * len(groups) + (top > 1) + (cut and not blocks)
         if least * (1 - 1e-9) > best.get(steps, (inf,))[0]:
             continue
-        widths = _widths(loads, top, w, cut)
+        widths = widths_of_circuits(loads, _gains(loads, top, cut), w)
         load = 2 * sum(1 / k for k in widths[:-1]) + ((2 / top if cut else 1) / widths[-1] if top > 1 else 0)
         best[steps] = min(best.get(steps, (inf, (), False)), (load, groups, cut))
     front, least = list[tuple[tuple[int, ...], bool]](), inf
@@ -275,7 +277,7 @@ class StandingTree:
     def collect(self, level: int) -> tuple[IntArray, IntArray]:
         """Senders and receivers of a level, int64 (transfers,) each."""
         place = np.arange(len(self.members[level]))
-        middle = _middles(len(place), self.groups[level])
+        middle = middle_places(len(place), self.groups[level])
         sends = place != middle
         return self.members[level][place[sends]], self.members[level][middle[sends]]
 
@@ -316,14 +318,8 @@ def tree_of(num_nodes: int, groups: tuple[int, ...]) -> StandingTree:
     """
     members: list[IntArray] = [np.arange(num_nodes)]
     for m in groups:
-        members.append(members[-1][_middles(len(members[-1]), m)[::m]])
+        members.append(members[-1][middle_places(len(members[-1]), m)[::m]])
     return StandingTree(groups, tuple(members))
-
-
-def _middles(count: int, size: int) -> IntArray:
-    """Place of the middle member of the group of each of `count` members."""
-    first = np.arange(count) // size * size
-    return np.asarray(first + np.minimum(size, count - first) // 2)
 
 
 def shared_among(tree: StandingTree, wavelengths: int, cut: bool) -> tuple[int, ...]:
@@ -334,7 +330,7 @@ def shared_among(tree: StandingTree, wavelengths: int, cut: bool) -> tuple[int, 
         wavelengths: of a fibre [count].
         cut: whether the exchange cuts the message.
     """
-    return _widths(tree.loads, tree.top, wavelengths, cut)
+    return widths_of_circuits(tree.loads, _gains(tree.loads, tree.top, cut), wavelengths)
 
 
 def _counts(num_nodes: int, groups: tuple[int, ...]) -> tuple[int, ...]:
@@ -360,7 +356,9 @@ def _gains(loads: tuple[int, ...], top: int, cut: bool) -> list[float]:
     """Messages of each level and of the exchange, on one wavelength [count].
 
     Args:
-        loads, top, cut: as of `_widths`.
+        loads: of each with one wavelength a circuit [count].
+        top: nodes that exchange [count].
+        cut: whether the exchange cuts the message.
     """
     return [2.0] * (len(loads) - 1) + [2 / top if cut else 1.0]
 
@@ -371,25 +369,8 @@ def _least_load(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -
     The least sum of g / x where the sum of l x is w is the square of the sum of sqrt(g l), over w (Cauchy and Schwarz).
 
     Args:
-        loads, top, wavelengths, cut: as of `_widths`.
+        loads, top, cut: as of `_gains`.
+        wavelengths: of a fibre [count].
     """
     gains = _gains(loads, top, cut)
     return sum(sqrt(gain * load) for gain, load in zip(gains, loads, strict=True)) ** 2 / wavelengths
-
-
-def _widths(loads: tuple[int, ...], top: int, wavelengths: int, cut: bool) -> tuple[int, ...]:
-    """Wavelengths of a circuit of each level and of the exchange [count].
-
-    Args:
-        loads: of each with one wavelength a circuit [count].
-        top: nodes that exchange [count].
-        wavelengths: of a fibre [count].
-        cut: whether the exchange cuts the message.
-    """
-    gains = _gains(loads, top, cut)
-    widths, left = [1] * len(loads), wavelengths - sum(loads)
-    while fitting := [at for at, load in enumerate(loads) if 0 < load <= left]:
-        best = max(fitting, key=lambda at: gains[at] * (1 / widths[at] - 1 / (widths[at] + 1)) / loads[at])
-        widths[best] += 1
-        left -= loads[best]
-    return tuple(widths)

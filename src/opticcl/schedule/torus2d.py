@@ -16,11 +16,10 @@ Source: Mikami et al. 2018 and Ying et al. 2018, who call it 2-D torus (or 2-D m
 
 from __future__ import annotations
 
-from math import isqrt
-
 import numpy as np
 
 from opticcl.collective import Request
+from opticcl.fabrics import near_square
 from opticcl.ir import Fabric, Schedule
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Space
@@ -54,16 +53,6 @@ def accepts(collective: Request, fabric: Fabric, shape: tuple[int, ...] | None =
     return reason_not_linked(fabric, rank, _next_in_row(rank, columns)) or reason_not_linked(
         fabric, rank, (rank + columns) % n
     )
-
-
-def near_square(num_nodes: int) -> tuple[int, int]:
-    """Two sides as equal as possible, the shorter first.
-
-    >>> near_square(12), near_square(7)
-    ((3, 4), (1, 7))
-    """
-    rows = next(side for side in range(isqrt(num_nodes), 0, -1) if num_nodes % side == 0)
-    return rows, num_nodes // rows
 
 
 def sides(fabric: Fabric, shape: tuple[int, ...] | None) -> tuple[int, int]:

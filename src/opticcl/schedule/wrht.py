@@ -57,8 +57,10 @@ __all__ = [
     "Variant",
     "WrhtPhase",
     "longest_lightpath",
+    "middle_places",
     "one_step_wavelengths",
     "sides",
+    "stripes",
     "tree",
     "wraps",
     "wrht",
@@ -171,7 +173,8 @@ def wraps(fabric: Fabric) -> bool:
     return machine.wrap if isinstance(machine, TerarackTorus) else True
 
 
-def _stripes(fabric: Fabric) -> bool:
+def stripes(fabric: Fabric) -> bool:
+    """Whether a transfer may use several wavelengths."""
     machine = fabric.machine
     return isinstance(machine, (Terarack, TerarackTorus)) and machine.striping
 
@@ -209,7 +212,7 @@ def tree(fabric: Fabric, collective: Request, group_size: int | None = None, var
         levels = [np.arange(side)]
         while len(levels[-1]) > 1 and not (last and fits(len(levels[-1]))):
             members = levels[-1]
-            levels.append(members[np.unique(_middle(len(members), m))])
+            levels.append(members[np.unique(middle_places(len(members), m))])
         first = (collective.root // stride - int(levels[-1][0])) % side if rooted else 0
         lines.append(TreeLine(side, stride, tuple(levels), first))
         inner += [Step(WrhtPhase.COLLECT, number, level) for level in range(len(levels) - 1)]
@@ -219,8 +222,8 @@ def tree(fabric: Fabric, collective: Request, group_size: int | None = None, var
     return Tree(tuple(lines), m, steps)
 
 
-def _middle(count: int, group_size: int) -> IntArray:
-    """Place of the representative of each of `count` members cut into groups; the last group may be shorter."""
+def middle_places(count: int, group_size: int) -> IntArray:
+    """Place of the middle member of the group of each of `count` members; the last group may be shorter."""
     first = np.arange(count) // group_size * group_size
     return np.asarray(first + np.minimum(group_size, count - first) // 2)
 
@@ -252,7 +255,7 @@ def accepts(
 def _variants(collective: Request, fabric: Fabric) -> Iterable[dict[str, Any]]:
     """The largest groups; also the smallest with the same number of steps, where these carry less or leave wavelengths free."""
     yield {}
-    if accepts(collective, fabric) or not (_carries_blocks(collective) or _stripes(fabric)):
+    if accepts(collective, fabric) or not (_carries_blocks(collective) or stripes(fabric)):
         return
     fewest = len(tree(fabric, collective).steps)
     largest = min(2 * channels(fabric) + 1, max(sides(fabric)))
@@ -365,5 +368,5 @@ def _members(plan: Tree, step: Step) -> tuple[IntArray, IntArray]:
     members = np.arange(len(plan.lines[step.line].levels[step.level]))
     if step.stage == WrhtPhase.EXCHANGE:
         return np.repeat(members, len(members)), np.tile(members, len(members))
-    middle = _middle(len(members), plan.group_size)
+    middle = middle_places(len(members), plan.group_size)
     return (members, middle) if step.stage == WrhtPhase.COLLECT else (middle, members)
