@@ -393,13 +393,11 @@ def test_dimensions_between_and_order() -> None:
         assert ring_order(shape).tolist() == ring_order(tuple(side for side in shape if side > 1)).tolist()
 
 
-def test_options_in_rows_and_their_numbers() -> None:
-    """Rows of a choice, and numbers of the options of each pair."""
+def test_options_in_rows() -> None:
+    """Rows of a choice."""
     rows = Circuits.of(np.arange(6), np.zeros(6, int), np.ones(6, int))
     assert _failures.options_of_pairs(rows).choice.tolist() == [0, 1, 2, 3, 4, 5]
     assert _failures.options_of_pairs(rows, 2).choice.tolist() == [0, 0, 1, 1, 2, 2]
-    pair, number = _failures.each_wavelength(3, np.array([2, 0, 3]))
-    assert (pair.tolist(), number.tolist()) == ([0, 0, 2, 2, 2], [0, 1, 0, 1, 2])
 
 
 def test_margins_of_switches() -> None:

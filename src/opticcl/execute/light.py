@@ -16,7 +16,7 @@ import numpy.typing as npt
 from opticcl.errors import ParameterError
 from opticcl.execute.lockstep import execute_by_ranks
 from opticcl.execute.loop import Exchange
-from opticcl.ir import CircuitPlan, IntArray, ProgressCallback, Transfers, Violation, no_progress
+from opticcl.ir import CircuitPlan, IntArray, ProgressCallback, Transfers, Violation, no_progress, numbered
 from opticcl.optics.emulator import COLLIDED
 from opticcl.optics.plan_light import PlanLight
 from opticcl.optics.rounds import RoundLight
@@ -145,8 +145,8 @@ def _receive(
     rows = np.flatnonzero(known)
     sender = source[at[rows]]
     count = np.minimum(last[rows] - first[rows], last[sender] - first[sender])
-    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    received[np.repeat(first[rows], count) + nth] = sent[np.repeat(first[sender], count) + nth]
+    row, nth = numbered(count)
+    received[first[rows][row] + nth] = sent[first[sender][row] + nth]
     for lane in np.flatnonzero((transfer >= 0) & (got == COLLIDED)).tolist():
         met = light.report.rows.signal[light.report.rows.photodiode == lanes.photodiode[lane]]
         ways = np.isin(signals, met) & (transfer[source] >= 0)

@@ -200,13 +200,11 @@ def clashes(fabric: Fabric, circuits: Circuits) -> list[dict[str, Any]]:
 def _over_capacity(fabric: Fabric, resource: Resource, use: Usage, circuits: Circuits) -> Iterator[dict[str, Any]]:
     row = np.arange(len(use.index)) if use.circuit is None else use.circuit
     index = np.asarray(use.index, np.int64)
-    count = circuits.wavelength_n[row].astype(np.int64)
     amount = np.ones(len(index), np.int64) if use.amount is None else use.amount
     wavelength = np.full(len(index), -1)
-    if resource.per_wavelength and 0 < count.sum() <= MOST_EXPANDED:
-        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-        wavelength = np.repeat(circuits.wavelength_lo[row].astype(np.int64), count) + within * circuits.wavelength_step
-        index, row, amount = (np.repeat(column, count) for column in (index, row, amount))
+    if resource.per_wavelength and 0 < circuits.wavelength_n[row].sum() <= MOST_EXPANDED:
+        entry, wavelength = circuits.each_wavelength(row)
+        index, row, amount = index[entry], row[entry], amount[entry]
     _, group = np.unique(np.stack([index, wavelength]), axis=1, return_inverse=True)
     group = group.ravel()
     over = np.flatnonzero(np.bincount(group, weights=amount) > resource.capacity)

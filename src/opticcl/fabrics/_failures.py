@@ -15,7 +15,7 @@ from opticcl.ir import Circuits, Condition, Fabric, IntArray, Options, PartUse
 from opticcl.ir.occupied import conditions_as_text, parse_conditions, unique_parts
 from opticcl.routing.closed_order import closed_order
 
-__all__ = ["FailingFabric", "each_wavelength", "options_of_pairs"]
+__all__ = ["FailingFabric", "options_of_pairs"]
 
 PAIRS_AT_ONCE = 1 << 12
 MOST_NODES_OF_TABLE = 256
@@ -107,14 +107,3 @@ def options_of_pairs(circuits: Circuits, width: int = 1) -> Options:
         width: rows of a choice [count].
     """
     return Options(circuits, np.arange(len(circuits)) // width)
-
-
-def each_wavelength(num_pairs: int, counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Row of the pair, and number of the option within the pair, for that number of options a pair, int64 (sum,) each.
-
-    Args:
-        num_pairs: pairs [count].
-        counts: options of each pair [count].
-    """
-    pair = np.repeat(np.arange(num_pairs), counts)
-    return pair, np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
@@ -210,7 +209,7 @@ def lightpath_states(wafer: TileGrid, circuits: Circuits) -> Iterator[SettingUse
     lasers, w = wafer.lasers, wafer.waveguides
     owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
     each = circuits.wavelength_n[owner].astype(np.int64)
-    hop, wavelength = of_wavelengths(circuits, owner)
+    hop, wavelength = circuits.each_wavelength(owner)
     start, way = np.divmod(hops[hop], 4)
     width = wafer.width()[hops[hop]]
     out = way * w + np.minimum(_nth_of_each(hops[hop] * lasers + wavelength), np.maximum(width - 1, 0))
@@ -245,6 +244,6 @@ def lightpath_ends(circuits: Circuits, tile: IntArray, lasers: int) -> tuple[Int
         tile: of each node, int64 (nodes,).
         lasers: of a tile [count].
     """
-    circuit, wavelength = of_wavelengths(circuits)
+    circuit, wavelength = circuits.each_wavelength()
     src, dst = (tile[nodes].astype(np.int64)[circuit] for nodes in (circuits.src, circuits.dst))
     return src * lasers + wavelength, dst * lasers + wavelength

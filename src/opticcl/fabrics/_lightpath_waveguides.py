@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.fabrics._lightpath_netlist import TileGrid
-from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.device import SettingUse
 from opticcl.ir.netlist import BillLine, Bundle, ElementGroup, Netlist
@@ -96,7 +95,7 @@ def waveguide_states(wafer: TileGrid, circuits: Circuits) -> Iterator[SettingUse
     exists = inner[np.minimum(place, len(inner) - 1)] == passed.edge if len(inner) else np.zeros(len(place), bool)
     way = passed.edge % 4
     begins = np.flatnonzero(passed.first)
-    nth, wavelength = of_wavelengths(circuits, passed.circuit[begins])
+    nth, wavelength = circuits.each_wavelength(passed.circuit[begins])
     row = begins[nth]
     circuit = passed.circuit[row]
     laser = passed.edge[row] // 4 * wafer.lasers + wavelength

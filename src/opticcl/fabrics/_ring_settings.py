@@ -9,26 +9,10 @@ import numpy as np
 from opticcl.ir import Circuits, IntArray
 from opticcl.ir.device import SettingUse
 
-__all__ = ["DROP", "ON", "PASS", "lanes_at_ends", "of_wavelengths", "ports_at_ends", "ring_settings"]
+__all__ = ["DROP", "ON", "PASS", "lanes_at_ends", "ports_at_ends", "ring_settings"]
 
 ON = 1
 PASS, DROP = 0, 1
-
-
-def of_wavelengths(circuits: Circuits, owner: IntArray | None = None) -> tuple[IntArray, IntArray]:
-    """Circuit and wavelength of every pair of them, int64 (sum of wavelengths,) each.
-
-    Args:
-        circuits: of a round.
-        owner: circuit of each of several rows, such as hops, which take the place of circuits then, int64 (rows,).
-    """
-    n = circuits.wavelength_n.astype(np.int64)
-    lo = circuits.wavelength_lo
-    if owner is not None:
-        n, lo = n[owner], lo[owner]
-    row = np.repeat(np.arange(len(n)), n)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(n) - n, n)
-    return row, lo[row] + nth * circuits.wavelength_step
 
 
 def ports_at_ends(circuits: Circuits, ports: int, port: IntArray | None = None) -> tuple[IntArray, IntArray]:
@@ -54,7 +38,7 @@ def lanes_at_ends(
         wavelengths: that a port receives [count].
         port: as in `ports_at_ends`.
     """
-    circuit, wavelength = of_wavelengths(circuits)
+    circuit, wavelength = circuits.each_wavelength()
     sender, receiver = ports_at_ends(circuits, ports, port)
     return sender[circuit], receiver[circuit] * wavelengths + wavelength
 
@@ -68,13 +52,13 @@ def ring_settings(circuits: Circuits, reached: IntArray, ports: int, wavelengths
         ports: of a node [count].
         wavelengths: of a fibre [count].
     """
-    circuit, wavelength = of_wavelengths(circuits)
+    circuit, wavelength = circuits.each_wavelength()
     port = circuits.port.astype(np.int64)
     modulator = ports_at_ends(circuits, ports)[0][circuit] * wavelengths + wavelength
     yield SettingUse("modulator", modulator, np.full(len(modulator), ON), circuit)
     owner, hops = circuits.hop_owner(), circuits.num_hops()
     last = np.zeros(len(owner), np.int64)
     last[circuits.hop_offsets[1:][hops > 0] - 1] = DROP
-    hop, passed = of_wavelengths(circuits, owner)
+    hop, passed = circuits.each_wavelength(owner)
     ring = (reached * np.int64(ports) + port[owner])[hop] * wavelengths + passed
     yield SettingUse("ring", ring, last[hop], owner[hop])

@@ -250,15 +250,10 @@ def dead_parts_used(
         return
     for edge, dead in zip(damage.edge, damage.dead, strict=True):
         rows = owner[hops == edge]
-        wavelengths = np.repeat(lo[rows], n[rows]) + _counted(n[rows]) * step
+        wavelengths = circuits.each_wavelength(rows)[1]
         most = int(np.bincount(wavelengths).max(initial=0))
         expected = f"at most {waveguides - dead} circuit(s) of a wavelength {DIRECTIONS[edge % 4]} of tile {edge // 4}"
         yield Fault("part_failed", np.unique(rows) if most > waveguides - dead else rows[:0], expected)
-
-
-def _counted(n: IntArray) -> IntArray:
-    """0 .. n - 1 for each n, end to end."""
-    return np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
 
 
 def _listed(things: Sequence[object] | IntArray) -> str:

@@ -52,7 +52,6 @@ from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import options_of_pairs
 from opticcl.fabrics._lightpath_netlist import TileGrid, lightpath_ends, lightpath_netlist, lightpath_states
 from opticcl.fabrics._lightpath_waveguides import FROM_LASER, passages, waveguide_netlist, waveguide_states
-from opticcl.fabrics._ring_settings import of_wavelengths
 from opticcl.fabrics.damage import (
     KINDS,
     Damage,
@@ -289,7 +288,7 @@ class Lightpath(Fabric):
         node = np.argsort(self.tile)
         yield PartUse("node", circuits.src.astype(np.int64))
         yield PartUse("node", node[hops // 4 + self.grid.onward[hops % 4]], owner)
-        circuit, wavelength = of_wavelengths(circuits)
+        circuit, wavelength = circuits.each_wavelength()
         for kind, ends in (("laser", circuits.src), ("photodiode", circuits.dst)):
             yield PartUse(kind, self.tile[ends[circuit]] * self.lasers + wavelength, circuit)
         yield PartUse("mzi", np.searchsorted(self.inner_edges, hops), owner)
@@ -534,9 +533,9 @@ class Lightpath(Fabric):
             return
         owner, hops = circuits.hop_owner(), circuits.hops.astype(np.int64)
         side = sides_of_hops(circuits)
-        hop, wavelength = of_wavelengths(circuits, owner)
+        hop, wavelength = circuits.each_wavelength(owner)
         yield SettingUse("mzi", hops[hop] * self.lasers + wavelength, side[hop], owner[hop])
-        circuit, last_wavelength = of_wavelengths(circuits)
+        circuit, last_wavelength = circuits.each_wavelength()
         last = hops[circuits.hop_offsets[1:] - 1] % 4
         tile = self.tile[circuits.dst].astype(np.int64)
         yield SettingUse("mzi_to_tile", tile[circuit] * self.lasers + last_wavelength, last[circuit], circuit)
@@ -546,7 +545,7 @@ class Lightpath(Fabric):
         passed, w = passages(circuits, self.waveguides), self.waveguides
         leads = np.full(len(circuits), -1)
         leads[passed.circuit[passed.first]] = (passed.edge % 4 * w + passed.waveguide)[passed.first]
-        circuit, wavelength = of_wavelengths(circuits)
+        circuit, wavelength = circuits.each_wavelength()
         circuit, wavelength = (column[leads[circuit] >= 0] for column in (circuit, wavelength))
         laser = self.tile[circuits.src[circuit]].astype(np.int64) * self.lasers + wavelength
         yield SettingUse("laser_switch", laser, leads[circuit], circuit)

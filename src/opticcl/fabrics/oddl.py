@@ -44,7 +44,7 @@ from opticcl.fabrics._control import exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._oddl_netlist import Switches, oddl_netlist, oddl_states, pieces_passed, switches_of
-from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths
+from opticcl.fabrics._ring_settings import lanes_at_ends
 from opticcl.ir import (
     CellGrid,
     Circuits,
@@ -412,7 +412,7 @@ class Oddl(FailingFabric):
         tuned = circuits.wavelength_lo * np.int64(self.num_wavelengths + 1) + circuits.wavelength_n
         yield SettingUse("laser", sender, tuned)
         yield SettingUse("receiver", receiver, circuits.src.astype(np.int64))
-        circuit, wavelength = of_wavelengths(circuits)
+        circuit, wavelength = circuits.each_wavelength()
         switched = sender[circuit] * self.num_wavelengths + wavelength
         yield SettingUse("wss", switched, circuits.dst[circuit].astype(np.int64), circuit)
 

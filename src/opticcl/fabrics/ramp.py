@@ -70,7 +70,7 @@ from opticcl.fabrics._control import check_synchronisation, exposed_share
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ramp_netlist import Filters, RampShape, Switches, ramp_netlist, ramp_states
-from opticcl.fabrics._ring_settings import of_wavelengths, ports_at_ends
+from opticcl.fabrics._ring_settings import ports_at_ends
 from opticcl.ir import (
     CellGrid,
     Circuits,
@@ -490,7 +490,7 @@ class Ramp(FailingFabric):
 
     def ends(self, circuits: Circuits) -> tuple[IntArray, IntArray]:
         """Modulator of the sender's transceiver, photodiode of the receiver's."""
-        circuit, _ = of_wavelengths(circuits)
+        circuit, _ = circuits.each_wavelength()
         sender, receiver = ports_at_ends(circuits, self.ports_per_node)
         return sender[circuit], receiver[circuit]
 

@@ -52,8 +52,8 @@ import numpy.typing as npt
 from opticcl.errors import FabricError
 from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
-from opticcl.fabrics._failures import FailingFabric, each_wavelength, options_of_pairs
-from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths
+from opticcl.fabrics._failures import FailingFabric, options_of_pairs
+from opticcl.fabrics._ring_settings import lanes_at_ends
 from opticcl.fabrics._sipac_netlist import sipac_netlist
 from opticcl.fabrics.oddl import ring_order
 from opticcl.ir import (
@@ -69,6 +69,7 @@ from opticcl.ir import (
     PartUse,
     Resource,
     Usage,
+    numbered,
 )
 from opticcl.ir.capacity import Axis
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -347,7 +348,7 @@ class Sipac(FailingFabric):
             output = (output - circuits.src // stride - 1) % side
         output = np.where(self._looped(circuits, level), circuits.src // stride % side, output)
         yield PartUse("micro_ring", rings[level] + circuits.src * of_input[level] + output)
-        circuit, line = of_wavelengths(circuits)
+        circuit, line = circuits.each_wavelength()
         yield PartUse("modulator", sender[circuit] * lines + line, circuit)
         yield PartUse("photodiode", receiver[circuit] * lines + line, circuit)
 
@@ -381,7 +382,7 @@ class Sipac(FailingFabric):
             counts = np.concatenate([counts, -(-self.num_wavelengths // groups[following])])
             order = np.argsort(pair, kind="stable")
             pair, group, counts = pair[order], group[order], counts[order]
-        of_pair, nth = each_wavelength(len(pair), counts)
+        of_pair, nth = numbered(counts)
         row = pair[of_pair]
         line = group[of_pair] + nth * groups[row]
         path = level[row][:, None]

@@ -30,7 +30,7 @@ from opticcl.fabrics import register_fabric
 from opticcl.fabrics._datasheet import control_plane, datasheet, optics_of
 from opticcl.fabrics._failures import FailingFabric, options_of_pairs
 from opticcl.fabrics._ring_light import ring_light
-from opticcl.fabrics._ring_settings import lanes_at_ends, of_wavelengths, ports_at_ends, ring_settings
+from opticcl.fabrics._ring_settings import lanes_at_ends, ports_at_ends, ring_settings
 from opticcl.fabrics._terarack_netlist import (
     fibre_of_segment,
     ring_fibre_name,
@@ -181,7 +181,7 @@ class Terarack(FailingFabric):
         """Comb and modulators of the sender, fibre all the way, filters of the receiver."""
         yield from super().parts_used(circuits)
         sender, receiver = ports_at_ends(circuits, self.ports_per_node)
-        circuit, wavelength = of_wavelengths(circuits)
+        circuit, wavelength = circuits.each_wavelength()
         yield PartUse("comb_laser", sender)
         yield PartUse("modulator", sender[circuit] * self.wavelengths + wavelength, circuit)
         yield PartUse("filter", receiver[circuit] * self.wavelengths + wavelength, circuit)

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # that of typing
 if TYPE_CHECKING:
     from typing import Any
 
-    from opticcl.ir._common import IntArray, row_keys, same_columns
+    from opticcl.ir._common import IntArray, numbered, row_keys, same_columns
     from opticcl.ir.circuit_plan import CircuitPlan
     from opticcl.ir.circuits import Circuits, concatenate_circuits
     from opticcl.ir.collective import Collective
@@ -53,12 +53,14 @@ __all__ = [
     "concatenate_circuits",
     "concatenate_transfers",
     "no_progress",
+    "numbered",
     "row_keys",
     "same_columns",
 ]
 
 _HOME = {
     "IntArray": "_common",
+    "numbered": "_common",
     "row_keys": "_common",
     "same_columns": "_common",
     "CircuitPlan": "circuit_plan",

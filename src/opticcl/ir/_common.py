@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "row_keys", "row_numbers", "same_columns"]
+__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "numbered", "row_keys", "row_numbers", "same_columns"]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -27,6 +27,16 @@ def first_rows(columns: Mapping[str, npt.NDArray[Any]], most: int = 10) -> str:
     cells = [[str(value) for value in column[:most]] for column in columns.values()]
     table = in_columns([tuple(columns), *zip(*cells, strict=True)])
     return table if total <= most else f"{table}\n... and {total - most:,} more"
+
+
+def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Row of every entry where each row has a count of them, and its number in the row, int64 (entries,) each.
+
+    >>> [column.tolist() for column in numbered(np.array([1, 0, 3]))]
+    [[0, 2, 2, 2], [0, 0, 1, 2]]
+    """
+    row = np.repeat(np.arange(len(counts)), counts)
+    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def row_numbers(columns: Sequence[IntArray]) -> IntArray:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir._common import IntArray
+from opticcl.ir._common import IntArray, numbered
 from opticcl.ir.transfers import Op, Transfers
 
 __all__ = ["ChunkRows", "by_chunk", "stored_first"]
@@ -21,9 +21,9 @@ def by_chunk(step: Transfers) -> ChunkRows:
     n = step.chunk_n.astype(np.int64)
     if (n == 1).all():
         return step.src, step.dst, step.chunk_lo, step.op
-    within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    chunk = np.repeat(step.chunk_lo, n) + within * (1 if step.chunk_step is None else np.repeat(step.chunk_step, n))
-    return np.repeat(step.src, n), np.repeat(step.dst, n), chunk, np.repeat(step.op, n)
+    row, nth = numbered(n)
+    chunk = step.chunk_lo[row] + nth * (1 if step.chunk_step is None else step.chunk_step[row])
+    return step.src[row], step.dst[row], chunk, step.op[row]
 
 
 def stored_first(steps: Iterable[ChunkRows], num_ranks: int, num_chunks: int) -> Iterator[ChunkRows]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir._common import IntArray, first_rows
+from opticcl.ir._common import IntArray, first_rows, numbered
 from opticcl.ir.limits import HOPS_AT_ONCE
 from opticcl.ir.paths import joined_paths, paths_of_rows
 
@@ -114,6 +114,17 @@ class Circuits:
     def hop_owner(self) -> IntArray:
         """Circuit that each entry of `hops` belongs to, int64 (len(hops),)."""
         return np.repeat(np.arange(len(self)), self.num_hops())
+
+    def each_wavelength(self, owner: IntArray | None = None) -> tuple[IntArray, IntArray]:
+        """Circuit and wavelength of every pair of them, int64 (sum of wavelengths,) each.
+
+        Args: owner: circuit of each of several rows, such as hops, which take the place of circuits then, int64 (rows,).
+        """
+        lo, count = self.wavelength_lo, self.wavelength_n.astype(np.int64)
+        if owner is not None:
+            lo, count = lo[owner], count[owner]
+        row, nth = numbered(count)
+        return row, lo[row] + nth * self.wavelength_step
 
     def in_parts(self) -> Iterator[Circuits]:
         """Some circuits after the other, each time those of at most `HOPS_AT_ONCE` hops, or one."""

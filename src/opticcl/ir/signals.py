@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opticcl.ir._common import IntArray, row_numbers
+from opticcl.ir._common import IntArray, numbered, row_numbers
 from opticcl.ir.circuits import Circuits
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.occupied import DIGITS_OF_SHARE
@@ -86,8 +86,7 @@ def signals_of(fabric: Fabric, circuits: Circuits, transfers: Transfers) -> Sign
     """
     shared = divides_ports(fabric)
     many = lanes_of_each(fabric, circuits)
-    circuit = np.repeat(np.arange(len(circuits)), many)
-    nth = np.arange(len(circuit)) - np.repeat(np.cumsum(many) - many, many)
+    circuit, nth = numbered(many)
     wavelength = circuit if shared else circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
     port = circuits.port[circuit].astype(np.int64)
     carried = circuits.transfer[circuit].astype(np.int64)

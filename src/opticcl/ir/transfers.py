@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir._common import IntArray, first_rows
+from opticcl.ir._common import IntArray, first_rows, numbered
 from opticcl.ir.paths import joined_paths, paths_of_rows
 
 __all__ = ["Op", "Transfers", "concatenate_transfers"]
@@ -144,8 +144,7 @@ class Transfers:
             return self, every
         apart = self.chunk_step != 1
         many = np.where(apart, self.chunk_n, 1)
-        row = np.repeat(every, many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
+        row, nth = numbered(many)
         lo = (self.chunk_lo[row] + nth * self.chunk_step[row]).astype(np.int32)
         count = np.where(apart[row], 1, self.chunk_n[row]).astype(np.int32)
         parts = None if self.parts is None else self.parts[row]

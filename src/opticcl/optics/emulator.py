@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, numbered
 from opticcl.ir.netlist import ElementGroup, Netlist
 from opticcl.ir.programme import DeviceTable
 from opticcl.optics.elements import ABSORBED, ALL, KINDS, InputRows, StateOf, splitting_db
@@ -399,8 +399,7 @@ class Emulator:
         if position in choices:
             outputs, begin = choices[position]
             many = (begin[1:] - begin[:-1])[rows.element]
-            behind = np.repeat(everything, many)
-            nth = np.arange(len(behind)) - np.repeat(np.cumsum(many) - many, many)
+            behind, nth = numbered(many)
             return outputs[begin[rows.element][behind] + nth], behind, rows.signal, None
         passing = KINDS[group.kind].passing
         if passing is None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from opticcl.errors import OutputError, UnsupportedError
 from opticcl.formats.perfetto import name_event, slice_event, write_events
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, numbered
 
 if TYPE_CHECKING:
     from opticcl.plans.plan import Plan
@@ -126,8 +126,8 @@ def _of_sender(times: TransferTimes, rows: IntArray) -> list[_Span]:
         rows: of this sender, int64 (n,).
     """
     repeats = np.minimum(times.repeats[rows], MOST_SLICES + 1)
-    turn = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    row = np.repeat(rows, repeats)
+    of_row, turn = numbered(repeats)
+    row = rows[of_row]
     start_s = times.start_s[row] + turn * times.period_s[row]
     order = np.argsort(start_s, kind="stable")[: MOST_SLICES + 1]
     row, turn, start_s = row[order], turn[order], start_s[order]

@@ -63,12 +63,9 @@ def links_left(fabric: Fabric, *, one_partner: bool = False) -> LinksLeft:
     port[pair] = circuits.port
     width = np.bincount(pair, circuits.wavelength_n, n * n).astype(np.int64)
     cells = []
+    row, wavelength = circuits.each_wavelength()
     for end in (src, dst):
-        many = circuits.wavelength_n.astype(np.int64)
-        row = np.repeat(np.arange(len(circuits)), many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
         place = end[pair[row]] * ports + circuits.port[row]
-        wavelength = circuits.wavelength_lo[row] + nth * circuits.wavelength_step
         used = np.unique(place * w + wavelength)
         cells.append(np.bincount(used // w, minlength=n * ports).reshape(n, ports))
     left = LinksLeft(width.reshape(n, n), port.reshape(n, n), ports, (cells[0], cells[1]))

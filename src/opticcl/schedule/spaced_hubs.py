@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from opticcl.collective import Request
-from opticcl.ir import Fabric, IntArray, Schedule
+from opticcl.ir import Fabric, IntArray, Schedule, numbered
 from opticcl.ir.limits import limit
 from opticcl.schedule import NotTried, left_out, register_algorithm
 from opticcl.schedule._grid import MOST_TRANSFERS, SizeLimit
@@ -179,8 +179,8 @@ def _links(num_nodes: int, levels: int, behind: int, halves: bool) -> tuple[IntA
         inner = width[left] - 1 if halves else (width[left] - 1) // 2
         hubs = [(hub, np.minimum(back, inner), np.minimum(ahead, inner), left)]
         for way, extent in ((1, ahead), (-1, back)):
-            row = np.repeat(np.arange(len(hub)), left)
-            nth = np.arange(len(row)) - np.repeat(np.cumsum(left) - left, left) + 1
+            row, nth = numbered(left)
+            nth += 1
             begin = inner[row] + sums[left[row] - 1] - sums[left[row] - nth]  # nodes between the hub and the territory
             kept = begin < extent[row]
             row, nth, begin = row[kept], nth[kept], begin[kept]

@@ -76,10 +76,8 @@ def residual(fabric: Fabric) -> Residual:
         for fault in fabric.part_faults(ways):
             works[fault.circuits] = False
         ways = ways.take(works)
-        many = ways.wavelength_n.astype(np.int64)
-        row = np.repeat(np.arange(len(ways)), many)
-        nth = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)
-        wavelength = (ways.wavelength_lo[row] + nth * ways.wavelength_step) * (depth > 1)
+        row, wavelength = ways.each_wavelength()
+        wavelength *= depth > 1
         share = (fabric.wavelengths_carried(ways) / ways.wavelength_n)[row]
         sender, receiver = rank_of[ways.src[row]], rank_of[ways.dst[row]]
         ends = ((rank * ports + ways.port[row]) * depth + wavelength for rank in (sender, receiver))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticcl.ir import Circuits, IntArray, Op, Transfers
+from opticcl.ir import Circuits, IntArray, Op, Transfers, numbered
 from opticcl.plans.plan import Plan
 from opticcl.report.kit.colours import INK, MUTED, wavelength_colours
 from opticcl.report.kit.drawing import WIDTH, axes_at, new_figure
@@ -115,9 +115,8 @@ def strands(circuits: Circuits) -> Strands:
     """The lines to draw for circuits."""
     many = circuits.wavelength_n > MOST_STRANDS
     count = np.where(many, 1, circuits.wavelength_n)
-    circuit = np.repeat(np.arange(len(circuits)), count)
-    within = np.arange(len(circuit)) - np.repeat(np.cumsum(count) - count, count)
-    wavelength = circuits.wavelength_lo[circuit].astype(np.int64) + within * circuits.wavelength_step
+    circuit, nth = numbered(count)
+    wavelength = circuits.wavelength_lo[circuit] + nth * circuits.wavelength_step
     return Strands(circuit, wavelength, np.where(many[circuit], 2.0, 1.0))
 
 
