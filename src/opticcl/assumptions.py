@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.ir.floor_plan import FloorPlan
-from opticcl.registry import as_text, canonical, convert_arguments, nearest
+from opticcl.registry import as_text, canonical, convert_arguments, known_name, nearest
 from opticcl.units import ByteRate, Seconds, format_quantity
 
 __all__ = [
@@ -199,10 +199,7 @@ def set_of(name: str) -> dict[str, str]:
 
     Raises: UnknownNameError: no such set.
     """
-    key = canonical(name)
-    if key not in SETS:
-        raise UnknownNameError(f"unknown assumptions {name!r}; {nearest(key, SETS)}")
-    entry = dict(_TABLE["set"][key])
+    entry = dict(_TABLE["set"][known_name("assumptions", name, SETS)])
     base = entry.pop("base", None)
     return ({} if base is None else set_of(base)) | entry
 

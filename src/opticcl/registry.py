@@ -17,7 +17,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from importlib.util import find_spec
 from numbers import Integral
@@ -38,6 +38,7 @@ __all__ = [
     "convert_value",
     "failure_of",
     "is_of_library",
+    "known_name",
     "nearest",
     "one_or_more",
     "parameter_types",
@@ -72,6 +73,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return "none is known"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
+
+
+def known_name(kind: str, name: str, known: Collection[str]) -> str:
+    """The canonical form of a name that is known.
+
+    >>> known_name("shape", "Ring", ["ring", "tree"])
+    'ring'
+
+    Args:
+        kind: noun for the message.
+        name: of the user.
+        known: canonical names.
+    Raises: UnknownNameError: not among them; the text gives the nearest.
+    """
+    key = canonical(name)
+    if key not in known:
+        raise UnknownNameError(f"unknown {kind} {name!r}; {nearest(key, known)}")
+    return key
 
 
 def is_of_library(registered: Any) -> bool:
@@ -180,11 +199,8 @@ class Registry(Generic[T]):
 
         Raises: UnknownNameError: not registered; the text gives the nearest known name.
         """
-        key = canonical(name)
-        self._load(key)
-        if key not in self._entries:
-            raise UnknownNameError(f"unknown {self.kind} {name!r}; {nearest(key, self._entries)}")
-        return self._entries[key]
+        self._load(canonical(name))
+        return self._entries[known_name(self.kind, name, self._entries)]
 
 
 # --- "name:key=value,..." ---------------------------------------------------------------------------------------------

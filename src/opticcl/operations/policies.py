@@ -22,7 +22,7 @@ from math import ceil, prod
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.errors import ParameterError
 from opticcl.ir import CellGrid, IntArray
 from opticcl.operations.placement import (
     MOST_BLOCKS,
@@ -34,7 +34,7 @@ from opticcl.operations.placement import (
     place_on,
     scattered_block,
 )
-from opticcl.registry import canonical, nearest
+from opticcl.registry import known_name
 
 __all__ = ["POLICIES", "check_policy", "largest_job", "place_by"]
 
@@ -51,9 +51,7 @@ def check_policy(name: str, grid: CellGrid) -> str:
 
     Raises: UnknownNameError: no such policy. ParameterError: `exact` on a larger machine than it is for.
     """
-    policy = canonical(name)
-    if policy not in POLICIES:
-        raise UnknownNameError(f"unknown policy {name!r}; {nearest(policy, POLICIES)}")
+    policy = known_name("policy", name, POLICIES)
     if policy == "exact" and grid.cells.size > MOST_EXACT_NODES:
         raise ParameterError(
             f"policy exact: {grid.cells.size:,} nodes are more than {MOST_EXACT_NODES}; try --policy best"

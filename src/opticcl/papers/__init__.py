@@ -36,12 +36,11 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any, TypeVar
 
-from opticcl.errors import UnknownNameError
 from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.papers.formula import evaluate
 from opticcl.processes import each
-from opticcl.registry import canonical, nearest
+from opticcl.registry import canonical, known_name
 
 __all__ = [
     "ALL_VERDICTS",
@@ -179,10 +178,7 @@ def claim_ids(name: str, patterns: Sequence[str] = ("*",)) -> list[str]:
 
     Raises: UnknownNameError: no such paper.
     """
-    names = paper_names()
-    key = canonical(name)
-    if key not in names:
-        raise UnknownNameError(f"unknown paper {name!r}; {nearest(key, names)}")
+    key = known_name("paper", name, paper_names())
     return [id for id in printed_claims(key) if any(fnmatchcase(id, pattern) for pattern in patterns)]
 
 

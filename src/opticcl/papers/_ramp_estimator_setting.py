@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from opticcl.errors import ParameterError, UnknownNameError
+from opticcl.errors import ParameterError
 from opticcl.files import read_toml
-from opticcl.registry import canonical, convert_arguments, nearest
+from opticcl.registry import convert_arguments, known_name
 from opticcl.units import ByteRate, Rate, Seconds, Shape
 
 __all__ = ["Setting", "matched", "setting"]
@@ -106,9 +106,7 @@ def setting(preset: str = "p", **given: object) -> Setting:
     >>> setting("literal", memory="2.039TB/s").slot_efficiency
     0.95
     """
-    key = canonical(preset)
-    if key not in PRESETS:
-        raise UnknownNameError(f"unknown preset {preset!r}; {nearest(key, PRESETS)}")
+    key = known_name("preset", preset, PRESETS)
     sheet = {name: entry["value"] for name, entry in SHEET.items() if name not in PRESETS}
     made = Setting(**convert_arguments(Setting, {**sheet, **SHEET[key]["value"], **given}, "estimator"))
     for name in _POSITIVE:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.errors import UnknownNameError
 from opticcl.files import read_toml
 from opticcl.ir import IntArray
-from opticcl.registry import canonical, nearest
+from opticcl.registry import canonical, known_name
 
 __all__ = ["FlowMix", "flow_mix", "flow_mixes", "gap_names", "run_values"]
 
@@ -106,9 +105,7 @@ def _file() -> dict[str, Any]:
 
 
 def _entry(table: dict[str, Any], name: str, kind: str) -> dict[str, Any]:
-    if canonical(name) not in table:
-        raise UnknownNameError(f"unknown {kind} {name!r}; {nearest(canonical(name), table)}")
-    entry: dict[str, Any] = table[canonical(name)]
+    entry: dict[str, Any] = table[known_name(kind, name, table)]
     return entry
 
 
