@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from opticcl.errors import WorkloadError, printable
 from opticcl.units import MAX_MESSAGE_BYTES
@@ -22,6 +22,7 @@ __all__ = [
     "check_file",
     "check_size",
     "content_of",
+    "converted",
     "head_of",
     "lines",
     "plain_name",
@@ -31,6 +32,8 @@ __all__ = [
     "title",
     "whole_lines",
 ]
+
+T = TypeVar("T")
 
 MAX_LINE = 2**20  # of a log [bytes]
 CHUNK = 2**16  # read at a time [bytes]
@@ -189,6 +192,25 @@ def content_of(path: Path, file: BinaryIO, limit: int, advice: str = "") -> byte
     if not left:
         raise refusal(path, f"more than {limit:,} bytes{'; ' * bool(advice)}{advice}")
     return b"".join(parts)
+
+
+def converted(table: Any, form: type[T], where: Path | str, advice: str) -> T:
+    """The values of a table as a struct.
+
+    Args:
+        table: of TOML or JSON.
+        form: a class of `msgspec.Struct`.
+        where: the file, for messages.
+        advice: what to write, for messages.
+    Raises: WorkloadError: an unknown or a missing key, or a value of another kind.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(table, form, strict=True)
+    except msgspec.ValidationError as error:
+        what, _, field = str(error).partition(" - at `$.")
+        raise refusal(where, f"{field.rstrip('`') or 'file'}: {what}; {advice}") from None
 
 
 def lines(file: BinaryIO) -> Iterator[tuple[int, str]]:

@@ -36,7 +36,7 @@ from typing import Any
 import msgspec
 
 from opticcl.errors import WorkloadError
-from opticcl.reading import printable, reading, refusal
+from opticcl.reading import content_of, converted, printable, reading, refusal
 from opticcl.training.config_file import is_config, model_from_config
 from opticcl.training.model import Kind, Layer, Model
 from opticcl.units import toml_number
@@ -75,9 +75,7 @@ def read_model(path: Path) -> Model:
     Raises: WorkloadError: invalid TOML, an unknown or missing key, or a count out of range.
     """
     with reading(path, "model (.toml)") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise refusal(path, f"more than {MAX_FILE_BYTES:,} bytes; use count for repeated layers")
+        content = content_of(path, file, MAX_FILE_BYTES, "use count for repeated layers")
     try:
         table = tomllib.loads(content.decode("utf-8-sig"), parse_float=toml_number)
     except (ValueError, RecursionError) as error:
@@ -91,11 +89,7 @@ def model_from_table(table: dict[str, Any], where: Path | str) -> Model:
     Args: where: the file, for messages.
     Raises: WorkloadError: an unknown or missing key, or a count out of range.
     """
-    try:
-        read = msgspec.convert(table, _Model, strict=True)
-    except msgspec.ValidationError as error:
-        what, _, field = str(error).partition(" - at `$.")
-        raise refusal(where, f"{field.rstrip('`') or 'file'}: {what}; {FORM}") from None
+    read = converted(table, _Model, where, FORM)
     if read.bytes_per_parameter not in (2, 4):
         raise refusal(where, f"bytes_per_parameter: {read.bytes_per_parameter} is neither 2 nor 4")
     try:

@@ -26,7 +26,7 @@ import msgspec
 
 from opticcl.errors import UnitError, WorkloadError
 from opticcl.files import write_whole
-from opticcl.reading import printable, reading, refusal
+from opticcl.reading import content_of, converted, printable, reading, refusal
 from opticcl.registry import nearest
 from opticcl.training.model import Model
 from opticcl.units import quantity, toml_number
@@ -73,9 +73,7 @@ def read_times(path: str | os.PathLike[str]) -> Times:
     """
     path = Path(path)
     with reading(path, "file of measured times") as file:
-        content = file.read(MAX_FILE_BYTES + 1)
-    if len(content) > MAX_FILE_BYTES:
-        raise refusal(path, f"more than {MAX_FILE_BYTES:,} bytes; is it a list of layers?")
+        content = content_of(path, file, MAX_FILE_BYTES, "is it a list of layers?")
     try:
         text = content.decode("utf-8-sig")
         rows, samples, source = _csv(path, text) if path.suffix.lower() == ".csv" else _toml(path, text)
@@ -112,11 +110,7 @@ def _csv(path: Path, text: str) -> tuple[Rows, int, str]:
 
 
 def _toml(path: Path, text: str) -> tuple[Rows, int, str]:
-    try:
-        read = msgspec.convert(tomllib.loads(text, parse_float=toml_number), _Times, strict=True)
-    except msgspec.ValidationError as error:
-        what, _, field = str(error).partition(" - at `$.")
-        raise refusal(path, f"{field.rstrip('`') or 'file'}: {what}; {FORM}") from None
+    read = converted(tomllib.loads(text, parse_float=toml_number), _Times, path, FORM)
     if not 1 <= read.samples <= 2**40:
         raise refusal(path, f"samples: {read.samples} is not a number of samples; give at least 1")
     rows: Rows = [(f"layers[{i}]", entry.layer, entry.forward, entry.backward) for i, entry in enumerate(read.layers)]
