@@ -9,16 +9,15 @@ import numpy as np
 
 from opticcl.ir import Timeline
 from opticcl.report.comparison import timeline_rows
-from opticcl.report.kit.colours import INK, MUTED, PART_COLOURS
+from opticcl.report.kit.colours import MUTED, PART_COLOURS
 from opticcl.report.kit.drawing import (
     WIDTH,
     axes_at,
     name_rows,
     new_figure,
     stack_bars,
-    time_bars,
+    time_rows,
     write_beside,
-    write_key,
     write_scale,
 )
 from opticcl.report.kit.line_ends import text_width
@@ -45,29 +44,8 @@ def timeline_figure(timeline: Timeline) -> Figure:
     names = [f"steps {steps}" if " " not in steps else steps for steps, _, _ in rows]
     parts = np.array([[times[part] for part in Timeline.PARTS] for _, _, times in rows])
     texts = [format_seconds(total) for total in parts.sum(axis=1).tolist()]
-    titles = [
-        [
-            f"{name}: {PART_NAMES[part]} {format_seconds(seconds)}" if seconds else ""
-            for part, seconds in zip(Timeline.PARTS, row, strict=True)
-        ]
-        for name, row in zip(names, parts.tolist(), strict=True)
-    ]
-    height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
-    figure = new_figure(height)
-    axes = axes_at(figure, left, 0.45, WIDTH - left - text_width(texts, 7.5) - 0.2, 0.27 * len(names))
-    colours = [PART_COLOURS[PART_NAMES[part]] for part in Timeline.PARTS]
-    stacked = time_bars(axes, parts, colours, [INK] * len(names), texts, titles)
-    write_scale(axes, "x", "time" if stacked else "time, logarithmic", format_seconds)
-    name_rows(axes, names)
-    if stacked:
-        named = [(PART_NAMES[part], colour) for part, colour in zip(Timeline.PARTS, colours, strict=True)]
-        write_key(
-            figure,
-            [one for one, seconds in zip(named, parts.sum(axis=0).tolist(), strict=True) if seconds],
-            left,
-            height - 0.2,
-        )
-    return figure
+    named = [(PART_NAMES[part], PART_COLOURS[PART_NAMES[part]]) for part in Timeline.PARTS]
+    return time_rows(names, parts, named, texts, "time")
 
 
 def verdict_figure(verdict: Verdict) -> Figure:

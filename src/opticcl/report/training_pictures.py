@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opticcl.report.kit.colours import INK, PART_COLOURS
-from opticcl.report.kit.drawing import WIDTH, axes_at, name_rows, new_figure, time_bars, write_key, write_scale
+from opticcl.report.kit.drawing import WIDTH, axes_at, name_rows, new_figure, time_rows, write_key, write_scale
 from opticcl.report.kit.line_ends import text_width
 from opticcl.report.kit.svg import to_svg
 from opticcl.report.kit.words import ratio
@@ -47,25 +47,9 @@ def _bars(training: TrainingResult) -> Figure:
     parts = np.array(
         [[row.iteration.compute_s, row.iteration.bubble_s, row.iteration.exposed_s] for row in training.rows]
     )
-    height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
-    figure = new_figure(height)
     totals = parts.sum(axis=1).tolist()
     texts = [_time_and_ratio(total, totals[0]) for total in totals]
-    axes = axes_at(figure, left, 0.45, WIDTH - left - text_width(texts, 7.5) - 0.2, 0.27 * len(names))
-    named = list(COLOURS.items())[: parts.shape[1]]
-    titles = [
-        [
-            f"{name}: {part} {format_seconds(value)}" if value else ""
-            for (part, _), value in zip(named, row, strict=True)
-        ]
-        for name, row in zip(names, parts.tolist(), strict=True)
-    ]
-    stacked = time_bars(axes, parts, [colour for _, colour in named], [INK] * len(names), texts, titles)
-    write_scale(axes, "x", "iteration" if stacked else "iteration, logarithmic", format_seconds)
-    name_rows(axes, names)
-    shown = [one for one, seconds in zip(named, parts.sum(axis=0), strict=True) if seconds and stacked]
-    write_key(figure, shown, left, height - 0.2)
-    return figure
+    return time_rows(names, parts, list(COLOURS.items())[: parts.shape[1]], texts, "iteration")
 
 
 def timeline_picture(training: TrainingResult, name: str = "timelines") -> str:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opticcl.report.kit.colours import MUTED
+from opticcl.report.kit.colours import INK, MUTED
 from opticcl.report.kit.line_ends import text_width
 from opticcl.report.kit.svg import titled
+from opticcl.units import format_seconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +23,7 @@ __all__ = [
     "new_figure",
     "stack_bars",
     "time_bars",
+    "time_rows",
     "write_beside",
     "write_key",
     "write_scale",
@@ -134,6 +136,40 @@ def time_bars(
             titled(point, ", ".join(filter(None, titles[row])))
     write_beside(axes, texts)
     return bars
+
+
+def time_rows(
+    names: Sequence[str],
+    parts: np.ndarray,
+    named: Sequence[tuple[str, str]],
+    texts: Sequence[str],
+    what: str,
+) -> Figure:
+    """A figure of times by `time_bars`, with a key of the parts of bars.
+
+    Args:
+        names: of the rows, the first on top.
+        parts: of each time, float64 (rows, parts) [s].
+        named: names and colours of the parts.
+        texts: one a row, right of it.
+        what: name of the scale.
+    """
+    height, left = 0.85 + 0.27 * len(names), text_width(names) + 0.15
+    figure = new_figure(height)
+    axes = axes_at(figure, left, 0.45, WIDTH - left - text_width(texts, 7.5) - 0.2, 0.27 * len(names))
+    titles = [
+        [
+            f"{name}: {part} {format_seconds(value)}" if value else ""
+            for (part, _), value in zip(named, row, strict=True)
+        ]
+        for name, row in zip(names, parts.tolist(), strict=True)
+    ]
+    stacked = time_bars(axes, parts, [colour for _, colour in named], [INK] * len(names), texts, titles)
+    write_scale(axes, "x", what if stacked else f"{what}, logarithmic", format_seconds)
+    name_rows(axes, names)
+    shown = [one for one, seconds in zip(named, parts.sum(axis=0).tolist(), strict=True) if seconds and stacked]
+    write_key(figure, shown, left, height - 0.2)
+    return figure
 
 
 def write_beside(axes: Axes, texts: Sequence[str]) -> None:
