@@ -13,6 +13,7 @@ import numpy as np
 from opticcl.execute.lockstep import run_in_lockstep
 from opticcl.execute.loop import play
 from opticcl.execute.ranks import RankSchedule
+from opticcl.ir import mixed_bits
 
 __all__ = ["adds_in_one_order"]
 
@@ -21,18 +22,15 @@ def adds_in_one_order(schedules: Sequence[RankSchedule]) -> bool:
     """Whether an all_reduce gives every rank sums that were added in one order.
 
     Args: schedules: of all ranks.
-    Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": the function of 64 bits that mixes
-        fingerprints. Two orders have one fingerprint with a probability of 2**-64.
+    Reading: two orders have one fingerprint with a probability of 2**-64.
     """
     states = []
     for schedule in schedules:
-        state = np.arange(schedule.slots, dtype=np.uint64)[:, None] + np.uint64(schedule.rank * schedule.slots + 1)
-        _mix(state)
-        states.append(state)
+        slot = np.arange(schedule.slots, dtype=np.uint64)[:, None]
+        states.append(mixed_bits(slot + np.uint64(schedule.rank * schedule.slots + 1)))
 
     def add(target: np.ndarray, source: np.ndarray) -> None:
-        target += source
-        _mix(target)
+        target[:] = mixed_bits(target + source)
 
     run_in_lockstep(
         play(schedule, state, np.empty((schedule.stage_rows, 1), np.uint64), add)
@@ -40,11 +38,3 @@ def adds_in_one_order(schedules: Sequence[RankSchedule]) -> bool:
     )
     first = states[0][: schedules[0].num_chunks]
     return all(np.array_equal(state[: schedules[0].num_chunks], first) for state in states)
-
-
-def _mix(values: np.ndarray) -> None:
-    """Mix the bits of each value, in place; one to one, and no sum of values is a value of their sum."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        values ^= values >> np.uint64(shift)
-        values *= np.uint64(factor)
-    values ^= values >> np.uint64(31)

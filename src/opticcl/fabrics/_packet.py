@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics._walks import breaks_off, joined
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage, mixed_bits
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -567,10 +567,7 @@ def hash_of(src: IntArray, dst: IntArray, seed: int, salt: int) -> IntArray:
     mixed = (np.asarray(src, np.uint64) << np.uint64(32)) ^ np.asarray(dst, np.uint64)
     mixed = np.atleast_1d(mixed)
     for word in (seed, salt):
-        mixed = mixed + np.uint64(0x9E3779B97F4A7C15 * (2 * word + 1) % 2**64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        mixed = mixed ^ (mixed >> np.uint64(31))
+        mixed = mixed_bits(mixed + np.uint64(0x9E3779B97F4A7C15 * (2 * word + 1) % 2**64))
     return (mixed >> np.uint64(1)).astype(np.int64)
 
 

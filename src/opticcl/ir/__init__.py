@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # that of typing
 if TYPE_CHECKING:
     from typing import Any
 
-    from opticcl.ir._common import IntArray, numbered, row_keys, same_columns
+    from opticcl.ir._common import IntArray, mixed_bits, numbered, row_keys, same_columns
     from opticcl.ir.circuit_plan import CircuitPlan
     from opticcl.ir.circuits import Circuits, concatenate_circuits
     from opticcl.ir.collective import Collective
@@ -52,6 +52,7 @@ __all__ = [
     "Violation",
     "concatenate_circuits",
     "concatenate_transfers",
+    "mixed_bits",
     "no_progress",
     "numbered",
     "row_keys",
@@ -60,6 +61,7 @@ __all__ = [
 
 _HOME = {
     "IntArray": "_common",
+    "mixed_bits": "_common",
     "numbered": "_common",
     "row_keys": "_common",
     "same_columns": "_common",

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NO_PARAMETERS", "IntArray", "first_rows", "is_value", "numbered", "row_keys", "row_numbers", "same_columns"]
+__all__ = [
+    "NO_PARAMETERS",
+    "IntArray",
+    "first_rows",
+    "is_value",
+    "mixed_bits",
+    "numbered",
+    "row_keys",
+    "row_numbers",
+    "same_columns",
+]
 
 IntArray = npt.NDArray[Any]
 """Array of integers; columns are int32 where two million rows make it matter."""
@@ -27,6 +37,16 @@ def first_rows(columns: Mapping[str, npt.NDArray[Any]], most: int = 10) -> str:
     cells = [[str(value) for value in column[:most]] for column in columns.values()]
     table = in_columns([tuple(columns), *zip(*cells, strict=True)])
     return table if total <= most else f"{table}\n... and {total - most:,} more"
+
+
+def mixed_bits(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers that look random, another one for each value, uint64.
+
+    Source: Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators": splitmix64.
+    """
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values ^ (values >> np.uint64(31))
 
 
 def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:

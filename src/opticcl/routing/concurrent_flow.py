@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, mixed_bits
 from opticcl.routing.forest.graph import CapacityGraph
 
 if TYPE_CHECKING:
@@ -292,11 +292,8 @@ class _Rows:
 
 
 def _mixed(values: Colours, salt: int) -> Colours:
-    """Numbers that look random and are equal where the values are (splitmix64)."""
-    mixed = values + np.uint64(0x9E3779B97F4A7C15 * (2 * salt + 1) % 2**64)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    """Numbers that look random and are equal where the values are."""
+    return mixed_bits(values + np.uint64(0x9E3779B97F4A7C15 * (2 * salt + 1) % 2**64))
 
 
 def _sums(values: Colours, ends: IntArray, num_vertices: int) -> Colours:

@@ -36,7 +36,7 @@ import numpy.typing as npt
 
 from opticcl.collective import Request
 from opticcl.fabrics.oddl import Oddl
-from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers
+from opticcl.ir import Fabric, IntArray, Op, Schedule, Transfers, concatenate_transfers, mixed_bits
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import Steps
 from opticcl.schedule import register_algorithm
@@ -198,12 +198,8 @@ def _following(sides: tuple[int, ...], orders: IntArray) -> IntArray:
 
 
 def _hash(number: IntArray) -> npt.NDArray[np.uint64]:
-    """Of each number, uint64. Source: splitmix64, Steele, Lea and Flood 2014."""
-    with np.errstate(over="ignore"):
-        z = (number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    """Of each number, uint64."""
+    return mixed_bits((number.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
 
 def _levels(towards: IntArray, root: int) -> IntArray:
