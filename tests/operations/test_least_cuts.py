@@ -15,7 +15,6 @@ from opticcl.operations.faults.least_cuts import (
     LinksOfRanks,
     largest_linear,
     largest_of_all_sets,
-    smallest_cut,
 )
 from opticcl.operations.faults.residual import residual, residual_bound_s
 
@@ -63,9 +62,8 @@ def drawn(seed: int) -> LinksOfRanks:
 def compared(links: LinksOfRanks) -> None:
     """Every function against all sets."""
     p = links.reaches.shape[1]
-    both, out = smallest_cut(links, 0, (True, True)), smallest_cut(links, 0, (True, False))
-    assert (1 / both if both else np.inf) == pytest.approx(worst_set(links, lambda s, root: 1))
-    assert (1 / out if out else np.inf) == pytest.approx(worst_set(links, lambda s, root: root))
+    assert largest_linear(links, 0, inside=True) == pytest.approx(worst_set(links, lambda s, root: root))
+    assert largest_linear(links, 0, inside=False) == pytest.approx(worst_set(links, lambda s, root: not root))
     assert largest_linear(links, inside=True) == pytest.approx(worst_set(links, lambda s, root: s))
     assert largest_linear(links, inside=False) == pytest.approx(worst_set(links, lambda s, root: p - s))
     assert largest_of_all_sets(links) == pytest.approx(worst_set(links, lambda s, root: s * (p - s) / p))
@@ -123,7 +121,7 @@ def test_more_than_single_nodes() -> None:
     links = LinksOfRanks(
         np.append(np.arange(p), [5, 50]), np.concatenate([reaches, between]), np.append(np.full(p, 10.0), [1, 2])
     )
-    assert smallest_cut(links, 0, (True, True)) == 1
-    assert smallest_cut(links, 50, (True, False)) == 2
+    assert largest_linear(links, 0, inside=True) == 1
+    assert largest_linear(links, 50, inside=True) == 1 / 2
     assert largest_linear(links, inside=True) == pytest.approx(32)
     assert largest_linear(links, inside=False) == pytest.approx(32)

@@ -26,7 +26,6 @@ from opticcl.operations.faults.least_cuts import (
     LinksOfRanks,
     largest_linear,
     largest_of_all_sets,
-    smallest_cut,
 )
 from opticcl.simulate.bounds import Starts, lower_bound
 
@@ -214,10 +213,10 @@ def _of_worst_set(wanted: Request, links: LinksOfRanks) -> float:
     A set needs as much to leave it as the ranks outside need to enter them; `least_cuts` names what each collective needs.
     """
     name, p = wanted.name, links.reaches.shape[1]
-    if name in ("all_reduce", "broadcast"):
-        root = wanted.root if name == "broadcast" else 0
-        wavelengths = smallest_cut(links, root, (True, name == "all_reduce"))
-        return 1 / wavelengths if wavelengths else float("inf")
+    if name == "all_reduce":
+        return max(largest_linear(links, 0, inside=inside) for inside in (True, False))
+    if name == "broadcast":
+        return largest_linear(links, wanted.root, inside=True)
     if name in ("reduce_scatter", "all_gather"):
         return largest_linear(links, inside=name == "all_gather") / p
     if name == "all_to_all" and p <= MOST_RANKS_OF_ALL_SETS:
