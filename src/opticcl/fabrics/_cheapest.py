@@ -1,4 +1,4 @@
-"""Kernels that follow links: cheapest paths, spread over those of one cost, what can be reached, and connected parts."""
+"""Kernels that follow links: cheapest paths, spread over those of one cost, and what can be reached."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from opticcl.kernels import njit
 
-__all__ = ["cheapest_paths", "connected_parts", "reached"]
+__all__ = ["cheapest_paths", "reached"]
 
 SAME = 1e-9  # relative difference of costs that are the same
 
@@ -103,26 +103,3 @@ def reached(start, links, first, ends, through):  # type: ignore[no-untyped-def]
                     waiting[count] = other
                     count += 1
     return known
-
-
-@njit(writes=())
-def connected_parts(tail, head, vertices):  # type: ignore[no-untyped-def]
-    """A vertex of the part that each vertex is in, the same for all of the part, int64 (vertices,).
-
-    Args:
-        tail, head: vertices that each link joins, in whichever direction, int64 (links,).
-        vertices: [count].
-    """
-    parent = np.arange(vertices)
-    for link in range(len(tail)):
-        one, other = tail[link], head[link]
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        while parent[other] != other:
-            parent[other] = parent[parent[other]]
-            other = parent[other]
-        parent[max(one, other)] = min(one, other)
-    for vertex in range(vertices):
-        parent[vertex] = parent[parent[vertex]]
-    return parent

@@ -28,6 +28,7 @@ from opticcl.ir.representatives import LightMove
 from opticcl.routing.concurrent_flow import concurrent_flow
 from opticcl.routing.forest.graph import CapacityGraph
 from opticcl.routing.forest.optimum import optimum
+from opticcl.routing.reach import connected_parts
 from opticcl.routing.shared_capacity import shared_bound
 from opticcl.units import counted
 
@@ -487,15 +488,7 @@ def _parts(graph: CapacityGraph, inside: npt.NDArray[np.bool_]) -> tuple[int, in
     """
     across = inside[graph.tail] != inside[graph.head]
     stays = ~np.isin(graph.capacity, graph.capacity[across])
-    ends, part = (graph.tail[stays], graph.head[stays]), np.arange(graph.num_vertices)
-    while True:
-        least = part.copy()
-        for one, other in (ends, ends[::-1]):
-            np.minimum.at(least, one, part[other])
-        least = least[least]
-        if np.array_equal(least, part):
-            break
-        part = least
+    part = connected_parts(graph.tail[stays], graph.head[stays], graph.num_vertices)
     tail, head = part[graph.tail], part[graph.head]
     leaves, enters = (np.bincount(end[tail != head], graph.capacity[tail != head], len(part)) for end in (tail, head))
     sets = np.unique(part[: graph.num_compute])

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError, TooLargeError, UnsupportedError, printable
 from opticcl.fabrics import register_fabric
-from opticcl.fabrics._cheapest import cheapest_paths, connected_parts, reached
+from opticcl.fabrics._cheapest import cheapest_paths, reached
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics._failures import FailingFabric
 from opticcl.fabrics._packet import Network, PacketFabric, at_least, hash_of, positive_rates
@@ -33,6 +33,7 @@ from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, IntArray, 
 from opticcl.ir.limits import limit
 from opticcl.ir.occupied import failed_parts
 from opticcl.ir.paths import paths_of_rows
+from opticcl.routing.reach import connected_parts
 from opticcl.units import counted, format_seconds
 
 SHEET = datasheet("network")

@@ -1,4 +1,4 @@
-"""Connected components of a grid."""
+"""Connected parts of graphs, and of grids."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.kernels import njit
 from opticcl.routing.grid import Grid
 
-__all__ = ["components"]
+__all__ = ["components", "connected_parts"]
 
 
 def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
@@ -25,12 +26,7 @@ def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     edges = np.flatnonzero(works)
     start, end = edges // 4, edges // 4 + grid.onward[edges % 4]
     both_ways = works[4 * end + (edges % 4 ^ 1)]
-    least, before = np.arange(grid.num_tiles), np.zeros(0, np.int64)  # tile that each is known to be joined to
-    while not np.array_equal(least, before):
-        before = least.copy()
-        np.minimum.at(least, before[start[both_ways]], before[end[both_ways]])
-        while not np.array_equal(least, least[least]):
-            least = least[least]
+    least = connected_parts(start[both_ways], end[both_ways], grid.num_tiles)
     closed = np.isin(np.arange(grid.num_tiles), grid.shut)
     part = np.full(grid.num_tiles, -1, np.int32)
     names, part[~closed] = np.unique(least[~closed], return_inverse=True)
@@ -39,3 +35,26 @@ def components(grid: Grid) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     while not np.array_equal(further := reach @ reach, reach):
         reach = further
     return part, reach
+
+
+@njit(writes=())
+def connected_parts(tail, head, vertices):  # type: ignore[no-untyped-def]
+    """The least vertex of the part that each vertex is in, int64 (vertices,).
+
+    Args:
+        tail, head: vertices that each link joins, in whichever direction, int64 (links,).
+        vertices: [count].
+    """
+    parent = np.arange(vertices)
+    for link in range(len(tail)):
+        one, other = tail[link], head[link]
+        while parent[one] != one:
+            parent[one] = parent[parent[one]]
+            one = parent[one]
+        while parent[other] != other:
+            parent[other] = parent[parent[other]]
+            other = parent[other]
+        parent[max(one, other)] = min(one, other)
+    for vertex in range(vertices):
+        parent[vertex] = parent[parent[vertex]]
+    return parent

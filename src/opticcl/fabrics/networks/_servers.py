@@ -11,8 +11,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+
 from opticcl.fabrics._datasheet import datasheet
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileGraphBuilder, FileOptions, Nic, Way
+from opticcl.routing.reach import connected_parts
 
 __all__ = ["MOST_NIC_RATE", "PCIE_LEFT_OUT", "copied", "joined", "nvlinks_are_switched", "rate_of_nvlinks"]
 
@@ -101,18 +104,9 @@ def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
         count: things [count].
         pairs: of their numbers.
     """
-    parent = list(range(count))
-
-    def root(one: int) -> int:
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
-
-    for one, other in pairs:
-        low, high = sorted((root(one), root(other)))
-        parent[high] = low
-    return [root(one) for one in range(count)]
+    tail, head = np.ascontiguousarray(np.array([*pairs], np.int64).reshape(-1, 2).T)
+    least: list[int] = connected_parts(tail, head, count).tolist()
+    return least
 
 
 # --- copies of a server -----------------------------------------------------------------------------------------------
