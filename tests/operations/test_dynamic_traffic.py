@@ -11,11 +11,12 @@ from tests.profiles import examples
 from opticcl.errors import ParameterError, UnknownNameError
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
+from opticcl.files import read_toml
 from opticcl.ir.epochs import EpochRequest
 from opticcl.operations.dynamic_traffic import simulation
 from opticcl.operations.dynamic_traffic.cyclic import Cyclic
 from opticcl.operations.dynamic_traffic.demand import Channels, NodeDemand, node_weights
-from opticcl.operations.dynamic_traffic.flows import flow_mix, flow_mixes, gap_names
+from opticcl.operations.dynamic_traffic.flows import flow_mix
 from opticcl.operations.dynamic_traffic.judged import judged_run
 from opticcl.operations.dynamic_traffic.reference import ages
 from opticcl.operations.dynamic_traffic.schedulers import Native, all_free, make_scheduler
@@ -143,8 +144,9 @@ def test_arrivals_have_the_load_and_the_shares():
 
 def test_every_mix_and_every_gap_has_the_mean_of_its_source():
     """Gaps have mean one; log-normal and Weibull sizes their closed forms, as far as they are not cut."""
-    for name in flow_mixes():
-        for gap in gap_names():
+    file = read_toml("opticcl.operations.dynamic_traffic", "traffic.toml")
+    for name in file["flows"]:
+        for gap in file["gaps"]:
             assert flow_mix(name, gap).gaps.mean() == pytest.approx(1)
     assert np.median(flow_mix("university").size_bytes) == pytest.approx(np.exp(7), rel=1e-3)
     assert flow_mix("social_media_cloud").size_bytes.mean() == pytest.approx(42_000, rel=0.01)

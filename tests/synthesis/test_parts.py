@@ -11,7 +11,7 @@ from tests.synthesis.helpers import wafer
 from opticcl.synthesis.product import line_colours
 from opticcl.synthesis.reduction import solve_reduction
 from opticcl.synthesis.solver import Clock
-from opticcl.synthesis.symmetric import translation_orbits, trivial_orbits
+from opticcl.synthesis.symmetric import translation_orbits
 
 
 @pytest.mark.parametrize("waveguides", [1, 2, 4])
@@ -61,7 +61,7 @@ def test_one_round_fewer_has_no_sums():
     """An infeasible case: 4 GPUs, 4 chunks, one laser, 5 rounds."""
     everyone = np.ones((4, 4), bool)
     answer, _ = solve_reduction(
-        5, wafer("2x2", 1), everyone, everyone, Clock(600), trivial_orbits(4, 4), effort=20, seed=0
+        5, wafer("2x2", 1), everyone, everyone, Clock(600), translation_orbits(4, 4, 1), effort=20, seed=0
     )
     assert answer is False
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from opticcl.ir import IntArray
 
-__all__ = ["Orbits", "translation_orbits", "trivial_orbits"]
+__all__ = ["Orbits", "translation_orbits"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,11 +39,6 @@ class Orbits:
         """One (piece, rank) of every orbit of sums, int64 (orbits, 2)."""
         _, first = np.unique(self.sum, return_index=True)
         return np.stack(np.unravel_index(first, self.sum.shape), axis=1)
-
-
-def trivial_orbits(num_pieces: int, num_ranks: int) -> Orbits:
-    """Every orbit has one member."""
-    return translation_orbits(num_pieces, num_ranks, 1)
 
 
 def translation_orbits(num_pieces: int, num_ranks: int, order: int) -> Orbits:

@@ -18,7 +18,7 @@ from opticcl.files import read_toml
 from opticcl.ir import IntArray
 from opticcl.registry import canonical, known_name
 
-__all__ = ["FlowMix", "flow_mix", "flow_mixes", "gap_names", "run_values"]
+__all__ = ["FlowMix", "flow_mix", "run_values"]
 
 QUANTILES = 1 << 16
 """Values of a table [count]."""
@@ -53,16 +53,6 @@ class FlowMix:
         return np.maximum(1, np.ceil(self.size_bytes / payload_bytes)).astype(np.int32)
 
 
-def flow_mixes() -> tuple[str, ...]:
-    """Names of the flow sizes."""
-    return tuple(_file()["flows"])
-
-
-def gap_names() -> tuple[str, ...]:
-    """Names of the gaps."""
-    return tuple(_file()["gaps"])
-
-
 def run_values() -> dict[str, Any]:
     """Values of the tables `epoch` and `run` by key."""
     return {key: entry["value"] for table in ("epoch", "run") for key, entry in _file()[table].items()}
@@ -74,8 +64,8 @@ def flow_mix(
     """The flows of that name.
 
     Args:
-        name: of the sizes; see `flow_mixes`.
-        gap: other gaps than those of the mix; see `gap_names`.
+        name: of the sizes, a table `flows` of traffic.toml.
+        gap: other gaps than those of the mix, a table `gaps` of it.
         skew: another skew.
         between_racks: another share between racks; 1 or more: any other node as likely as its weight.
     Raises: UnknownNameError: no such sizes or gaps.
