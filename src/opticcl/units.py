@@ -28,7 +28,6 @@ from opticcl.errors import UnitError
 __all__ = [
     "ByteRate",
     "Bytes",
-    "Decibels",
     "Rate",
     "Seconds",
     "Shape",
@@ -57,7 +56,6 @@ WholeBytes = Annotated[int, "bytes"]
 Rate = Annotated[float, "bit/s"]
 ByteRate = Annotated[float, "byte/s"]
 Seconds = Annotated[float, "s"]
-Decibels = Annotated[float, "dB"]
 Shape = Annotated[tuple[int, ...], "shape"]
 
 _UNITS: dict[str, dict[str, float]] = {

@@ -217,7 +217,6 @@ class LightReport:
         clashes: devices that would have to be set in two ways.
         missing, collided, wrong: listeners that receive nothing, more than one signal, or another signal, int64 (k,).
         stray: photodiodes that receive data and have no listener, int64 (k,).
-        stray_signals: that they receive, int64 (k,).
         idle: rows of light without data at photodiodes without a listener [count].
         circulating: rows that never end [count].
         received: signal of each listener, `DARK` or `COLLIDED`, int64 (n,).
@@ -229,7 +228,6 @@ class LightReport:
     collided: IntArray
     wrong: IntArray
     stray: IntArray
-    stray_signals: IntArray
     idle: int
     circulating: int
     received: IntArray
@@ -526,7 +524,6 @@ def _verdict(clashes: tuple[Clash, ...], rows: Arrivals, listeners: Listeners, n
         np.flatnonzero(many[at] > 1),
         np.flatnonzero(wrong),
         rows.photodiode[data],
-        rows.signal[data],
         int(others.sum() - data.sum()),
         rows.circulating,
         received,

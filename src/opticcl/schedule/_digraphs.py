@@ -33,12 +33,10 @@ class PairPaths(NamedTuple):
     Args:
         links: numbers of its links among those of their nodes, in order, -1 behind the last, int8 (nodes, nodes, longest).
         load: pairs over the busiest link [count].
-        rerouted: whether paths were moved to less loaded links; False: all are shortest, spread one by one.
     """
 
     links: npt.NDArray[np.int8]
     load: int
-    rerouted: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ class Digraph:
             found, load = _paths(self.links, self.distance, self.longest, passes, STEEP, many, self.least_load)
             if best is None or load < best.load:
                 every = found if many == n else found[0][(np.arange(n) - np.arange(n)[:, None]) % n]
-                best = PairPaths(every, int(load), passes > 0)
+                best = PairPaths(every, int(load))
         assert best is not None
         return best
 

@@ -47,7 +47,6 @@ __all__ = ["Visit", "levels", "visits", "walk"]
 
 Style = Literal["direct", "ring", "both", "serial", "balanced"]
 
-ADDS = ("all_reduce", "reduce_scatter", "reduce", "barrier")
 GATHERS = ("all_reduce", "all_gather", "barrier")
 
 

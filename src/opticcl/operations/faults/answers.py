@@ -57,7 +57,6 @@ __all__ = [
     "ANSWERS",
     "FULL_SEARCH",
     "MOST_PAIRS",
-    "PLANS_FROM",
     "FaultReport",
     "Healthy",
     "Recovery",
@@ -67,7 +66,7 @@ __all__ = [
 ]
 
 ANSWERS = ("kept", "reassigned", "rescheduled", "packed", "shrunk", "cut", "unknown")
-PLANS_FROM = AS_BUILT, FOR_DAMAGE, FULL_SEARCH = ("as built", "for damage", "full search")
+AS_BUILT, FOR_DAMAGE, FULL_SEARCH = ("as built", "for damage", "full search")
 MADE_FOR_DAMAGE = ("packed_trees", "uneven_exchange")
 MOST_PAIRS = 1 << 14
 """Of ranks, up to which a restart on those that need no failed part is tried [count]."""
@@ -121,7 +120,7 @@ class FaultReport:
         equal_parts: parts for which the answer holds [count].
         answer: one of `ANSWERS`.
         algorithm: of the plan, "" where there is none.
-        plan_from: one of `PLANS_FROM`, "" where there is no plan.
+        plan_from: as built, for damage or full search, "" where there is no plan.
         ranks: that take part [count].
         time_s: of the collective; None where there is no plan [s].
         healthy_s: where nothing has failed [s].
