@@ -31,7 +31,7 @@ def random_overlap(radix: int, numbering: str, shape: tuple[int, int] = GRID) ->
         numbering: placement of the nodes on the tiles.
         shape: rows and columns of the grid.
     """
-    return float(np.mean(random_overlaps(shape, radix, numbering, DRAWS, 0)))
+    return float(np.mean(random_overlaps(shape, radix, numbering, DRAWS)))
 
 
 @cache
@@ -102,7 +102,7 @@ def quadrupling_overlaps_more() -> bool:
 @claim("lumorph", "L20.random")
 def waveguides_for_random_routes() -> Found:
     """LUMORPH-4, mean of ten draws."""
-    draws = random_overlaps(GRID, 4, "squares", 10, 0)
+    draws = random_overlaps(GRID, 4, "squares", 10)
     bound = max(least_overlap(Grid(*GRID), src, dst).bound for src, dst in rounds_of(GRID, 4, "squares", 0))
     return found(float(np.mean(draws)), worst=max(draws), least=smallest_overlap(4, "squares"), bound=bound)
 

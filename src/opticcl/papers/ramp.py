@@ -30,8 +30,8 @@ def _plan(x: int, racks: int, devices: int, variant: str = "auto", collective: s
     return lower(where, generate(f"ramp:variant={variant}", collective, where))
 
 
-def _published(x: int, racks: int, devices: int) -> Geometry:
-    return geometry(fabric("ramp", groups=x, racks=racks, wavelengths=devices), "published")
+def _published() -> Geometry:
+    return geometry(fabric("ramp", groups=8, racks=8, wavelengths=16), "published")
 
 
 def _partition(members: IntArray) -> list[int]:
@@ -71,12 +71,12 @@ def slot_payload() -> float:
 @claim("ramp", "RAMP-T5-s3x", 3)
 @claim("ramp", "RAMP-T5-s4", 4)
 def subgroups(step: int) -> list[int]:
-    return _partition(_published(8, 8, 16).peers(step))
+    return _partition(_published().peers(step))
 
 
 @claim("ramp", "RAMP-T5-s3")
 def subgroups_3_as_printed() -> list[int]:
-    maps = _published(8, 8, 16)
+    maps = _published()
     node = np.arange(maps.num_nodes)
     g, j, i, d = maps.split(node)
     device, modulus = d * maps.groups + i, maps.devices * j
@@ -164,7 +164,7 @@ def dimensions_of_a_subgroup_in_step_4() -> list[int]:
 
 @claim("ramp", "RAMP-T7-rank")
 def rank_is_a_rank() -> bool:
-    return np.array_equal(np.sort(_published(8, 8, 16).info()), np.arange(1024))
+    return np.array_equal(np.sort(_published().info()), np.arange(1024))
 
 
 @claim("ramp", "RAMP-T7-consistent", 3, 3, 6, "published")
@@ -320,7 +320,7 @@ def table_of_the_sizes() -> int:
     plan, letters = _plan(8, 8, 16, collective="reduce_scatter"), {"x": 8, "J": 8, "L": 16}
     whole = plan.schedule.collective.num_chunks
     sent = [whole // int(plan.schedule.step(i).size_chunks()[0]) for i in range(plan.schedule.num_steps)]
-    maps = _published(8, 8, 16)
+    maps = _published()
     portions = [
         maps.info()[-1] // left % radix for left, radix in zip(maps.chunks_left().values(), maps.radices, strict=True)
     ]

@@ -37,14 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["breakdown_figure", "breakdown_label", "breakdown_picture", "size_figure", "size_picture"]
 
 
-def breakdown_picture(comparison: Comparison, name: str = "breakdown") -> str:
-    """Stacked bars as SVG, one a plan, fastest on top: its time, and price and power of a node.
-
-    Args:
-        comparison: to draw.
-        name: prefix of the ids in the SVG.
-    """
-    return to_svg(lambda: breakdown_figure(comparison), name, breakdown_label(comparison))
+def breakdown_picture(comparison: Comparison) -> str:
+    """Stacked bars as SVG, one a plan, fastest on top: its time, and price and power of a node."""
+    return to_svg(lambda: breakdown_figure(comparison), "breakdown", breakdown_label(comparison))
 
 
 def breakdown_label(comparison: Comparison) -> str:
@@ -130,12 +125,11 @@ def _part_titles(name: str, times: np.ndarray, shares: np.ndarray) -> list[str]:
     ]
 
 
-def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[Crossing] | None = None) -> str:
+def size_picture(comparison: Comparison, found: Sequence[Crossing] | None = None) -> str:
     """Time against message size as SVG, one line a plan, with rings where the fastest plan changes.
 
     Args:
         comparison: to draw.
-        name: prefix of the ids in the SVG.
         found: result of `crossings(comparison)`; None: computed here.
     """
     changes = crossings(comparison) if found is None else found
@@ -145,7 +139,7 @@ def size_picture(comparison: Comparison, name: str = "by-size", found: Sequence[
         )
         or f"{comparison.entries[0].fabric.name} is the fastest at every size"
     )
-    return to_svg(lambda: size_figure(comparison, changes), name, label)
+    return to_svg(lambda: size_figure(comparison, changes), "by-size", label)
 
 
 def size_figure(comparison: Comparison, changes: Sequence[Crossing]) -> Figure:

@@ -74,6 +74,9 @@ def ranked_blocks(training: TrainingResult, known: Sequence[Column]) -> list[Fit
     return blocks
 
 
+MOST_PLANS = 12
+"""Of those that carry messages, the ones of the fastest fabrics [count]."""
+
 UNRANKED_COLUMNS = ("fabric", "iteration", "step", "exposed comm", "light")
 """Headings of the columns of fabrics without a rank, before the reason."""
 
@@ -225,17 +228,12 @@ def below_recorded(training: TrainingResult, columns: Sequence[Column]) -> list[
     return [one.below(cells.get(one.header, "-")) for one in columns]
 
 
-def communication_tables(training: TrainingResult, *, most_rows: int = 12) -> list[FittedTable]:
-    """The plans that carry the messages of process groups, with their bounds; none where there is one group of all devices.
-
-    Args:
-        training: the results.
-        most_rows: of the fastest fabrics [count].
-    """
+def communication_tables(training: TrainingResult) -> list[FittedTable]:
+    """The plans that carry the messages of process groups, with their bounds; none where there is one group of all devices."""
     named = [(name, use) for name, row in zip(row_names(training), training.rows, strict=True) for use in row.plans]
     if not named or not _in_groups(training.job):
         return []
-    shown = named[:most_rows]
+    shown = named[:MOST_PLANS]
     note = "time, bound and scaled: all messages of the group, one after the other; scaled: on a fabric of its size"
     if len(named) > len(shown):
         note += f"; {counted(len(named) - len(shown), 'more plan')}: --json, or -o page.html"

@@ -32,14 +32,14 @@ COLOURS = {
 MOST_TIMELINES = 6
 
 
-def iteration_picture(training: TrainingResult, name: str = "iterations") -> str:
+def iteration_picture(training: TrainingResult) -> str:
     """Bars, one per fabric, fastest on top: computation and waiting in the iteration, as SVG."""
     first, last = training.rows[0], training.rows[-1]
     label = (
         f"Iterations of {training.job.name} on {len(training.rows)} fabrics, from {first.machine.name} with "
         f"{format_seconds(first.iteration.total_s)} to {last.machine.name} with {format_seconds(last.iteration.total_s)}"
     )
-    return to_svg(lambda: _bars(training), name, label)
+    return to_svg(lambda: _bars(training), "iterations", label)
 
 
 def _bars(training: TrainingResult) -> Figure:
@@ -52,9 +52,9 @@ def _bars(training: TrainingResult) -> Figure:
     return time_rows(names, parts, list(COLOURS.items())[: parts.shape[1]], texts, "iteration")
 
 
-def timeline_picture(training: TrainingResult, name: str = "timelines") -> str:
+def timeline_picture(training: TrainingResult) -> str:
     """Timelines of computation and messages for the fastest fabrics, as SVG."""
-    return to_svg(lambda: timeline_figure(training), name, timeline_label(training))
+    return to_svg(lambda: timeline_figure(training), "timelines", timeline_label(training))
 
 
 def timeline_label(training: TrainingResult) -> str:

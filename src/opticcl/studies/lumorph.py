@@ -80,7 +80,7 @@ def counted_by_circuits(plan: Plan, waveguides: int) -> Plan:
     return replace(plan, circuits=replace(plan.circuits, rounds=rounds))
 
 
-def random_overlaps(shape: tuple[int, int], radix: int, numbering: str, draws: int, seed: int) -> list[float]:
+def random_overlaps(shape: tuple[int, int], radix: int, numbering: str, draws: int) -> list[float]:
     """Circuits on the most congested edge of all rounds, for each draw of random shortest paths.
 
     Args:
@@ -88,13 +88,11 @@ def random_overlaps(shape: tuple[int, int], radix: int, numbering: str, draws: i
         radix: of LUMORPH.
         numbering: of the GPUs on the tiles.
         draws: number of draws [count].
-        seed: of the random numbering and of the first draw; draw k has seed + k.
     """
     grid = Grid(*shape)
-    rounds = list(rounds_of(shape, radix, numbering, seed))
+    rounds = list(rounds_of(shape, radix, numbering, 0))
     return [
-        max(max_overlap(grid, random_shortest(grid, src, dst, seed + draw)[0]) for src, dst in rounds)
-        for draw in range(draws)
+        max(max_overlap(grid, random_shortest(grid, src, dst, draw)[0]) for src, dst in rounds) for draw in range(draws)
     ]
 
 
