@@ -64,7 +64,16 @@ from opticcl.optics.limits import reach
 from opticcl.optics.values import chain_of
 from opticcl.units import Rate, Seconds
 
-__all__ = ["Terarack", "check_node", "in_ring_order", "ring_cuts", "ring_faults", "ring_fibre_name", "terarack_limits"]
+__all__ = [
+    "Terarack",
+    "check_node",
+    "in_ring_order",
+    "lost_on_the_way",
+    "ring_cuts",
+    "ring_faults",
+    "ring_fibre_name",
+    "terarack_limits",
+]
 
 SHEET = datasheet("terarack")
 
@@ -351,16 +360,26 @@ def ring_faults(circuits: Circuits, nodes: int) -> Iterator[Fault]:
     yield Fault("path_broken", np.flatnonzero(lost), f"1 to {nodes} segments, at most once round the ring")
     if lost.any():
         return
-    owner, hops = circuits.hop_owner(), circuits.hops
-    way, segment = np.divmod(hops, nodes)  # 0 clockwise, 1 counter-clockwise; anything else is no segment
+    way, segment = np.divmod(circuits.hops, nodes)  # 0 clockwise, 1 counter-clockwise; anything else is no segment
     begin, end = (segment + way) % nodes, (segment + 1 - way) % nodes
-    apart = way != circuits.port[owner] % 2
+    yield lost_on_the_way(circuits, begin, end, way != circuits.port[circuits.hop_owner()] % 2)
+
+
+def lost_on_the_way(circuits: Circuits, begin: IntArray, end: IntArray, apart: npt.NDArray[np.bool_]) -> Fault:
+    """Circuits whose segments do not lead from the sender to the receiver.
+
+    Args:
+        circuits: of one segment or more each.
+        begin, end: nodes of each segment, int (hops,).
+        apart: segments that are none of their circuit, whatever they join, bool (hops,).
+    """
+    owner = circuits.hop_owner()
     apart[1:] |= (begin[1:] != end[:-1]) & (owner[1:] == owner[:-1])
     broken = np.zeros(len(circuits), bool)
     broken[owner[apart]] = True
     broken |= begin[circuits.hop_offsets[:-1]] != circuits.src
     broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
-    yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
+    return Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
 
 
 def ring_cuts(nodes: IntArray, *, out: float, back: float, where: str = "the ring") -> Iterator[Cut]:

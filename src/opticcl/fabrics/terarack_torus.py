@@ -34,7 +34,7 @@ from opticcl.fabrics._ring_light import ring_light
 from opticcl.fabrics._ring_settings import lanes_at_ends, ring_settings
 from opticcl.fabrics._terarack_netlist import Segments, terarack_netlist, terarack_states
 from opticcl.fabrics.oddl import ring_order
-from opticcl.fabrics.terarack import check_node, in_ring_order, ring_cuts, terarack_limits
+from opticcl.fabrics.terarack import check_node, in_ring_order, lost_on_the_way, ring_cuts, terarack_limits
 from opticcl.ir import Circuits, ControlPlane, Fabric, FabricNumbers, Fault, IntArray, Resource, Usage
 from opticcl.ir.capacity import Axis, Cut, thresholds
 from opticcl.ir.device import Device, SettingUse
@@ -158,11 +158,16 @@ class TerarackTorus(Fabric):
 
     def settings(self, circuits: Circuits) -> Iterator[SettingUse]:
         """The sender's modulator, the rings of the nodes between, the receiver's ring."""
+        yield from ring_settings(circuits, self._segments(circuits.hops)[2], PORTS, self.wavelengths)
+
+    def _segments(self, hops: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Port of each segment, and the nodes that it leads from and to, int64 (n,) each."""
         rows, columns = self.shape
-        port, near = np.divmod(circuits.hops.astype(np.int64), self.num_nodes)
-        row, column = near // columns, near % columns
+        port, near = np.divmod(np.asarray(hops, np.int64), self.num_nodes)
+        row, column = np.divmod(near, columns)
         far = np.where(port < 2, row * columns + (column + 1) % columns, (row + 1) % rows * columns + column)
-        yield from ring_settings(circuits, np.where(port % 2 == 0, far, near), PORTS, self.wavelengths)
+        begin, end = np.where(port % 2 == 0, (near, far), (far, near))
+        return port, begin, end
 
     def _onward(self) -> IntArray:
         """Node and port that the fibre of each node and port leads to, -1 without one; see `Segments`."""
@@ -204,28 +209,17 @@ class TerarackTorus(Fabric):
 
     def faults(self, circuits: Circuits) -> Iterator[Fault]:
         """Segments that do not lead from the sender to the receiver."""
-        (rows, columns), nodes = self.shape, self.num_nodes
-        num_hops = circuits.num_hops()
+        (rows, columns), num_hops = self.shape, circuits.num_hops()
         side = np.where(circuits.port < 2, columns, rows)
         lost = (num_hops < 1) | (num_hops > side)
         yield Fault("path_broken", np.flatnonzero(lost), "1 segment or more, at most once round the row or column")
         if lost.any():
             return
-        owner = circuits.hop_owner()
-        port, near = np.divmod(circuits.hops, nodes)  # what is no segment has no port
-        row, column = near // columns, near % columns
-        along_row = port < 2
-        far = np.where(along_row, row * columns + (column + 1) % columns, (row + 1) % rows * columns + column)
-        begin, end = np.where(port % 2 == 0, (near, far), (far, near))
-        apart = port != circuits.port[owner]
-        apart[1:] |= (begin[1:] != end[:-1]) & (owner[1:] == owner[:-1])
+        port, begin, end = self._segments(circuits.hops)  # what is no segment has no port
+        apart = port != circuits.port[circuits.hop_owner()]
         if not self.wrap:
-            apart |= np.where(along_row, column == columns - 1, row == rows - 1)
-        broken = np.zeros(len(circuits), bool)
-        broken[owner[apart]] = True
-        broken |= begin[circuits.hop_offsets[:-1]] != circuits.src
-        broken |= end[circuits.hop_offsets[1:] - 1] != circuits.dst
-        yield Fault("path_broken", np.flatnonzero(broken), "segments from sender to receiver in the port's direction")
+            apart |= np.where(port % 2 == 0, begin >= end, begin <= end)
+        yield lost_on_the_way(circuits, begin, end, apart)
 
     def distance(self, src: IntArray, dst: IntArray) -> IntArray:
         """Along the row and the column, of which `linked` pairs need one."""
@@ -297,9 +291,5 @@ class TerarackTorus(Fabric):
 
     def place_name(self, resource: Resource, index: int) -> str:
         """A fibre segment by its ends."""
-        rows, columns = self.shape
-        port, near = divmod(index, rows * columns)
-        row, column = divmod(near, columns)
-        far = row * columns + (column + 1) % columns if port < 2 else (row + 1) % rows * columns + column
-        begin, end = (near, far) if port % 2 == 0 else (far, near)
+        port, begin, end = (int(one) for one in self._segments(np.array(index)))
         return self._between(begin * PORTS + port, end * PORTS)
