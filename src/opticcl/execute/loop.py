@@ -103,7 +103,7 @@ def load_state(schedule: RankSchedule, given: np.ndarray | None, message_length:
     return state
 
 
-def fill_state(schedule: RankSchedule, given: np.ndarray | None, message_length: int, state: np.ndarray) -> None:
+def fill_state(schedule: RankSchedule, given: Buffer | None, message_length: int, state: Buffer) -> None:
     """Fill a state with what a rank holds at the start, and with zeros elsewhere.
 
     Args:

@@ -16,9 +16,9 @@ from torch.futures import Future
 
 from opticcl.errors import ExecutionError, OpticclError, ParameterError
 from opticcl.execute.failures import remember_failure
-from opticcl.execute.loop import Exchange, Reduction, chunk_width, play
+from opticcl.execute.loop import Exchange, Reduction, chunk_width, fill_state, play
 from opticcl.execute.ranks import RankSchedule
-from opticcl.execute.torch.tables import fill_table, store_table
+from opticcl.execute.torch.tables import store_table
 
 __all__ = ["Carry", "FutureWork", "TableLayout", "TorchExecutor", "Transport"]
 
@@ -299,7 +299,7 @@ class TorchExecutor:
                 (result if given.numel() == length else result.view(schedule.blocks, -1)[schedule.rank]).copy_(given)
         else:
             state = self._table("state", schedule.slots, width, some)
-            fill_table(schedule, given, length, state)
+            fill_state(schedule, given, length, state)
         (carry or self._transport.run)(play(schedule, state, staging, reduce))
         if result is not None and not in_result:
             store_table(schedule, state, length, result)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from opticcl.execute.loop import Exchange, Reduction, chunk_width
+from opticcl.execute.loop import Exchange, Reduction, chunk_width, fill_state
 from opticcl.execute.prepared import PreparedStep, prepare
 from opticcl.execute.ranks import RankSchedule
 from opticcl.execute.torch.agreement import Agreement, GroupCall
 from opticcl.execute.torch.connections import Connections, bytes_of
-from opticcl.execute.torch.tables import fill_table, store_table
+from opticcl.execute.torch.tables import store_table
 
 __all__ = ["SMALL_BYTES", "SmallTensorCall"]
 
@@ -63,7 +63,7 @@ class SmallTensorCall:
         if self._before is not None and given is not None and given.numel() == self._length:
             self._before.copy_(given)
         else:
-            fill_table(self._schedule, given, self._length, self._state)
+            fill_state(self._schedule, given, self._length, self._state)
         tag = 0
         for number, (exchange, before, after) in enumerate(self._steps):
             for operation in before:

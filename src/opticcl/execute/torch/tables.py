@@ -1,4 +1,4 @@
-"""Tensors of a user into the table of chunks of a rank schedule, and back."""
+"""The table of chunks of a rank schedule into tensors of a user."""
 
 from __future__ import annotations
 
@@ -7,29 +7,7 @@ import torch
 
 from opticcl.execute.ranks import RankSchedule
 
-__all__ = ["fill_table", "store_table"]
-
-
-def fill_table(schedule: RankSchedule, given: torch.Tensor | None, length: int, state: torch.Tensor) -> None:
-    """Fill a state with what a rank holds at the start; zeros where chunks are padded or not held.
-
-    Args:
-        schedule: of the rank.
-        given: what it holds, flat: the whole message or its block; None if nothing.
-        length: elements of the whole message [count].
-        state: (slots, width).
-    """
-    block = length // schedule.blocks
-    by_block = state[: schedule.num_chunks].view(schedule.blocks, -1)
-    whole = given is not None and len(given) == length and bool(schedule.before.all())
-    if not whole or by_block.shape[1] != block:
-        state.zero_()
-    if given is None or not schedule.before.any() or not block:
-        return
-    if len(given) == length:
-        by_block[:, :block] = given.view(schedule.blocks, block)
-    else:
-        by_block[schedule.rank, :block] = given
+__all__ = ["store_table"]
 
 
 def store_table(schedule: RankSchedule, state: torch.Tensor, length: int, result: torch.Tensor) -> None:
