@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from opticcl.ir import ProgressCallback, no_progress
 from opticcl.registry import Registry, convert_arguments, parse_call
 
-__all__ = ["STUDIES", "Chart", "Study", "register_study", "run_study"]
+__all__ = ["STUDIES", "Chart", "Study", "run_study"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +70,6 @@ class Study:
 
 
 STUDIES: Registry[Callable[..., Study]] = Registry("study", __name__)
-
-Maker = TypeVar("Maker", bound=Callable[..., Study])
-
-
-def register_study(name: str) -> Callable[[Maker], Maker]:
-    """Decorator that registers a study function."""
-
-    def add(make: Maker) -> Maker:
-        STUDIES.register(name)(make)
-        return make
-
-    return add
 
 
 def run_study(text: str, progress: ProgressCallback | None = None) -> Study:

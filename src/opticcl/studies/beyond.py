@@ -11,7 +11,7 @@ from opticcl.files import read_toml
 from opticcl.ir import ProgressCallback
 from opticcl.plans.search import Searches
 from opticcl.plans.sweep import Point, sweep
-from opticcl.studies import Chart, Study, register_study
+from opticcl.studies import STUDIES, Chart, Study
 
 __all__ = ["beyond"]
 
@@ -19,7 +19,7 @@ PAPERS = read_toml("opticcl.studies", "beyond.toml")
 SIZES = tuple(10**k for k in range(3, 11))  # 1 KB to 10 GB
 
 
-@register_study("beyond")
+@STUDIES.register("beyond")
 def beyond(
     progress: ProgressCallback,
     *,

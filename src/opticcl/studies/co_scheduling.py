@@ -9,7 +9,7 @@ from opticcl.errors import ParameterError
 from opticcl.fabrics import fabric_at_scale
 from opticcl.ir import Fabric, ProgressCallback
 from opticcl.routing.transfer_rounds import greedy_rounds, optimal_rounds
-from opticcl.studies import Chart, Study, register_study
+from opticcl.studies import STUDIES, Chart, Study
 from opticcl.studies.concurrent_transfers import (
     ConcurrentPlan,
     ConcurrentTask,
@@ -24,7 +24,7 @@ from opticcl.units import format_seconds
 __all__ = ["co_scheduling"]
 
 
-@register_study("co_scheduling")
+@STUDIES.register("co_scheduling")
 def co_scheduling(progress: ProgressCallback, *, workload: str, radix: int = 2, seed: int = 0) -> Study:
     """What does a training step gain if calls without common GPUs run concurrently (appendix C)?
 

@@ -7,7 +7,7 @@ import numpy as np
 from opticcl.errors import ParameterError
 from opticcl.ir import IntArray, ProgressCallback
 from opticcl.routing.transfer_rounds import TransferRounds, greedy_rounds, max_degree, optimal_rounds
-from opticcl.studies import Chart, Study, register_study
+from opticcl.studies import STUDIES, Chart, Study
 
 __all__ = ["busiest_sender", "random_transfers", "transfers"]
 
@@ -15,7 +15,7 @@ FRACTIONS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 MOST_NODES = 1024
 
 
-@register_study("transfers")
+@STUDIES.register("transfers")
 def transfers(progress: ProgressCallback, *, nodes: int = 256, lasers: int = 16, seed: int = 0) -> Study:
     """How far is the greedy algorithm 3 from the fewest rounds?
 

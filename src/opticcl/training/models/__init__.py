@@ -9,26 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from opticcl.registry import Registry, convert_arguments, parse_call, write_call
 from opticcl.training.model import Model
 
-__all__ = ["MODELS", "load_model", "model", "register_model"]
+__all__ = ["MODELS", "load_model", "model"]
 
 MODELS: Registry[Callable[..., Model]] = Registry("model", __name__)
-
-Maker = TypeVar("Maker", bound=Callable[..., Model])
-
-
-def register_model(name: str) -> Callable[[Maker], Maker]:
-    """Decorator that registers a function that makes a model."""
-
-    def add(make: Maker) -> Maker:
-        MODELS.register(name)(make)
-        return make
-
-    return add
 
 
 def model(name: str, **parameters: Any) -> Model:

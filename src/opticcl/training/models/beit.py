@@ -7,11 +7,11 @@ from typing import Any
 
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import attention, feed_forward, linear
 
 
-@register_model("beit_l")
+@MODELS.register("beit_l")
 def beit_l() -> Model:
     """BEiT-L, a vision transformer.
 

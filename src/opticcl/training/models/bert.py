@@ -8,11 +8,11 @@ from typing import Any, Literal
 from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import attention, embedding, feed_forward, linear
 
 
-@register_model("bert")
+@MODELS.register("bert")
 def bert(*, size: Literal["base", "large"] = "large", sequence: int = 512, heads: bool = True) -> Model:
     """BERT in pre-training.
 

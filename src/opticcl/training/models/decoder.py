@@ -7,7 +7,7 @@ from typing import Any, Literal
 from opticcl.files import read_toml
 from opticcl.training.decoder import DecoderShape, decoder_model
 from opticcl.training.model import Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import check_positive
 
 
@@ -22,7 +22,7 @@ def _preset(key: str, sequence: int | None) -> Model:
     return decoder_model(DecoderShape(**table), key, source, sequence or 0)
 
 
-@register_model("llama3")
+@MODELS.register("llama3")
 def llama3(*, size: Literal["8b", "70b", "405b"] = "8b", sequence: int | None = None) -> Model:
     """Llama 3, dense: 8,030,261,248, 70,553,706,496 or 405,853,388,800 parameters.
 
@@ -35,7 +35,7 @@ def llama3(*, size: Literal["8b", "70b", "405b"] = "8b", sequence: int | None = 
     return _preset(f"llama3_{size}", sequence)
 
 
-@register_model("mixtral")
+@MODELS.register("mixtral")
 def mixtral(*, sequence: int | None = None) -> Model:
     """Mixtral 8x7B: 46,702,792,704 parameters, of which a token uses 12.9e9.
 
@@ -46,7 +46,7 @@ def mixtral(*, sequence: int | None = None) -> Model:
     return _preset("mixtral_8x7b", sequence)
 
 
-@register_model("deepseek_v3")
+@MODELS.register("deepseek_v3")
 def deepseek_v3(*, sequence: int | None = None) -> Model:
     """DeepSeek-V3: 671,026,419,200 parameters, of which a token uses 37e9.
 

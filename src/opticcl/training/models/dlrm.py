@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import check_positive, linear
 
 
-@register_model("dlrm")
+@MODELS.register("dlrm")
 def dlrm(
     *,
     preset: Literal["open", "topoopt", "ramp_256", "ramp_1024", "ramp_4096", "ramp_16384", "ramp_65536"] = "open",

@@ -7,11 +7,11 @@ from typing import Any
 
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import Image, conv, linear, pooled
 
 
-@register_model("inception_v3")
+@MODELS.register("inception_v3")
 def inception_v3(*, auxiliary: bool = True) -> Model:
     """Inception-v3.
 

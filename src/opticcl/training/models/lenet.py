@@ -6,11 +6,11 @@ from typing import Literal
 
 from opticcl.files import read_toml
 from opticcl.training.model import Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import stack
 
 
-@register_model("lenet")
+@MODELS.register("lenet")
 def lenet(*, variant: Literal["classic", "imagenet"] = "classic") -> Model:
     """LeNet-5.
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from opticcl.errors import ParameterError
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import attention, check_heads, check_positive, feed_forward
 from opticcl.training.models.transformer import ends
 
 
-@register_model("moe")
+@MODELS.register("moe")
 def moe(
     *,
     layers: int = 24,

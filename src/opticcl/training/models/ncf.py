@@ -7,13 +7,13 @@ from itertools import pairwise
 
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import check_positive, linear
 
 _SIZES = read_toml("opticcl.training.models", "ncf.toml")
 
 
-@register_model("ncf")
+@MODELS.register("ncf")
 def ncf(*, users: int = _SIZES["users"], items: int = _SIZES["items"], factors: int = _SIZES["factors"]) -> Model:
     """Neural collaborative filtering.
 

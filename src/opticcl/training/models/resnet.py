@@ -7,11 +7,11 @@ from typing import Literal
 
 from opticcl.files import read_toml
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import Image, conv, linear, pooled
 
 
-@register_model("resnet50")
+@MODELS.register("resnet50")
 def resnet50(*, stride: Literal["3x3", "1x1"] = "3x3") -> Model:
     """ResNet-50.
 

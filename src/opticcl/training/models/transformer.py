@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opticcl.training.model import Layer, Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import attention, check_heads, check_positive, embedding, feed_forward
 
 
-@register_model("transformer")
+@MODELS.register("transformer")
 def transformer(
     *,
     layers: int = 12,

@@ -6,11 +6,11 @@ from typing import Any
 
 from opticcl.files import read_toml
 from opticcl.training.model import Model
-from opticcl.training.models import register_model
+from opticcl.training.models import MODELS
 from opticcl.training.models._layers import stack
 
 
-@register_model("vgg16")
+@MODELS.register("vgg16")
 def vgg16() -> Model:
     """VGG-16, configuration D.
 
@@ -19,7 +19,7 @@ def vgg16() -> Model:
     return _vgg("vgg16")
 
 
-@register_model("vgg19")
+@MODELS.register("vgg19")
 def vgg19() -> Model:
     """VGG-19, configuration E.
 
