@@ -44,8 +44,8 @@ class Reference(WordScheduler):
 
     def schedule(self, epoch: int, free: FreeCells) -> EpochGrants:
         """Solve the programme of an epoch."""
-        queue, start = self.queue, epoch * self.slots
-        arrival, src, dst, cells, _ = (column[: queue.count].copy() for column in queue.waiting)
+        start = epoch * self.slots
+        arrival, src, dst, cells, _ = (column[: self.count].copy() for column in self.waiting)
         pairs, pair = np.unique(src.astype(np.int64) * self.machine.num_nodes + dst, return_inverse=True)
         one, two = np.divmod(pairs, self.machine.num_nodes)
         place = self.parts[0][one] + self.parts[1][two]
@@ -69,9 +69,9 @@ class Reference(WordScheduler):
 
     def _sent(self, one: IntArray, two: IntArray, of_pair: IntArray, bit: IntArray, start: int) -> EpochGrants:
         """Grants of the circuits, the oldest cells of each pair first."""
-        queue, waiting, n = self.queue, self.queue.waiting, self.machine.num_nodes
+        waiting, n = self.waiting, self.machine.num_nodes
         rows_of: dict[int, list[int]] = {}
-        for row in range(queue.count):
+        for row in range(self.count):
             rows_of.setdefault(int(waiting.src[row]) * n + int(waiting.dst[row]), []).append(row)
         out, ended = [], []
         for which, cell in sorted(zip(of_pair.tolist(), bit.tolist(), strict=True)):
@@ -84,11 +84,11 @@ class Reference(WordScheduler):
             if not waiting.cells[row]:
                 rows.pop(0)
                 ended.append((waiting.arrival[row], waiting.size[row], start + cell // self.machine.groups + 1))
-        queue.pending_cells -= len(out)
-        left = np.flatnonzero(waiting.cells[: queue.count])
+        self._pending -= len(out)
+        left = np.flatnonzero(waiting.cells[: self.count])
         for column in waiting:
             column[: len(left)] = column[left]
-        queue.count = len(left)
+        self.count = len(left)
         columns = np.array(out, np.int32).reshape(-1, 5).T
         return EpochGrants(*columns, *np.array(ended, np.int32).reshape(-1, 3).T)
 

@@ -33,7 +33,6 @@ from opticcl.registry import Registry, convert_arguments, parse_call
 
 __all__ = [
     "FreeCells",
-    "Queue",
     "Scheduler",
     "WordScheduler",
     "all_free",
@@ -150,22 +149,28 @@ def slot_circuits(machine: Ramp, grants: EpochGrants) -> tuple[Circuits, ...]:
     return tuple(by_slot)
 
 
-class Queue:
-    """Requests that wait, as columns that grow. Kernels move those that are left to the front.
+class WordScheduler(Scheduler):
+    """Schedulers with one queue: requests that wait, as columns that grow. Kernels move those that are left to the front.
 
     Attributes:
         count: rows in use.
-        pending_cells: of these [count].
         waiting: columns.
+
+    Args: machine: RAMP.
     """
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.pending_cells = 0
+    def __init__(self, machine: Ramp) -> None:
+        super().__init__(machine)
+        channels = Channels(machine)
+        self.count = self._pending = 0
         self.waiting = Waiting(*(np.zeros(1 << 12, np.int32) for _ in range(5)))
+        self.parts = channels.send_part, channels.receive_part
+        self.slots = run_values()["slots"]
+        self.bits = self.slots * machine.groups
+        self._granted = Granted(*(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5)))
 
     def add(self, requests: EpochRequest) -> None:
-        """Append requests."""
+        """Put requests at the end of the queue."""
         end = self.count + len(requests)
         if end > len(self.waiting.src):
             more = np.zeros(max(end, 2 * len(self.waiting.src)) - self.count, np.int32)
@@ -174,34 +179,17 @@ class Queue:
         for column, new in zip(self.waiting, (requests.arrival, requests.src, requests.dst, cells, cells), strict=True):
             column[self.count : end] = new
         self.count = end
-        self.pending_cells += int(cells.sum())
-
-
-class WordScheduler(Scheduler):
-    """Schedulers with one queue. Args: machine: RAMP."""
-
-    def __init__(self, machine: Ramp) -> None:
-        super().__init__(machine)
-        channels = Channels(machine)
-        self.queue = Queue()
-        self.parts = channels.send_part, channels.receive_part
-        self.slots = run_values()["slots"]
-        self.bits = self.slots * machine.groups
-        self._granted = Granted(*(np.zeros(machine.num_nodes * self.bits, np.int32) for _ in range(5)))
-
-    def add(self, requests: EpochRequest) -> None:
-        """Put requests at the end of the queue."""
-        self.queue.add(requests)
+        self._pending += int(cells.sum())
 
     @property
     def pending_cells(self) -> int:
         """Cells in the queue [count]."""
-        return self.queue.pending_cells
+        return self._pending
 
     def grants(self, found: tuple[int, ...], ended: Ended) -> EpochGrants:
         """Grants from the numbers that a kernel returns, of which the first is that of the grants."""
-        number, done, self.queue.count, cells, *rounds = found
-        self.queue.pending_cells -= cells
+        number, done, self.count, cells, *rounds = found
+        self._pending -= cells
         columns = (column[:number] for column in self._granted)
         return EpochGrants(*columns, *(column[:done] for column in ended), rounds=rounds[0] if rounds else 1)
 
@@ -230,16 +218,16 @@ class Native(WordScheduler):
         """Grant in the order of the queue, or in rounds of proposals."""
         copied = free.copy()
         words = FreeWords(copied.send, copied.receive, copied.channel, *self.parts)
-        ended = Ended(*(np.zeros(self.queue.count, np.int32) for _ in range(3)))
-        m, b, queue = self.machine, self.machine.transceivers_per_group, self.queue
+        ended = Ended(*(np.zeros(self.count, np.int32) for _ in range(3)))
+        m, b = self.machine, self.machine.transceivers_per_group
         start = epoch * self.slots
-        columns, out = (tuple(queue.waiting), queue.count, tuple(words)), (tuple(self._granted), tuple(ended))
+        columns, out = (tuple(self.waiting), self.count, tuple(words)), (tuple(self._granted), tuple(ended))
         if not self.iterations:
             numbers = grant_oldest_first(*columns, self._masks, self._rack, m.groups, b, start, *out)
             return self.grants(numbers, ended)
         rack, turn = np.arange(m.num_nodes) // m.wavelengths, epoch * self.bits
         racks = m.groups * m.racks
-        pair = rack[queue.waiting.src[: queue.count]] * racks + rack[queue.waiting.dst[: queue.count]]
+        pair = rack[self.waiting.src[: self.count]] * racks + rack[self.waiting.dst[: self.count]]
         order = np.argsort(pair, kind="stable")
         numbers = grant_iteratively(
             *columns, rack, order, racks, m.groups, self.bits, m.groups, b, start, turn, self.iterations, *out
