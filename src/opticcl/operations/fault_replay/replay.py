@@ -353,6 +353,20 @@ def _kept(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Ch
     return None
 
 
+def _fastest(setup: ReplaySetup, plans: _Plans, options: list[tuple[IntArray, float]], action: str) -> _Choice:
+    """The option with the highest rate, before its cost is known; "none" where no option works.
+
+    Args:
+        options: nodes, and what share of their rate works.
+        action: of the choice.
+    """
+    rated = [(nodes, plans.slow_down(nodes) / share if len(nodes) > 1 else inf) for nodes, share in options]
+    nodes, slow_down = max(rated, key=lambda one: _rate(setup, len(one[0]), one[1]))
+    if rate := _rate(setup, len(nodes), slow_down):
+        return _Choice(nodes, slow_down, rate, 0.0, action)
+    return _Choice(np.zeros(0, np.int64), inf, 0.0, 0.0, "none")
+
+
 def _replanned(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Choice:
     """Sound ranks stay, others move to sound spares; weak ones that cannot stay or are left out, whichever is faster."""
     times = setup.times
@@ -361,19 +375,18 @@ def _replanned(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -
     sound = np.concatenate([stay, spare])
     weak = np.flatnonzero(health == WEAK)[: setup.ranks - len(sound)]
     options = [(sound, 1.0)] + ([(np.concatenate([sound, weak]), times.weak)] if len(weak) else [])
-    rated = [(nodes, plans.slow_down(nodes) / f if len(nodes) > 1 else inf) for nodes, f in options]
-    nodes, slow_down = max(rated, key=lambda one: _rate(setup, len(one[0]), one[1]))
-    rate = _rate(setup, len(nodes), slow_down)
-    if not rate:
-        return _Choice(np.zeros(0, np.int64), inf, 0.0, 0.0, "none")
+    fastest = _fastest(setup, plans, options, "replan")
+    nodes, slow_down = fastest.nodes, fastest.slow_down
+    if fastest.action == "none":
+        return fastest
     if len(nodes) == len(job.nodes) and np.array_equal(np.sort(nodes), np.sort(job.nodes)) and not len(spare):
         lost = (health[job.nodes] == OUT).any()
         if not lost and job.stretches and job.stretches[-1].slow_down == slow_down:  # the same weak servers as before
-            return _Choice(nodes, slow_down, rate, 0.0, "keep")
+            return replace(fastest, action="keep")
     reprogram_s = setup.machine.reconfiguration_s if times.reprogram is None else times.reprogram
     detect_s = times.detect if len(stay) < len(job.nodes) else 0.0
     cost_s = detect_s + plans.replan_s(nodes) + reprogram_s + (times.spare if len(spare) else 0.0)
-    return _Choice(nodes, slow_down, rate, cost_s, "replan")
+    return replace(fastest, cost_s=cost_s)
 
 
 def _restarted(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -> _Choice:
@@ -388,14 +401,12 @@ def _restarted(setup: ReplaySetup, plans: _Plans, job: _Job, health: IntArray) -
     place = place_by("first", grid, free, wanted) if wanted else None
     if place is not None and setup.machine.node_of_rank is None:
         options.append(place.nodes)
-    rated = [(nodes, plans.slow_down(nodes) if len(nodes) > 1 else inf) for nodes in options]
-    nodes, slow_down = max(rated, key=lambda one: _rate(setup, len(one[0]), one[1]))
-    rate = _rate(setup, len(nodes), slow_down)
-    if not rate:
-        return _Choice(np.zeros(0, np.int64), inf, 0.0, 0.0, "none")
+    fastest = _fastest(setup, plans, [(nodes, 1.0) for nodes in options], "restart")
+    if fastest.action == "none":
+        return fastest
     failed = len(job.nodes) > 0 and (health[job.nodes] != SOUND).any()
     cost_s = times.restart + (times.detect + times.checkpoint / 2 if failed else 0.0)
-    return _Choice(nodes, slow_down, rate, cost_s, "restart")
+    return replace(fastest, cost_s=cost_s)
 
 
 _CHOOSE = {"replan": _replanned, "restart": _restarted}
