@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from opticcl.errors import ParameterError
-from opticcl.training.model import Layer
+from opticcl.files import read_toml
+from opticcl.training.model import Layer, Model
 
 Image = tuple[int, int, int]  # channels, height, width
 MOST_LAYERS = 10_000  # and tables
@@ -104,6 +105,18 @@ def _stack(rows: Sequence[Mapping[str, Any]], image: Image) -> Iterator[Layer]:
             layer = linear(f"fc{numbers[kind]}", width or image[0] * image[1] * image[2], row["linear"])
             width = row["linear"]
         yield layer
+
+
+def plain_network(name: str, variant: str) -> Model:
+    """The model that a variant of a TOML file of this package describes.
+
+    Args:
+        name: of the model and of the file.
+        variant: table of the file.
+    """
+    table = read_toml("opticcl.training.models", f"{name}.toml")[variant]
+    image = tuple(table["input"])
+    return Model(name, table["source"], "image of {1}x{2}x{0}".format(*image), stack(table["layers"], image))
 
 
 def attention(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from opticcl.files import read_toml
 from opticcl.training.model import Model
 from opticcl.training.models import MODELS
-from opticcl.training.models._layers import stack
+from opticcl.training.models._layers import plain_network
 
 
 @MODELS.register("alexnet")
@@ -18,7 +17,4 @@ def alexnet(*, variant: Literal["merged", "grouped", "one_tower"] = "merged") ->
     Source: Krizhevsky et al. 2012; Krizhevsky 2014.
     Reading: WRHT 5.1 gives 62.3M parameters, which is the merged one.
     """
-    table = read_toml("opticcl.training.models", "alexnet.toml")[variant]
-    image = table["input"]
-    sample = "image of {1}x{2}x{0}".format(*image)
-    return Model("alexnet", table["source"], sample, stack(table["layers"], tuple(image)))
+    return plain_network("alexnet", variant)
