@@ -41,7 +41,7 @@ def judged_run(
     candidates = (lambda src, dst: _every_plane(machine, src, dst)) if used.maximal else None
     judge = EpochJudge(machine, used.lead, used.hops == 1, candidates)
 
-    def observe(epoch: int, due: EpochRequest, grants: EpochGrants, now_free: FreeCells) -> None:
+    def observe(epoch: int, due: EpochRequest, grants: EpochGrants) -> None:
         judge.epoch(epoch, due, grants, slot_circuits(machine, grants), None if reserved is None else reserved(epoch))
 
     result = simulate_traffic(setup, progress=progress, observe=observe, free=free, scheduler=used)

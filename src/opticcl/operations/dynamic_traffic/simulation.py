@@ -51,8 +51,8 @@ __all__ = [
 MOST_SLOTS = 10**8
 """Longest run [slots]."""
 
-Observer = Callable[[int, EpochRequest, EpochGrants, FreeCells], None]
-"""Called with each epoch, the requests that became due in it, what is sent in it and the cells that were free before."""
+Observer = Callable[[int, EpochRequest, EpochGrants], None]
+"""Called with each epoch, the requests that became due in it, and what is sent in it."""
 
 
 def epoch_slots() -> int:
@@ -274,11 +274,10 @@ def simulate_traffic(
             used.add(due)
             on_the_way -= int(due.cells.sum(dtype=np.int64))
         before = used.pending_cells
-        now_free = whole if free is None else free(epoch)
-        grants = used.schedule(epoch, now_free)
+        grants = used.schedule(epoch, whole if free is None else free(epoch))
         sent += before - used.pending_cells
         if observe is not None:
-            observe(epoch, due, grants, now_free)
+            observe(epoch, due, grants)
         if epoch >= first:
             batch = (epoch - first) * batches // (planned - first)
             _count(counts, batch, grants, epoch * slots, machine, by_pair)

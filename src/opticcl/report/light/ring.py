@@ -40,7 +40,7 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     """One strip a panel."""
     n = plan.fabric.num_nodes
     colours = colours_of(plan, shown)
-    lanes = 1 + max(int(_lanes(plan, colours, panel).max(initial=0)) for panel in shown)
+    lanes = 1 + max(int(_lanes(colours, panel).max(initial=0)) for panel in shown)
     lane_tall = min(_LANE, _TALLEST / lanes)
     half = _BOX + 0.1 + lanes * lane_tall
     tall = _TITLE + 2 * half + 0.1
@@ -57,7 +57,7 @@ def draw(plan: Plan, shown: list[Panel]) -> Figure:
     return figure
 
 
-def _lanes(plan: Plan, colours: dict[int, str], panel: Panel) -> np.ndarray:
+def _lanes(colours: dict[int, str], panel: Panel) -> np.ndarray:
     """Height of each line above or below the nodes: one for each wavelength in use, ring after ring."""
     lines = strands(panel.circuits)
     rank = {wavelength: i for i, wavelength in enumerate(colours)}
@@ -88,7 +88,7 @@ def _light(
 ) -> None:
     pitch, lane_tall = grid
     lines, circuits, n = strands(panel.circuits), panel.circuits, plan.fabric.num_nodes
-    lanes, pen = _lanes(plan, colours, panel), Pen()
+    lanes, pen = _lanes(colours, panel), Pen()
     for i, circuit in enumerate(lines.circuit.tolist()):
         src, dst = int(circuits.src[circuit]), int(circuits.dst[circuit])
         way = int(circuits.port[circuit]) % 2  # 0 clockwise, 1 counter-clockwise
