@@ -106,12 +106,12 @@ def compiled_kernels() -> dict[str, Any]:
 
 
 def _read_only(given: Any) -> Any:
-    """The same array, or arrays of a tuple, that cannot be written."""
+    """The same array, or arrays of a tuple, that cannot be written and whose elements stand side by side."""
     if isinstance(given, tuple):
         return tuple(map(_read_only, given))
-    if not isinstance(given, np.ndarray) or not given.flags.writeable:
+    if not isinstance(given, np.ndarray) or (given.flags.c_contiguous and not given.flags.writeable):
         return given
-    view = given.view()
+    view = np.ascontiguousarray(given).view()
     view.flags.writeable = False
     return view
 
@@ -122,9 +122,9 @@ def njit(function: Any = None, /, *, cache: bool = True, writes: tuple[str, ...]
     Args:
         function: to be compiled; None: the decorator takes options.
         cache: whether it is kept for itself; false for a part of another kernel.
-        writes: names of the arrays that it changes. All others are given as read-only ones, so that what is compiled serves
-            arrays that can be written and those that cannot. None: arrays are given as they are, and numba compiles it for
-            each such combination of types.
+        writes: names of the arrays that it changes. All others are given as read-only ones in the order of C, copied where
+            they are slices of others, so that what is compiled serves all arrays of a type. None: arrays are given as they
+            are, and numba compiles it for each such combination of types.
         options: of `numba.njit`.
     """
     options["cache"] = cache

@@ -108,7 +108,7 @@ def joined(table):  # type: ignore[no-untyped-def]
     return hops[:at], offsets
 
 
-@njit
+@njit(writes=())
 def digit_by_digit(src, dst, rotated, digits, stride):  # type: ignore[no-untyped-def]
     """(hops, offsets) of paths that correct one digit after the other: up to a switch, down to the node with that digit.
 

@@ -23,7 +23,7 @@ def paths_of_rows(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[In
     ends = np.concatenate([[0], np.cumsum(np.diff(offsets)[rows])])
     copied = np.empty(ends[-1], np.int32)
     if len(copied):
-        copy_paths(hops, offsets, rows, ends, copied)
+        copy_paths(np.asarray(hops, np.int32), offsets, np.asarray(rows, np.int64), ends, copied)
     return copied, ends
 
 
