@@ -261,3 +261,16 @@ def test_verbs_are_all_here(opticcl):
     from opticcl.cli import command_group
 
     assert sorted(VERBS) == sorted(verb for verb, _ in command_group().walk())
+
+
+@pytest.mark.parametrize(("variables", "processes"), [({}, 2), ({"PMI_RANK": "1"}, 1)])
+def test_a_rank_of_mpi_is_the_process_that_works(variables, processes):
+    """Its launcher ends it by its number, whatever the command is."""
+    code = (
+        "import os, sys\nstarted = os.getpid()\nfrom opticcl.interrupts import guarded\n"
+        "sys.exit(guarded(lambda: print(len({started, os.getpid()}))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment(**variables), check=True
+    )
+    assert int(done.stdout) == processes

@@ -20,7 +20,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 
-__all__ = ["INTERRUPTED", "end_with_parent", "guarded", "is_interrupted", "report_interrupted", "temporary"]
+__all__ = [
+    "INTERRUPTED",
+    "RANK_VARIABLES",
+    "end_with_parent",
+    "guarded",
+    "is_interrupted",
+    "report_interrupted",
+    "temporary",
+]
 
 INTERRUPTED = 130
 """Exit code of a program that a signal has ended."""
@@ -32,6 +40,9 @@ AGAIN_S = 0.01
 """Until an interrupt that was ignored comes again [s]."""
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+"""Where launchers of MPI put the rank of a process."""
+
 FROM_KERNEL = 0x80
 """Sender of a signal that a terminal sent, to every process of the program."""
 
@@ -128,9 +139,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 def _is_rank() -> bool:
     """Whether this is a rank of MPI: its launcher ends it, and finds it by its process id."""
-    return "run" in sys.argv[1:] and any(
-        name in os.environ for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-    )
+    return any(name in os.environ for name in RANK_VARIABLES)
 
 
 def _note(sign: bytes, path: str | os.PathLike[str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opticcl.errors import OpticclError, ParameterError, VerificationError
+from opticcl.interrupts import RANK_VARIABLES
 from opticcl.report.kit.result import ComposedResult, Result, Verbatim
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run_by_mpi"]
 
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-"""Where launchers put the rank of a process."""
+LAUNCHED = (*RANK_VARIABLES, "SLURM_PROCID")
+"""Where launchers, that of SLURM too, put the rank of a process."""
 
 BEGIN_S = 10.0
 """In addition to `--time-limit`, until MPI has started: processes of a job begin at different times [s]."""
@@ -141,7 +142,7 @@ class _StartLimits:
         with suppress(OpticclError):  # refused once MPI is there, by one rank
             self._limit_s = quantity(time_limit, "s", "--time-limit")
             rank = _rank_of_launcher()
-            if self._limit_s > 0 and any(name in os.environ for name in RANK_VARIABLES):
+            if self._limit_s > 0 and any(name in os.environ for name in LAUNCHED):
                 self._guard = StartGuard(f"rank {rank}")
                 patience_s = BEGIN_S + (NEXT_S if rank else 0.0)  # one line is enough
                 self._guard.allow(self._limit_s + patience_s, "execute: not all ranks have started MPI")
@@ -168,7 +169,7 @@ def _library(mpi: Any) -> str:
 
 def _rank_of_launcher() -> int:
     """This process's rank as the launcher has set it; 0 if it has not."""
-    given = (os.environ.get(name, "") for name in RANK_VARIABLES)
+    given = (os.environ.get(name, "") for name in LAUNCHED)
     return next((int(text) for text in given if re.fullmatch("[0-9]{1,9}", text)), 0)
 
 
