@@ -152,11 +152,8 @@ def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
             index = (index[:, None] * depth[position] + np.arange(depth[position])).ravel()
             owner = np.repeat(owner, depth[position])
         elif depth[position] > 1:
-            many = circuits.wavelength_n[owner].astype(np.int64)
-            nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-            owner = np.repeat(owner, many)
-            index = np.repeat(index, many) * depth[position] + circuits.wavelength_lo[owner]
-            index += nth * circuits.wavelength_step
+            row, wavelength = circuits.each_wavelength(owner)
+            owner, index = owner[row], index[row] * depth[position] + wavelength
         cells.append(starts[position] + index)
         owners.append(owner)
     return np.concatenate(cells), np.concatenate(owners)

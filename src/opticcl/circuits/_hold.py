@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.circuits import Rounds
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Schedule, Transfers, concatenate_circuits, numbered
 from opticcl.ir.limits import limit
 from opticcl.pairs import among, distinct
 
@@ -62,9 +62,9 @@ def standing(
             raise AssertionError(f"step {step} has pairs for which no circuits stand")
         pool, at = fitting
         has = pool.counts[at]
-        row = np.repeat(pool.starts[at] - np.cumsum(has) + has, has) + np.arange(has.sum())  # circuits of all pairs
-        nth = row - np.repeat(pool.starts[at], has)
-        carried = order[np.repeat(first, has) + nth * np.repeat(many, has) // np.repeat(has, has)]
+        one, nth = numbered(has)
+        row = pool.starts[at][one] + nth  # circuits of all pairs
+        carried = order[first[one] + nth * many[one] // has[one]]
         by_transfer = np.argsort(carried, kind="stable")
         idle = np.ones(len(pool.circuits), bool)
         idle[row] = False
@@ -213,20 +213,9 @@ class _Held:
 
 
 def _fit_at_once(fabric: Fabric, circuits: Circuits) -> bool:
-    """Whether circuits can stand at the same time.
-
-    Args:
-        fabric: that they are on.
-        circuits: of one wavelength step of 1.
-    """
+    """Whether circuits can stand at the same time on the fabric."""
     for usage in fabric.usage(circuits):
-        owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-        place = np.asarray(usage.index, np.int64)
-        if usage.resource.per_wavelength:
-            many = circuits.wavelength_n[owner].astype(np.int64)
-            nth = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-            wavelength = np.repeat(circuits.wavelength_lo[owner], many) + nth
-            place = np.repeat(place, many) * fabric.num_wavelengths + wavelength
+        *_, place = usage.cells(circuits, fabric.num_wavelengths)
         if len(place) and np.unique(place, return_counts=True)[1].max() > usage.resource.capacity:
             return False
     return True

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics.damage import Damage
-from opticcl.ir import Circuits, Fabric, IntArray, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Transfers, numbered
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.routing.assign import edge_colouring, first_fit
@@ -188,7 +188,7 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
     first = np.repeat(sizes[starts[:-1]], np.diff(starts))  # of the pair
     if np.array_equal(sizes, first):  # in turn
         many = np.repeat(np.diff(starts), np.diff(starts))
-        turn = np.arange(len(pair)) - np.repeat(starts[:-1], np.diff(starts))
+        _, turn = numbered(np.diff(starts))
         own = width // many + (turn < width % many)
     else:
         own, left = np.ones(len(pair), np.int64), width - np.diff(starts)
@@ -198,7 +198,8 @@ def _shares(pair: IntArray, size: IntArray, num_pairs: int, width: int) -> tuple
             time = sizes / own
             slowest = np.flatnonzero(time == np.repeat(np.maximum.reduceat(time, starts[:-1]), np.diff(starts)))
             its_pair, nth = np.unique(pair[order][slowest], return_index=True)
-            own[slowest[nth[left[its_pair] > given]]] += 1
+            first_of_pair = slowest[nth]
+            own[first_of_pair[left[its_pair] > given]] += 1
     lo = np.cumsum(own) - own - width * pair[order]
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
@@ -267,8 +268,7 @@ def _swapped(damage: Damage, transfers: Transfers, tile: IntArray, real: IntArra
 
 def _each_laser(lo: IntArray, width: IntArray, real: IntArray) -> tuple[IntArray, IntArray]:
     """Row and laser of every place lo .. lo + width - 1, int64 (sum,) each."""
-    row = np.repeat(np.arange(len(lo)), width)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(width) - width, width)
+    row, nth = numbered(width)
     return row, real[lo[row] + nth]
 
 

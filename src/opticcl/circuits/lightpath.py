@@ -462,9 +462,7 @@ def _waveguides_wanted(fabric: Fabric, circuits: Circuits, alive: IntArray) -> t
         pairs = circuits.hops * np.int32(sets)
         pairs += np.repeat(lo // width, circuits.num_hops())
         return pairs, circuits.hop_offsets, np.repeat(alive, sets)
-    owner = circuits.hop_owner()
-    widths = circuits.wavelength_n[owner].astype(np.int64)
-    first = circuits.hops * np.int64(fabric.num_wavelengths) + lo[owner]
-    within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
+    hop, wavelength = circuits.each_wavelength(circuits.hop_owner())
+    taken = circuits.hops[hop] * np.int64(fabric.num_wavelengths) + wavelength
     offsets = np.concatenate([[0], np.cumsum(circuits.num_hops() * circuits.wavelength_n)])
-    return np.repeat(first, widths) + within, offsets, np.repeat(alive, fabric.num_wavelengths)
+    return taken, offsets, np.repeat(alive, fabric.num_wavelengths)

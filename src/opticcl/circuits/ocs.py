@@ -23,7 +23,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._size import decline_too_many
 from opticcl.errors import TooLargeError, UnsupportedError
 from opticcl.fabrics.ocs import SHARES, Ocs
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, concatenate_circuits, numbered
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
 from opticcl.routing.assign import edge_colouring
@@ -116,16 +116,16 @@ def _over_held(
             f"ocs: the circuits of a step pass {total:,} links, at most {MOST_HOPS:,} are supported; hold fewer steps"
         )
     offsets = np.concatenate([[0], np.cumsum(length)])
-    along = (np.arange(total) - np.repeat(offsets[:-1], length))[:, None]
+    circuit, along = numbered(length)
     step = np.array(shifts)[:, None] // strides % radices
     coordinates = begin[:, None] // strides % radices
-    at = (np.repeat(coordinates[row], length, axis=0) + along * np.repeat(step[plane], length, axis=0)) % radices
-    node = fabric.machine_nodes(np.repeat(ranks[row] // n * n, length) + at @ strides).astype(np.int64)
-    hop = np.repeat(plane, length) * machine.nodes + node
+    at = (coordinates[row[circuit]] + along[:, None] * step[plane[circuit]]) % radices
+    node = fabric.machine_nodes((ranks // n * n)[row[circuit]] + at @ strides).astype(np.int64)
+    hop = plane[circuit] * machine.nodes + node
     size = (transfers.size_chunks() * parts[which].max(axis=1))[row]
-    load = np.bincount(hop, np.repeat(size, length)).max()
+    load = np.bincount(hop, size[circuit]).max()
     shares = np.maximum(1, np.floor(SHARES * (size / load))).astype(np.int64)
-    path = (hop + k * machine.nodes * (along[:, 0] > 0), offsets)
+    path = (hop + k * machine.nodes * (along > 0), offsets)
     carrying = Circuits.of(row, transfers.src[row], transfers.dst[row], plane, 0, shares, path)
     every = np.arange(fabric.num_nodes)
     idle = [

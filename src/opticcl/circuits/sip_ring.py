@@ -21,7 +21,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._order import farthest_first, recalled
 from opticcl.circuits.terarack import BYTES_A_SEGMENT, MAX_SEGMENTS
 from opticcl.errors import TooLargeError
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, numbered
 from opticcl.ir.limits import ROUTES_AT_ONCE
 from opticcl.ir.phases import TransferEnds
 from opticcl.routing.assign import edge_colouring, first_fit
@@ -113,7 +113,7 @@ def _walk(fabric: Fabric, transfers: Transfers, direction: IntArray) -> tuple[In
     """Segments of all transfers end to end and where each transfer's begin, int64."""
     n = fabric.num_machine_nodes
     lengths = _distance(fabric, transfers, direction)
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    along = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    src, back = (np.repeat(column.astype(np.int64), lengths) for column in (transfers.src, direction))
-    return np.where(back == 0, (src + along) % n, n + (src - 1 - along) % n), offsets
+    row, along = numbered(lengths)
+    src = transfers.src[row].astype(np.int64)
+    hops = np.where(direction[row] == 0, (src + along) % n, n + (src - 1 - along) % n)
+    return hops, np.concatenate([[0], np.cumsum(lengths)])

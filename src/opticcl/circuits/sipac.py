@@ -26,7 +26,7 @@ from opticcl.circuits import Rounds, register_rule
 from opticcl.circuits._around import around
 from opticcl.circuits._by_senders import BySenders
 from opticcl.fabrics.sipac import Sipac
-from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Schedule, Transfers, numbered
 
 
 @register_rule("sipac")
@@ -63,7 +63,7 @@ def _whole_channels(fabric: Fabric) -> Rounds:
         lowest, src, dst = group, transfers.src, transfers.dst
         alone = int(group.max(initial=0)) < apart <= int(group.min(initial=apart)) + int(groups.min())
         if machine.channels == "ring" or not alone:  # else every channel is one circuit
-            row, nth = _cut(-(-(apart - group) // groups[level]))
+            row, nth = numbered(-(-(apart - group) // groups[level]))
             level, lowest = level[row], group[row] + nth * groups[level[row]]
             number, carried = number[row], carried[row]
             src, dst = src[carried], dst[carried]
@@ -119,18 +119,6 @@ def _with_loop_back(transfers: Transfers, group: IntArray, number: IntArray) -> 
     order = np.argsort(carried, kind="stable")
     groups = np.concatenate([own, np.zeros(int(alone.sum()), own.dtype)])
     return carried[order], groups[order], rounds[carried[order]]
-
-
-def _cut(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Each row as often as its count says, and numbered, int64 (sum,) twice.
-
-    >>> [column.tolist() for column in _cut(np.array([1, 3]))]
-    [[0, 1, 1, 1], [0, 0, 1, 2]]
-    """
-    if (counts == 1).all():
-        return np.arange(len(counts)), np.zeros(len(counts), np.int64)
-    row = np.repeat(np.arange(len(counts)), counts)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _occurrence(key: IntArray) -> IntArray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, numbered
 from opticcl.ir.chunk_rows import ChunkRows, by_chunk
 
 if TYPE_CHECKING:
@@ -51,6 +51,6 @@ def disjoint_turns(places: IntArray) -> list[IntArray]:
     starts = np.flatnonzero(np.r_[True, np.diff(places[order]) != 0])
     if len(starts) == len(places):
         return [np.arange(len(places))]
-    nth = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    _, nth = numbered(np.diff(starts, append=len(order)))
     by_turn = np.argsort(nth, kind="stable")
     return np.split(order[by_turn], np.cumsum(np.bincount(nth))[:-1])

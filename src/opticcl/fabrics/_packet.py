@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from opticcl.errors import FabricError, UnsupportedError
 from opticcl.fabrics._walks import breaks_off, joined
-from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage, mixed_bits
+from opticcl.ir import Circuits, Fabric, Fault, IntArray, Resource, Usage, mixed_bits, numbered
 from opticcl.ir.capacity import Cut, thresholds
 from opticcl.ir.fabric import HopLatency
 from opticcl.ir.floor_plan import FloorPlan, Passage
@@ -150,7 +150,8 @@ class Network:
         while links * self.num_links <= MOST_LINKS_PASSED:
             links += 1
             count = begin[reached + 1] - begin[reached]
-            onward = by_tail[np.repeat(begin[reached + 1] - np.cumsum(count), count) + np.arange(count.sum())]
+            vertex, nth = numbered(count)
+            onward = by_tail[begin[reached][vertex] + nth]
             late, ends = latency_s[tail[onward]] + seconds[onward], np.unique(head[onward])
             before = latency_s[ends]
             np.minimum.at(latency_s, head[onward], late)

@@ -55,7 +55,10 @@ def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
     >>> [column.tolist() for column in numbered(np.array([1, 0, 3]))]
     [[0, 2, 2, 2], [0, 0, 1, 2]]
     """
-    row = np.repeat(np.arange(len(counts)), counts)
+    rows = np.arange(len(counts))
+    if (counts == 1).all():
+        return rows, np.zeros_like(rows)
+    row = np.repeat(rows, counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 

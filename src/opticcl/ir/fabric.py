@@ -105,6 +105,22 @@ class Usage:
     setting: IntArray | None = None
     amount: IntArray | None = None
 
+    def cells(self, circuits: Circuits, num_wavelengths: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Row of `index`, circuit and number of each cell that is taken, int64 (cells,) each.
+
+        A cell is an instance, or one wavelength of it where wavelengths are counted apart: instance x wavelengths + wavelength.
+
+        Args:
+            circuits: of the usage.
+            num_wavelengths: of the fabric [count].
+        """
+        row, cell = np.arange(len(self.index)), np.asarray(self.index, np.int64)
+        circuit = row if self.circuit is None else np.asarray(self.circuit, np.int64)
+        if self.resource.per_wavelength:
+            row, wavelength = circuits.each_wavelength(circuit)
+            cell, circuit = cell[row] * num_wavelengths + wavelength, circuit[row]
+        return row, circuit, cell
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

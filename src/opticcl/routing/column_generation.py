@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.ir import IntArray
+from opticcl.ir.paths import paths_of_rows
 from opticcl.routing.bounds import round_up
 from opticcl.routing.grid import Grid, max_overlap
-from opticcl.routing.paths import cheapest_paths, select_paths
+from opticcl.routing.paths import cheapest_paths
 
 if TYPE_CHECKING:
     import highspy
@@ -86,7 +87,7 @@ def generate_columns(
         new = np.flatnonzero(cost < worth - _MIN_IMPROVEMENT)
         if not len(new) or bound >= enough - 1e-9 > 0:
             break
-        model.add(new, *select_paths(hops, offsets, new))
+        model.add(new, *paths_of_rows(hops, offsets, new))
     return model.mix(bound, best_prices, rounds)
 
 
@@ -173,7 +174,7 @@ def round_at_random(
     for _ in range(tries):
         drawn = before[:-1] + rng.random(num_circuits) * total
         chosen = np.clip(np.searchsorted(ends, drawn, side="right"), first[:-1], first[1:] - 1)
-        hops, offsets = select_paths(mix.hops, mix.offsets, order[chosen])
+        hops, offsets = paths_of_rows(mix.hops, mix.offsets, order[chosen])
         if (overlap := max_overlap(grid, hops)) < best_overlap:
             best, best_overlap = (hops, offsets), overlap
     assert best is not None

@@ -8,25 +8,13 @@ import numpy as np
 
 from opticcl.errors import FabricError
 from opticcl.ir import IntArray
+from opticcl.ir.paths import paths_of_rows
 from opticcl.kernels import njit
 from opticcl.routing._kernels import paths_from_each_source
 from opticcl.routing.dimension_order import dimension_order
 from opticcl.routing.grid import EAST, NORTH, SOUTH, WEST, Grid
 
-__all__ = ["cheapest_paths", "open_dimension_order", "random_shortest", "replace_paths", "select_paths"]
-
-
-def select_paths(hops: IntArray, offsets: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
-    """The paths of the given rows, in that order: (hops, offsets).
-
-    Args:
-        hops, offsets: paths as in `Routes`.
-        rows: indices of paths, int64 (k,).
-    """
-    taken = np.diff(offsets)[rows]
-    ends = np.concatenate([[0], np.cumsum(taken)])
-    within = np.arange(ends[-1]) - np.repeat(ends[:-1], taken)
-    return hops[np.repeat(offsets[:-1][rows], taken) + within], ends
+__all__ = ["cheapest_paths", "open_dimension_order", "random_shortest", "replace_paths"]
 
 
 def replace_paths(
@@ -42,7 +30,7 @@ def replace_paths(
     chosen = np.arange(len(offsets) - 1)
     chosen[rows] = len(offsets) - 1 + np.arange(len(rows))
     together = np.concatenate([hops, new_hops])
-    return select_paths(together, np.concatenate([offsets, offsets[-1] + new_offsets[1:]]), chosen)
+    return paths_of_rows(together, np.concatenate([offsets, offsets[-1] + new_offsets[1:]]), chosen)
 
 
 def cheapest_paths(
@@ -61,7 +49,7 @@ def cheapest_paths(
     cost, length = np.empty(len(src)), np.zeros(len(src), np.int64)
     hops = paths_from_each_source(grid.width(), prices, src[order], dst[order], grid.columns, cost, length)
     back = np.argsort(order)
-    return (cost[back], *select_paths(hops, np.concatenate([[0], np.cumsum(length)]), back))
+    return (cost[back], *paths_of_rows(hops, np.concatenate([[0], np.cumsum(length)]), back))
 
 
 def open_dimension_order(
@@ -125,7 +113,7 @@ def random_shortest(grid: Grid, src: IntArray, dst: IntArray, seed: int = 0) -> 
     draws = rng.random(1 << 16)
     hops = _towards_each_goal(width, src[order], dst[order], grid.columns, draws, length)
     _require_joined(src[order], dst[order], (length == 0) & (src[order] != dst[order]))
-    return select_paths(hops, np.concatenate([[0], np.cumsum(length)]), np.argsort(order))
+    return paths_of_rows(hops, np.concatenate([[0], np.cumsum(length)]), np.argsort(order))
 
 
 def _distances(grid: Grid, src: IntArray, dst: IntArray) -> IntArray:

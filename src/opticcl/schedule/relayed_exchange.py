@@ -186,7 +186,7 @@ def _ways(sides: tuple[int, ...], multiplier: int | None, strides: tuple[int, ..
     if len(sides) == 1:
         n = sides[0]
         chosen = strides or (1, _second_stride(n))
-        links = (np.arange(n) + np.array(chosen)[:, None]) % n
+        links = np.add.outer(np.array(chosen), np.arange(n)) % n
         return _Ways.of(_Orbits(sides, 1, links), in_turn=True)
     if multiplier is None:
         if levels_and_degree(sides) is not None:

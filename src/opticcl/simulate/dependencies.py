@@ -14,7 +14,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import ParameterError, UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Op, ProgressCallback, Timeline, numbered
 from opticcl.simulate.bounds import lower_bound
 from opticcl.simulate.guards import EventLimit
 from opticcl.simulate.latency import path_latency
@@ -80,9 +80,8 @@ class Flows:
 
     def paths(self) -> tuple[IntArray, IntArray]:
         """(links, offsets) of all flows, one after the other."""
-        n = self["path_n"].astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(n)])
-        return self.hops[np.arange(offsets[-1]) + np.repeat(self["path_at"] - offsets[:-1], n)], offsets
+        flow, nth = numbered(self["path_n"])
+        return self.hops[self["path_at"][flow] + nth], np.concatenate([[0], np.cumsum(self["path_n"], dtype=np.int64)])
 
 
 class FlowTimes(NamedTuple):

@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import Circuits, Fabric, IntArray
+from opticcl.ir import Circuits, Fabric, IntArray, numbered
 from opticcl.ir.device_settings import DeviceSettings, changing_settings, stand_among
 from opticcl.ir.limits import limit
 from opticcl.ir.programme import DeviceTable
@@ -255,7 +255,7 @@ def path_hashes(circuits: Circuits) -> npt.NDArray[np.uint64]:
     parts = [np.zeros(0, np.uint64)]
     for part in circuits.in_parts():
         hashes, many, first = np.zeros(len(part), np.uint64), part.num_hops(), part.hop_offsets[:-1]
-        position = np.arange(len(part.hops)) - np.repeat(first, many)
+        _, position = numbered(many)
         mixed = part.hops.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + position.astype(np.uint64)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         hashes[many > 0] = np.add.reduceat(mixed ^ (mixed >> np.uint64(27)), first[many > 0])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opticcl.ir import Circuits, IntArray, Resource, Usage
 
-__all__ = ["Cells", "cells_of", "exceeding", "largest_so_far", "levels", "loads_of", "numbered", "runs_of", "slack"]
+__all__ = ["Cells", "cells_of", "exceeding", "largest_so_far", "levels", "loads_of", "runs_of", "slack"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -24,12 +24,6 @@ FloatArray = npt.NDArray[Any]  # float64
 def slack(time_s: FloatArray | float) -> FloatArray | float:
     """Tolerance of a comparison of times: 1e-9 of them and 1e-15 s."""
     return 1e-9 * np.abs(time_s) + 1e-15
-
-
-def numbered(counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Row of every entry where each row has a count of them, and its number in the row, int64 (entries,) each."""
-    row = np.repeat(np.arange(len(counts)), counts)
-    return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def runs_of(
@@ -126,14 +120,7 @@ def cells_of(usage: Usage, circuits: Circuits, num_wavelengths: int) -> Cells:
         num_wavelengths: of the fabric [count].
     """
     depth = num_wavelengths if usage.resource.per_wavelength else 1
-    index, row = np.asarray(usage.index, np.int64), np.arange(len(usage.index))
-    circuit = row if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-    if depth == 1:
-        return Cells(usage.resource, depth, index, row, circuit, usage.amount)
-    cell, many = index * depth + circuits.wavelength_lo[circuit], circuits.wavelength_n[circuit]
-    if (many != 1).any():
-        row, nth = numbered(many)
-        cell, circuit = cell[row] + nth * circuits.wavelength_step, circuit[row]
+    row, circuit, cell = usage.cells(circuits, num_wavelengths)
     amount = None if usage.amount is None else usage.amount[row]
     return Cells(usage.resource, depth, cell, row, circuit, amount)
 

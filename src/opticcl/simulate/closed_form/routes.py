@@ -21,6 +21,7 @@ from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray
 from opticcl.ir.limits import ROUTES_AT_ONCE, limit
 from opticcl.ir.orbits import first_of_orbit
 from opticcl.ir.path_kernels import add_loads, sums_of_paths
+from opticcl.ir.paths import paths_of_rows
 from opticcl.ir.phases import Steps
 from opticcl.ir.recent import RECENT
 from opticcl.ir.representatives import LightMove, RoutedStep
@@ -335,11 +336,7 @@ class _Paths(NamedTuple):
 
     def take(self, rows: IntArray) -> _Paths:
         """The given paths."""
-        lengths = np.diff(self.offsets)[rows]
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        return _Paths(
-            self.hops[np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])], offsets
-        )
+        return _Paths(*paths_of_rows(self.hops, self.offsets, rows))
 
 
 def _longest(paths: _Paths, moves: Sequence[LightMove], tables: Sequence[FloatArray], longest_s: float) -> float:

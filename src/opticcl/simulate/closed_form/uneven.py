@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opticcl.ir import CircuitPlan, Circuits, IntArray, Schedule, Timeline, Transfers
+from opticcl.ir import CircuitPlan, Circuits, IntArray, Schedule, Timeline, Transfers, numbered
 from opticcl.simulate.closed_form.engine import Profile, rounds_s
 from opticcl.simulate.closed_form.facts import slowest_load
 from opticcl.simulate.guards import refuse_below_bound
@@ -110,6 +110,5 @@ def _pieces_of_steps(schedule: Schedule) -> list[_Step]:
 
 def _carried(transfers: Transfers) -> tuple[IntArray, IntArray]:
     """Row and chunk of every chunk that transfers carry."""
-    row = np.repeat(np.arange(len(transfers), dtype=np.int32), transfers.chunk_n)
-    nth = np.arange(len(row)) - np.repeat(np.cumsum(transfers.chunk_n) - transfers.chunk_n, transfers.chunk_n)
+    row, nth = numbered(transfers.chunk_n)
     return row, transfers.chunk_lo[row] + nth * (1 if transfers.chunk_step is None else transfers.chunk_step[row])

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from opticcl.errors import UnsupportedError
-from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers
+from opticcl.ir import Circuits, Fabric, IntArray, Op, Transfers, numbered
 from opticcl.ir.limits import limit
 
-__all__ = ["Folded", "FoldedStep", "StepToFold", "device_settings", "fold", "numbered"]
+__all__ = ["Folded", "FoldedStep", "StepToFold", "device_settings", "fold"]
 
 
 Touched = tuple[IntArray, IntArray | None]
@@ -100,7 +100,7 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
         rank = _refined(rank, step.transfers.dst, label, "rank")
     kept = []
     for step in steps:  # the class of its receiver says when a transfer carries light, and which chunks
-        number, first = numbered([rank[step.transfers.src], rank[step.transfers.dst]])
+        number, first = _distinct_rows([rank[step.transfers.src], rank[step.transfers.dst]])
         if len(first) > MOST_KINDS:
             raise UnsupportedError(
                 f"device: {len(first):,} kinds of transfers in a step, and at most {MOST_KINDS:,} are followed"
@@ -120,7 +120,7 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
         for r, circuits in enumerate(step.rounds):
             carried = number[circuits.transfer]
             columns = [carried, *(c[k][r] for c in units.of_circuits), *(c[k][r] for c in members.of_circuits)]
-            _, one = numbered(columns)
+            _, one = _distinct_rows(columns)
             one = np.sort(one)
             rows.append(one)
             transfer.append(carried[one])
@@ -134,7 +134,7 @@ def fold(fabric: Fabric, num_ranks: int, steps: Sequence[StepToFold]) -> Folded:
     return Folded(tuple(folded), int(rank.max(initial=-1)) + 1, units.count, members.count)
 
 
-def numbered(columns: Sequence[np.ndarray]) -> tuple[IntArray, IntArray]:
+def _distinct_rows(columns: Sequence[np.ndarray]) -> tuple[IntArray, IntArray]:
     """Number of each row among the distinct ones in ascending order, int64 (n,), and the first row of each number.
 
     Args:
@@ -167,7 +167,7 @@ def _labels(step: StepToFold) -> tuple[IntArray, ...]:
     """Numbers of (item, latency, duration) of the circuits of each round, distinct in the rounds of a step."""
     labels, base = [], 0
     for item, latency, duration in zip(step.items, step.latency_s, step.duration_s, strict=True):
-        number, first = numbered([item, _as_numbers(latency), _as_numbers(duration)])
+        number, first = _distinct_rows([item, _as_numbers(latency), _as_numbers(duration)])
         labels.append(number + base)
         base += len(first)
     return tuple(labels)
@@ -195,7 +195,7 @@ def _of_transfers(step: StepToFold, labels: tuple[IntArray, ...]) -> IntArray:
         if (of[circuits.transfer] != label).any():
             raise UnsupportedError("device: the circuits of one transfer have different times")
     apart = np.zeros(len(t), np.int64) if t.chunk_step is None else t.chunk_step
-    return numbered([of, t.chunk_lo, t.chunk_n, apart])[0]
+    return _distinct_rows([of, t.chunk_lo, t.chunk_n, apart])[0]
 
 
 def _refined(colour: IntArray, at: IntArray, label: IntArray, what: str) -> IntArray:
@@ -212,7 +212,7 @@ def _refined(colour: IntArray, at: IntArray, label: IntArray, what: str) -> IntA
     touched[at] = label
     if (touched[at] != label).any():
         raise UnsupportedError(f"device: circuits of different times meet at a {what} in one step")
-    return numbered([colour, touched])[0]
+    return _distinct_rows([colour, touched])[0]
 
 
 def _refined_by_all(colour: IntArray, at: IntArray, label: IntArray) -> IntArray:
@@ -225,10 +225,10 @@ def _refined_by_all(colour: IntArray, at: IntArray, label: IntArray) -> IntArray
     """
     if not len(at):
         return colour
-    _, first = numbered([at, label])
+    _, first = _distinct_rows([at, label])
     at, label = at[first].astype(np.int64), label[first]
     begins = np.flatnonzero(np.diff(at, prepend=-1))
-    nth = np.arange(len(at)) - np.repeat(begins, np.diff(np.append(begins, len(at))))
+    _, nth = numbered(np.diff(begins, append=len(at)))
     for k in range(int(nth.max()) + 1):
         colour = _refined(colour, at[nth == k], label[nth == k], "rank")
     return colour
@@ -258,7 +258,7 @@ class _Colours:
         for rounds, of_step in zip(touched, labels, strict=True):
             places.append([np.searchsorted(known, at) for at, _ in rounds])
             for place, (_, setting), label in zip(places[-1], rounds, of_step, strict=True):
-                how = label if setting is None else numbered([label, setting])[0]
+                how = label if setting is None else _distinct_rows([label, setting])[0]
                 colour = _refined(colour, place, how, self.what)
         colour += self.count
         self.count = int(colour.max()) + 1

@@ -31,16 +31,9 @@ class Units:
             resource = usage.resource
             if resource.shared or resource.once_per_job:
                 continue
-            owner = np.arange(len(circuits)) if usage.circuit is None else usage.circuit
-            index = usage.index.astype(np.int64)
-            if resource.per_wavelength:
-                n = circuits.wavelength_n[owner].astype(np.int64)
-                within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-                owner = np.repeat(owner, n)
-                wavelength = circuits.wavelength_lo[owner] + within * circuits.wavelength_step
-                index = np.repeat(index, n) * self.fabric.num_wavelengths + wavelength
+            _, owner, cell = usage.cells(circuits, self.fabric.num_wavelengths)
             owners.append(owner)
-            units.append(index + self.base[id(resource)])
+            units.append(cell + self.base[id(resource)])
         owner, unit = np.concatenate(owners), np.concatenate(units)
         order = np.argsort(owner, kind="stable")
         return owner[order], unit[order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.ir import IntArray, Op, Transfers
+from opticcl.ir import IntArray, Op, Transfers, numbered
 
 __all__ = ["sums_of_step"]
 
@@ -35,8 +35,8 @@ def sums_of_step(transfers: Transfers, compute: str) -> tuple[IntArray, IntArray
     same = rank[1:] == rank[:-1]
     equal = same & (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
     if (same & ~equal & (rank[1:] * top + lo[1:] < reached[:-1])).any():
-        owner = np.repeat(np.arange(len(adds)), n)
-        lo = lo[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(n) - n, n)
+        owner, nth = numbered(n)
+        lo = lo[owner] + nth
         order = np.lexsort((lo, rank[owner]))
         owner = owner[order]
         rank, lo, adds, n = rank[owner], lo[order], adds[owner], np.ones(len(owner), np.int64)

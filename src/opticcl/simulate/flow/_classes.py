@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opticcl.ir import IntArray
+from opticcl.ir import IntArray, numbered
 from opticcl.simulate.flow._colour_kernels import first_colours, refine
 
 __all__ = ["quotient"]
@@ -67,9 +67,8 @@ def quotient(
     class_of_link = np.zeros(len(capacity), np.int64)
     class_of_link[used] = of_link
     lengths = np.diff(offsets)[example]
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    crossed = class_of_link[hops[np.repeat(offsets[example], lengths) + within]]
-    class_of_hop = np.repeat(np.arange(len(example)), lengths)
+    class_of_hop, within = numbered(lengths)
+    crossed = class_of_link[hops[offsets[example][class_of_hop] + within]]
     pair, times = np.unique(class_of_hop * len(links) + crossed, return_counts=True)
     flow, link = np.divmod(pair, len(links))
     weight = flows[flow] * times // links[link]  # counted from both ends

@@ -9,7 +9,7 @@ import numpy as np
 
 from opticcl.assumptions import Assumptions
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Fabric, IntArray, ProgressCallback, Timeline, Transfers, numbered
 from opticcl.simulate.barriers import RoundEnd, simulate_with_barriers
 from opticcl.simulate.dependencies import Dependencies, Flows, FlowTimes, released_together, simulate_asynchronously
 from opticcl.simulate.guards import EventLimit
@@ -184,7 +184,7 @@ class _Cells:
         new[1:] = (np.diff(src[order]) != 0) | (np.diff(link[order]) != 0)
         first = np.flatnonzero(new)
         count = np.diff(np.append(first, n))
-        place = np.arange(n) - np.repeat(first, count)
+        _, place = numbered(count)
         turns = np.empty(n, np.int64)
         turns[order] = (place - src[order]) % np.repeat(count, count)
         return turns

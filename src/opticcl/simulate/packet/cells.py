@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray, ProgressCallback
+from opticcl.ir import IntArray, ProgressCallback, numbered
 from opticcl.ir.limits import limit
 from opticcl.simulate.dependencies import Dependencies
 from opticcl.simulate.guards import EventLimit
@@ -83,9 +83,8 @@ class CellFlows:
 
     def paths(self) -> tuple[IntArray, IntArray]:
         """(links, offsets), one flow after the other."""
-        n = self.path_n.astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(n)])
-        return self.hops[np.arange(offsets[-1]) + np.repeat(self.path_at - offsets[:-1], n)], offsets
+        flow, nth = numbered(self.path_n)
+        return self.hops[self.path_at[flow] + nth], np.concatenate([[0], np.cumsum(self.path_n, dtype=np.int64)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import ParameterError
-from opticcl.ir import IntArray, Op
+from opticcl.ir import IntArray, Op, numbered
 from opticcl.ir.limits import limit
 from opticcl.ir.phases import ChunkEvents
 from opticcl.ir.tables import Tables, TableViolation
 from opticcl.verify.data.explain import contributions_of
 from opticcl.verify.data.player import columns_of, play_events, rows_by_chunk
-from opticcl.verify.sweep import largest_so_far, numbered, runs_of, slack
+from opticcl.verify.sweep import largest_so_far, runs_of, slack
 from opticcl.verify.tables._rows import broken
 from opticcl.verify.time.programme import TimeRules
 

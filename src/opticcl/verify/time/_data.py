@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from opticcl.errors import UnsupportedError
-from opticcl.ir import CircuitPlan, IntArray, Op, Transfers
+from opticcl.ir import CircuitPlan, IntArray, Op, Transfers, numbered
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
-from opticcl.verify.sweep import levels, numbered, runs_of, slack
+from opticcl.verify.sweep import levels, runs_of, slack
 from opticcl.verify.time._rows import StoredStep, TimeRows
 
 __all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late", "sums_of_images_late"]

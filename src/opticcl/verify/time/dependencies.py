@@ -16,11 +16,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from opticcl.ir import IntArray, ProgressCallback, Verdict, Violation, no_progress
+from opticcl.ir import IntArray, ProgressCallback, Verdict, Violation, no_progress, numbered
 from opticcl.ir.dependency_graph import DependencyGraph, Operations
 from opticcl.ir.limits import limit
 from opticcl.kernels import njit
-from opticcl.verify.sweep import numbered
 
 __all__ = ["topological_order", "verify_graph"]
 
@@ -127,7 +126,7 @@ def _accesses(ops: Operations) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_
         if not writes:
             used &= first != ops.target
         rows = np.flatnonzero(used)
-        row, within = numbered(ops.count[rows].astype(np.int64))
+        row, within = numbered(ops.count[rows])
         op = rows[row]
         parts.append((first[op] + within, op, np.full(len(op), writes)))
     cells, owners, flags = zip(*parts, strict=True)
