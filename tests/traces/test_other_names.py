@@ -15,6 +15,7 @@ from tests.traces.test_flight_recorder import JOB
 from tests.traces.test_flow_list import COMMAS, SPACES
 from tests.traces.test_forms import ARGS, LAYERS, LOG, SIZES
 from tests.traces.test_goal import FILE as GOAL
+from tests.traces.test_htsim import FILE as CONNECTIONS
 from tests.traces.test_nccl_logs import LOG as INSPECTOR
 from tests.traces.test_nccl_logs import arguments, events, write_events
 from tests.traces.test_nsys import training
@@ -68,6 +69,7 @@ def contents(tmp_path_factory):
         ("flow_list", ".csv"): COMMAS.encode(),
         ("flow_list", ".txt"): SPACES.encode(),
         ("goal", ".goal"): GOAL.encode(),
+        ("htsim", ".cm"): CONNECTIONS.encode(),
         ("aicb", ".csv"): AICB.encode(),
         ("xla", ".json"): XLA.encode(),
         ("nccl_inspector", ".log"): INSPECTOR.encode(),
@@ -90,7 +92,7 @@ FORMATS = [
     "flow_list",
     "topoopt",
 ]
-FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler", "xla", "calls"]
+FORMATS += ["astra", "sizes", "goal", "aicb", "nccl_inspector", "nccl_profiler", "xla", "calls", "htsim"]
 # Suffixes that a format claims, those of files that are no traces among them.
 CLAIMED = {
     ".et": "chakra",
@@ -103,7 +105,7 @@ CLAIMED = {
 CLAIMED |= {".sqlite3": "nsys", ".pkl": "flight_recorder", ".pickle": "flight_recorder", ".nsys-rep": "nsys_report"}
 CLAIMED |= {".qdrep": "nsys_report", ".qdstrm": "nsys_report", ".parquet": "calls", ".pftrace": "perfetto"}
 CLAIMED |= {".perfetto-trace": "perfetto", ".zst": "packed", ".pb": "xplane", ".ncu-rep": "nsight_compute"}
-CLAIMED |= {".otf2": "otf2", ".goal": "goal"}
+CLAIMED |= {".otf2": "otf2", ".goal": "goal", ".cm": "htsim"}
 SHARED = {(".log", "nccl_inspector")}
 PLAIN = ["", ".txt", ".csv", ".dat", ".tar", ".tgz", ".tar.gz", ".zip", ".xz", ".bz2"]
 JSON = {"xla", "nccl_inspector", "nccl_profiler", "chakra_json", "kineto", "pytorch_et", "flight_recorder"}
