@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from opticcl.errors import FabricError, printable
 from opticcl.fabrics.networks.contents import keep, kept
 from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileOptions, content_of
+from opticcl.fabrics.networks.foreign import kind_of
 from opticcl.registry import Registry
 
 __all__ = ["FORMATS", "NetworkFormat", "read_network", "register_network"]
@@ -86,12 +87,10 @@ def _format_of(text: str, wanted: str | None) -> NetworkFormat:
         raise FileFaultError(0, "is empty")
     if wanted is not None:
         return FORMATS.get(wanted)
-    fitting = [name for name in FORMATS.names() if name != "foreign" and FORMATS.get(name).sniff(text)]
-    if not fitting and FORMATS.get("foreign").sniff(text):
-        return FORMATS.get("foreign")
+    fitting = [name for name in FORMATS.names() if FORMATS.get(name).sniff(text)]
     if len(fitting) == 1:
         return FORMATS.get(fitting[0])
     if fitting:
         raise FileFaultError(0, f"is of several formats, {' and '.join(fitting)}; say which: format={fitting[0]}")
-    known = ", ".join(FORMATS.get(name).title for name in FORMATS.names() if name != "foreign")
-    raise FileFaultError(0, f"is of no format that is known by its content; known are {known}")
+    known = ", ".join(FORMATS.get(name).title for name in FORMATS.names())
+    raise FileFaultError(0, f"{kind_of(text) or 'is of no format that is known by its content'}; known are {known}")

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import re
 
-from opticcl.fabrics.networks import register_network
 from opticcl.fabrics.networks._elements import root_is
-from opticcl.fabrics.networks.file_graph import FileFaultError, FileGraph, FileOptions
 from opticcl.files import read_toml
 
+__all__ = ["kind_of"]
 
-def _refusal(text: str) -> str | None:
+
+def kind_of(text: str) -> str | None:
+    """What a text that no reader claims is, and what to take instead; None where that is not known."""
     for entry in read_toml("opticcl.fabrics.networks", "foreign.toml").values():
         if "roots" in entry and not root_is(text, *entry["roots"]):
             continue
         if all(re.search(pattern, text, re.MULTILINE) for pattern in entry.get("patterns", ())):
             return f"is {entry['kind']}; {entry['instead']}"
     return None
-
-
-def _sniff(text: str) -> bool:
-    return _refusal(text) is not None
-
-
-@register_network("foreign", "files of others", _sniff)
-def refuse_foreign(text: str, options: FileOptions) -> FileGraph:
-    """No graph.
-
-    Raises: FileFaultError: always, with the name of the format.
-    """
-    known = "CSV, GraphML, GML, node-link JSON, nvidia-smi, NCCL, htsim, ASTRA-sim, ns-3, SimGrid, MSCCL-tools"
-    raise FileFaultError(0, f"{_refusal(text) or 'is not a network file'}; read are {known}")
