@@ -38,17 +38,21 @@ def _sniff(text: str) -> bool:
 
 def _lists(text: str) -> dict[str, tuple[int, list[str]]]:
     """Line and values of each key."""
-    entries: list[tuple[int, str]] = []
+    entries: list[tuple[int, list[str]]] = []
+    brackets = 0  # that are open
     for line, row in enumerate(text.splitlines(), 1):
         plain = row.partition("#")[0].strip()
         if not plain or plain in ("---", "..."):
             continue
-        if entries and (re.match(r"-\s", plain) or entries[-1][1].count("[") > entries[-1][1].count("]")):
-            entries[-1] = entries[-1][0], f"{entries[-1][1]} {plain}"
+        if entries and (brackets > 0 or re.match(r"-\s", plain)):
+            entries[-1][1].append(plain)
         else:
-            entries.append((line, plain))
+            entries.append((line, [plain]))
+            brackets = 0
+        brackets += plain.count("[") - plain.count("]")
     lists: dict[str, tuple[int, list[str]]] = {}
-    for line, entry in entries:
+    for line, parts in entries:
+        entry = " ".join(parts)
         key, _, rest = (part.strip() for part in entry.partition(":"))
         cells = re.fullmatch(r"\[([^\[\]]*)\]", rest)
         values = cells[1].split(",") if cells else re.split(r"(?:^|\s)-\s", rest)[1:]

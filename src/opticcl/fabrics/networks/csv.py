@@ -54,7 +54,8 @@ def _columns(header: str, keys: Collection[str | None]) -> list[str]:
         header: line of the file.
         keys: names that the caller uses, which stay as they are.
     """
-    cells = [cell.strip().strip('"') for cell in re.split(_separator(header), _spaced(header))]
+    mark = _separator(header)
+    cells = [cell.strip().strip('"') for cell in _spaced(header, mark).split(mark)]
     return [cell if cell in keys else KNOWN.get(cell.lower(), cell) for cell in cells]
 
 
@@ -62,9 +63,9 @@ def _separator(header: str) -> str:
     return next((mark for mark in (";", "\t", ",", " ") if mark in header.strip()), ",")
 
 
-def _spaced(row: str) -> str:
+def _spaced(row: str, mark: str) -> str:
     """A row with one space between its cells where spaces separate them."""
-    return " ".join(row.split()) if _separator(row) == " " else row
+    return " ".join(row.split()) if mark == " " else row
 
 
 @register_network("csv", "CSV edge lists (source,target,rate,latency,directed)", _sniff)
@@ -79,7 +80,7 @@ def read_csv(text: str, options: FileOptions) -> FileGraph:
     if twice := [name for name in columns if name and columns.count(name) > 1]:
         raise FileFaultError(0, f"two columns are called {twice[0][:40]!r}; each needs a name of its own")
     mark = _separator(header)
-    rows = csv.reader((" ".join(row.split()) if mark == " " else row for row in text.splitlines()), delimiter=mark)
+    rows = csv.reader((_spaced(row, mark) for row in text.splitlines()), delimiter=mark)
     begun = False
     for cells in rows:
         line = rows.line_num
