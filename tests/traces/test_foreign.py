@@ -90,6 +90,15 @@ def test_a_foreign_file_is_named_without_its_name_and_packed(tmp_path, opticcl, 
     assert (done.returncode, said in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "content", [b"src " * 15_000, b"," * 50_000, b"src,dst\n0" + b" " * 50_000 + b"x", b"\n" * 60_000 + b"x"]
+)
+def test_what_repeats_itself_is_no_long_search(tmp_path, opticcl, content):
+    """Patterns go through it once; some would have taken hours."""
+    (tmp_path / "file.csv").write_bytes(content)
+    assert opticcl("train", "--workload", tmp_path / "file.csv", "--nodes", "4", "--fabric", "ideal").returncode == 2
+
+
 def test_a_real_schedule_is_refused(opticcl):
     """Of MSCCL, by its content."""
     done = opticcl(

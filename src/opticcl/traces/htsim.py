@@ -43,7 +43,9 @@ _WORDS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trig
 
 
 def _is_connections(head: bytes) -> int:
-    return 2 * all(re.search(rb"(?m)^\s*%s\s+[0-9]+\s*$" % word, head) for word in (b"Nodes", b"Connections"))
+    return 2 * all(
+        re.search(rb"(?m)^[ \t]*%s[ \t]+[0-9]+[ \t\r]*$" % word, head) for word in (b"Nodes", b"Connections")
+    )
 
 
 @register_trace("htsim", (".cm",), _is_connections)

@@ -236,9 +236,8 @@ def _with_unknown_ends(rows: list[list[Side]]) -> list[list[Side]]:
     unknown = [side for side in alone if -1 in side.call.ranks or side.call.tag == ANY_TAG]
     if not unknown:
         return rows
-    known: dict[tuple[object, ...], deque[Side]] = defaultdict(
-        deque
-    )  # by kind, size, own end and its rank, or ends, and tag
+    # by kind, size, own end and its rank, or both ends, and tag
+    known: dict[tuple[object, ...], deque[Side]] = defaultdict(deque)
     for side in alone:
         if -1 not in side.call.ranks and side.call.tag != ANY_TAG:
             for end, rank in [*enumerate(side.call.ranks), (2, side.call.ranks)]:

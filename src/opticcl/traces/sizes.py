@@ -51,7 +51,7 @@ class _Sizes(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _is_list_of_sizes(head: bytes) -> bool:
-    return re.match(rb"(\xef\xbb\xbf)?(\s*(#[^\n]*)?\n)*\s*(\w+\s*=|\[\[\s*calls)", head) is not None
+    return re.match(rb"(\xef\xbb\xbf)?([ \t\r]*+(#[^\n]*)?\n)*+[ \t]*+(\w+\s*=|\[\[\s*calls)", head) is not None
 
 
 @register_trace("sizes", (".toml",), _is_list_of_sizes)

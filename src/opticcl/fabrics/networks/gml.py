@@ -32,7 +32,7 @@ Pairs = list[tuple[str, Any, int]]
 
 
 def _sniff(text: str) -> bool:
-    return re.search(r"^\s*graph\s*\[", text, re.MULTILINE) is not None
+    return re.search(r"^[ \t]*graph\s*\[", text, re.MULTILINE) is not None
 
 
 def _parse(text: str) -> Pairs:

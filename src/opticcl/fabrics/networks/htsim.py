@@ -41,7 +41,7 @@ NAMES = ("ToR", "aggregation", "core")
 
 def _sniff(text: str) -> bool:
     return all(
-        re.search(rf"^\s*{key}\s+\S", text, re.MULTILINE | re.IGNORECASE) for key in ("Nodes", "Tiers", "Radix_Down")
+        re.search(rf"^[ \t]*{key}\s+\S", text, re.MULTILINE | re.IGNORECASE) for key in ("Nodes", "Tiers", "Radix_Down")
     )
 
 

@@ -35,7 +35,7 @@ def _sniff(text: str) -> bool:
     rows = text.lstrip("\n").split("\n", 3)
     head = rows[0].split()
     numbers = len(head) >= 3 and all(re.fullmatch("[0-9]+", cell) for cell in head[:3])
-    return numbers and re.search(r"^\s*[0-9]+\s+[0-9]+\s+[0-9.]+\w*bps\s", text, re.MULTILINE) is not None
+    return numbers and re.search(r"^[ \t]*[0-9]+\s+[0-9]+\s+[0-9.]+\w*bps\s", text, re.MULTILINE) is not None
 
 
 @register_network("ns3", "ns-3 text of ASTRA-sim and SimAI", _sniff)

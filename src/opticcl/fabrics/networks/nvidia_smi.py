@@ -20,7 +20,7 @@ from opticcl.fabrics.networks.file_graph import NODE, FileFaultError, FileGraph,
 DISTANCES = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
 P2P = {"OK", "GNS", "CNS", "TNS", "NS", "DR", "U"}
 _CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_HEADER = re.compile(r"^\s*GPU0\s+(?!X)\S", re.MULTILINE)
+_HEADER = re.compile(r"^[ \t]*GPU0\s+(?!X)\S", re.MULTILINE)
 _WORDS = re.compile(r"(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)+")
 """Cells of a row; terminals that write tabs as spaces leave no space between some."""
 
@@ -34,7 +34,7 @@ def _plain(text: str) -> str:
 def _sniff(text: str) -> bool:
     plain = _plain(text)
     header = _HEADER.search(plain)
-    return header is not None and re.search(r"^\s*GPU0\s+X", plain, re.MULTILINE) is not None
+    return header is not None and re.search(r"^[ \t]*GPU0\s+X", plain, re.MULTILINE) is not None
 
 
 @dataclass(frozen=True, slots=True)
