@@ -14,7 +14,7 @@ from opticcl.assumptions import assumptions
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
 from opticcl.ir import CircuitPlan, Circuits, Fault, Resource, no_progress
-from opticcl.ir.orbits import first_of_orbit, order_of
+from opticcl.ir.orbits import first_of_orbit
 from opticcl.ir.representatives import LightMove, SymmetricRounds
 from opticcl.optics.values import optics
 from opticcl.plans.plan import compile
@@ -26,7 +26,7 @@ from opticcl.simulate.closed_form.engine import profile
 from opticcl.verify import verify
 from opticcl.verify.light import images as images_module
 from opticcl.verify.light.circuits import check_light
-from opticcl.verify.light.images import Loads
+from opticcl.verify.light.images import Loads, order_of
 from opticcl.verify.time.programme import check_programme, rules_of
 
 SHAPES = [(3, 2, 6), (5, 3, 5), (4, 4, 8)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import lcm
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from opticcl.ir._common import IntArray
 from opticcl.ir.fabric import Fabric
 from opticcl.ir.representatives import LightMove
 
-__all__ = ["first_of_orbit", "orbits_of_units", "order_of"]
+__all__ = ["first_of_orbit", "orbits_of_units"]
 
 
 def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
@@ -37,18 +36,6 @@ def first_of_orbit(images: Sequence[IntArray], count: int) -> IntArray:
                 break
             least, power = lower, power[power]
     return least[:-1]
-
-
-def order_of(images: IntArray) -> int:
-    """Turns after which each element that always has an image is where it was [count].
-
-    Args: images: of all elements, each at most once, -1 for none, (count,).
-
-    >>> order_of(np.array([1, 0, 3, 4, 2, -1]))
-    6
-    """
-    first = first_of_orbit([images], len(images))
-    return lcm(*np.unique(np.unique(first[first >= 0], return_counts=True)[1]).tolist())
 
 
 @lru_cache(4)

@@ -21,7 +21,7 @@ import numpy as np
 
 from opticcl.ir import Circuits, Fabric, IntArray, Resource, Violation, concatenate_circuits
 from opticcl.ir.limits import ROUTES_AT_ONCE
-from opticcl.ir.orbits import first_of_orbit, orbits_of_units, order_of
+from opticcl.ir.orbits import first_of_orbit, orbits_of_units
 from opticcl.ir.phases import Steps
 from opticcl.ir.representatives import LightMove, RoutedStep, StepImages, SymmetricRounds
 from opticcl.ir.signals import divides_ports
@@ -35,7 +35,15 @@ from opticcl.verify.light.circuit_rows import (
 )
 from opticcl.verify.sweep import Cells, cells_of
 
-__all__ = ["Loads", "counts_by_orbits", "images_of_machine", "light_violations", "loads_by_orbits", "routed_violations"]
+__all__ = [
+    "Loads",
+    "counts_by_orbits",
+    "images_of_machine",
+    "light_violations",
+    "loads_by_orbits",
+    "order_of",
+    "routed_violations",
+]
 
 
 def light_violations(
@@ -234,6 +242,18 @@ def _is_once_each(column: IntArray, count: int) -> bool:
     """Whether a table has each of its elements at most once, and -1 for others."""
     inside = len(column) == count and bool(((column >= -1) & (column < count)).all())
     return inside and bool((np.bincount(column[column >= 0]) <= 1).all())
+
+
+def order_of(images: IntArray) -> int:
+    """Turns after which each element that always has an image is where it was [count].
+
+    Args: images: of all elements, each at most once, -1 for none, (count,).
+
+    >>> order_of(np.array([1, 0, 3, 4, 2, -1]))
+    6
+    """
+    first = first_of_orbit([images], len(images))
+    return lcm(*np.unique(np.unique(first[first >= 0], return_counts=True)[1]).tolist())
 
 
 def _impossible(fabric: Fabric, circuits: Circuits, moves: tuple[LightMove, ...]) -> Iterator[Violation]:
