@@ -356,14 +356,22 @@ def test_circuits_that_carry_nothing_are_no_unknown_ones():
 )  # fmt: skip
 def test_combs_that_are_apart_are_not_counted(monkeypatch, index, lo, n, step, apart):
     """Circuits of several wavelengths on different units or with different remainders; all of these where a unit takes two."""
-    circuits = Circuits.of(-1, [1, 2], [5, 6], 0, lo, n, wavelength_step=step)
+    transfers = Transfers.of([1, 2], [5, 6], [0, 1], 1, Op.COPY)
+    circuits = Circuits.of(np.arange(2), [1, 2], [5, 6], 0, lo, n, wavelength_step=step)
+    schedule, counted = Schedule("by hand", collective("barrier", 12, 9), 1, lambda i: transfers), []
+    monkeypatch.setattr(circuits_module, "loads_of", lambda *given: counted.append(given) or loads_of(*given))
     for owner, capacity, per_wavelength in product((None, np.arange(2)), (1, 2), (True, False)):
         resource = Resource("fibre", 2, capacity=capacity, per_wavelength=per_wavelength)
         usage = Usage(resource, np.array(index), owner)
-        due = per_wavelength and n > 1 and (apart or capacity == 2)
-        assert circuits_module._combs_apart(usage, circuits) is due
-    monkeypatch.setattr(circuits_module, "loads_of", None)
-    assert not judged((Resource("fibre", 1),), [(1, 5, 0, 2), (2, 6, 1, 2)], step=2).violations
+        members = {
+            "num_wavelengths": 8,
+            "resources": (resource,),
+            "usage": lambda self, circuits, usage=usage: (usage,),
+        }
+        where = altered(Given(nodes=12), **members)
+        counted.clear()
+        check_light(CircuitPlan(where, schedule, lambda i: (circuits,)), progress=no_progress)
+        assert bool(counted) is not (per_wavelength and n > 1 and (apart or capacity == 2))
 
 
 def test_amounts_of_wavelengths_are_counted():

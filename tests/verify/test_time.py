@@ -20,7 +20,7 @@ from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable, StepRuns
 from opticcl.ir.time_verdict import TIME_LAWS
 from opticcl.schedule import generate, reason_declined
-from opticcl.verify.time._data import _ranges_cross
+from opticcl.verify.time._data import ranges_cross
 from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
@@ -386,7 +386,7 @@ def test_ranges_that_cross_against_all_pairs():
         rank, lo, n = random.integers((0, 0, 1), (3, 8, 5), (int(random.integers(1, 7)), 3)).T
         rows = set(zip(rank.tolist(), lo.tolist(), n.tolist(), strict=True))
         due = any(a[0] == b[0] and a[1] <= b[1] < a[1] + a[2] for a, b in permutations(rows, 2))
-        assert _ranges_cross(rank, lo, n) == due
+        assert ranges_cross(rank, lo, n) == due
         verdicts.add(due)
     assert verdicts == {False, True}
 

@@ -26,7 +26,7 @@ from opticcl.kernels import njit
 from opticcl.verify.sweep import levels, runs_of, slack
 from opticcl.verify.time._rows import StoredStep, TimeRows
 
-__all__ = ["DataTiming", "buffer_bytes", "follow_data", "sums_late", "sums_of_images_late"]
+__all__ = ["DataTiming", "buffer_bytes", "follow_data", "ranges_cross", "sums_late", "sums_of_images_late"]
 
 FloatArray = npt.NDArray[Any]  # float64
 
@@ -339,7 +339,7 @@ def _jobs(
     adds = adds[row]
     if compute == "chain":
         return rank, adds, 3.0 * n, arrived_s[adds], summed_s[adds]
-    if _ranges_cross(rank, lo, n):  # ranges that overlap partly are summed chunk by chunk
+    if ranges_cross(rank, lo, n):  # ranges that overlap partly are summed chunk by chunk
         owner, nth = numbered(n)
         lo = lo[owner] + nth
         rank, adds, n = rank[owner], adds[owner], np.ones(len(owner), np.int64)
@@ -364,8 +364,13 @@ def _renumbered(t: Transfers) -> tuple[Transfers, IntArray]:
     return replace(t, chunk_lo=lo, chunk_step=None), np.arange(len(t))
 
 
-def _ranges_cross(rank: IntArray, lo: IntArray, n: IntArray) -> bool:
-    """Whether some ranges of one rank overlap without being equal."""
+def ranges_cross(rank: IntArray, lo: IntArray, n: IntArray) -> bool:
+    """Whether some ranges of one rank overlap without being equal.
+
+    Args:
+        rank: of each range, int64 (ranges,).
+        lo, n: its first chunk, and how many it has, int64 (ranges,).
+    """
     order = np.lexsort((lo, rank))  # if some overlap, two neighbours do
     rank, lo, end = rank[order], lo[order], (lo + n)[order]
     equal = (lo[1:] == lo[:-1]) & (end[1:] == end[:-1])
