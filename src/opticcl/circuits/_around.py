@@ -146,14 +146,12 @@ def cells_of(fabric: Fabric, circuits: Circuits) -> tuple[IntArray, IntArray]:
     cells, owners = [], []
     for usage in fabric.usage(circuits):
         position = next(k for k, other in enumerate(fabric.resources) if other is usage.resource)
-        owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
-        index = usage.index.astype(np.int64)
         if usage.resource.one_setting:  # other wavelengths of it are of no use to circuits on another path
-            index = (index[:, None] * depth[position] + np.arange(depth[position])).ravel()
+            owner = np.arange(len(circuits)) if usage.circuit is None else np.asarray(usage.circuit, np.int64)
+            index = (usage.index[:, None] * depth[position] + np.arange(depth[position])).ravel()
             owner = np.repeat(owner, depth[position])
-        elif depth[position] > 1:
-            row, wavelength = circuits.each_wavelength(owner)
-            owner, index = owner[row], index[row] * depth[position] + wavelength
+        else:
+            _, owner, index = usage.cells(circuits, fabric.num_wavelengths)
         cells.append(starts[position] + index)
         owners.append(owner)
     return np.concatenate(cells), np.concatenate(owners)
