@@ -41,6 +41,7 @@ MACHINES = (
     "ramp:groups=4,racks=2,wavelengths=4",
     "ramp:groups=3,racks=2,wavelengths=6",
 )
+LARGER = ("sipac:radix=4,levels=2", "sipac:radices=3x4x2", "ramp:groups=4,racks=2,wavelengths=4")
 MORE = ("reduce_scatter", "all_gather", "barrier", "broadcast")
 COLLECTIVES = ("all_reduce", "all_to_all", *(pytest.param(name, marks=pytest.mark.deep) for name in MORE))
 
@@ -83,7 +84,9 @@ def images(sets):
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-@pytest.mark.parametrize("text", MACHINES)
+@pytest.mark.parametrize(
+    "text", [pytest.param(text, marks=pytest.mark.deep) if text in LARGER else text for text in MACHINES]
+)
 def test_they_are_those_of_all(text, collective):
     """Images are the circuits of all senders; times and light follow from some."""
     for plan in plans(fabric(text), collective):
@@ -322,7 +325,7 @@ def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
     nodes, lasers = plan.fabric.num_nodes, plan.fabric.num_wavelengths
     below = {"src": nodes, "dst": nodes, "wavelength_lo": lasers, "wavelength_n": lasers, "hops": 4 * nodes}
     steps = [i for i in range(plan.schedule.num_steps) if plan.by_senders(i)]
-    for _ in range(80):
+    for _ in range(40):
         number = int(random.choice(steps))
         sets, transfers = plan.by_senders(number), plan.schedule.step(number)
         which = int(random.integers(len(sets)))

@@ -26,6 +26,13 @@ SHAPES = {
     "superpod:nodes=32": (4, 8),
 }
 
+OTHERS = [
+    ("all_reduce", "interleaved"),
+    ("all_to_all", "neighbours"),
+    ("all_reduce", "columns"),
+    ("all_to_all", "columns"),
+]
+
 
 def members_of(machine, kind):
     """Nodes of groups: neighbours, every second, or all with one coordinate along the first side."""
@@ -39,9 +46,15 @@ def members_of(machine, kind):
     return np.moveaxis(every, -1, 0).reshape(sides[-1], -1) if len(sides) > 1 else every.reshape(2, -1)
 
 
-@pytest.mark.parametrize("kind", ["neighbours", "interleaved", "columns"])
+@pytest.mark.parametrize(
+    ("collective", "kind"),
+    [
+        ("all_reduce", "neighbours"),
+        ("all_to_all", "interleaved"),
+        *(pytest.param(*case, marks=pytest.mark.deep) for case in OTHERS),
+    ],
+)
 @pytest.mark.parametrize("machine", SHAPES)
-@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all"])
 def test_fastest_of_groups(machine, kind, collective):
     """Right, no faster than one group alone and no slower than all groups one after the other."""
     where = groups(fabric(machine), members_of(machine, kind))

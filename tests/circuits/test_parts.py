@@ -122,7 +122,7 @@ def shapes(name):
     return [many for many in product(*(range(1, side + 1) for side in SYSTEMS[name].sides)) if prod(many) > 1]
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(len(COLLECTIVES), marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", [2, pytest.param(len(COLLECTIVES), marks=pytest.mark.deep)])
 @pytest.mark.parametrize("name", SMALL)
 def test_every_part_of_a_small_machine(name, count):
     """One of each shape; values and collectives are drawn."""

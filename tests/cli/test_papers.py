@@ -21,9 +21,16 @@ def printed(rows, width=120):
 
 
 @pytest.mark.parametrize("spelling", ["not reproduced", "not-reproduced", "Not_Reproduced"])
-def test_a_verdict_picks_its_claims(answer, spelling):
-    """However it is spelt, and with it another one; the order stays that of the file."""
-    rows, code = answer("study", "papers", "lumorph", "--verdict", spelling, "--verdict", "20%")
+def test_a_verdict_is_spelt_in_any_way(answer, spelling):
+    """With spaces, lines or capitals."""
+    rows, code = answer("study", "papers", "lumorph", "--verdict", spelling, "--claim", "L2?")
+    assert code == 0
+    assert {row["verdict"] for row in rows} == {"not reproduced"}
+
+
+def test_a_verdict_picks_its_claims(answer):
+    """And with it another one; the order stays that of the file."""
+    rows, code = answer("study", "papers", "lumorph", "--verdict", "not reproduced", "--verdict", "20%")
     assert code == 0
     assert {row["verdict"] for row in rows} == {"not reproduced", "20 %"}
     alone, _ = answer("study", "papers", "lumorph", "--verdict", "20 %")

@@ -102,7 +102,7 @@ def test_seams_between_wafers_are_fibres():
     [
         "lightpath:shape=5x9,numbering=squares",
         "lightpath:shape=9x17,routing=random",
-        "lightpath:shape=6x10,routing=least_overlap,dead_waveguides=12-13:40+23-33:40+44-43:39",
+        "lightpath:shape=4x10,routing=least_overlap,dead_waveguides=12-13:40+23-33:40+35-34:39",
         "lightpath:shape=3x9,dead_tiles=12+20,switch_unit=waveguide",
     ],
 )

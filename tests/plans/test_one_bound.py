@@ -27,7 +27,7 @@ def asked(opticcl, verb, where, *more):
     return found["algorithm"], found["lower_bound_s"], found["bound_by"]
 
 
-@pytest.mark.parametrize("collective", ["all_to_all", "all_reduce"])
+@pytest.mark.parametrize("collective", ["all_to_all", pytest.param("all_reduce", marks=pytest.mark.deep)])
 @pytest.mark.parametrize("where", FABRICS)
 def test_plan_simulate_and_compare(opticcl, where, collective):
     """The same plan has the same bound."""

@@ -320,7 +320,10 @@ def generated(algorithm, collective, machine):
         return None
 
 
-@pytest.mark.parametrize("collective", ["all_reduce", "all_to_all", "all_gather", "broadcast"])
+@pytest.mark.parametrize(
+    "collective",
+    ["all_to_all", "broadcast", *(pytest.param(name, marks=pytest.mark.deep) for name in ("all_reduce", "all_gather"))],
+)
 @pytest.mark.parametrize(
     "where",
     [
