@@ -1,4 +1,4 @@
-"""A lock between processes that compile: one at a time loads, compiles and keeps kernels.
+"""A lock between processes that compile: one at a time loads, compiles and keeps kernels of a file.
 
 Numba replaces each of its files at once, but reads the index of a kernel, adds to it, writes it, and then the compiled code. Of
 two processes that do so at the same time with arguments of other types, one may write its code under the name that the index
@@ -8,6 +8,7 @@ gives to the other, which is then called with the wrong types.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ __all__ = ["CompilerLock"]
 
 
 class CompilerLock(Listener):
-    """Holds a file locked while numba loads, compiles and keeps a kernel."""
+    """Holds the file of a kernel locked while numba loads, compiles and keeps it, and those of the same file that it calls.
 
-    def __init__(self, file: Path):
-        """Lock nothing yet.
+    Args: file: path of the file that is compiled now; where it cannot be locked, no process waits.
+    """
 
-        Args: file: to be locked. Where it cannot be, no process waits.
-        """
+    def __init__(self, file: Callable[[], Path]):
+        """Lock nothing yet."""
         self._file, self._depth = file, 0
         self._threads, self._held = threading.RLock(), ExitStack()
 
@@ -42,7 +43,7 @@ class CompilerLock(Listener):
         with suppress(ImportError, OSError):  # not on Windows, not in an archive, not on every file system
             import fcntl
 
-            fcntl.flock(self._held.enter_context(self._file.open("rb")), fcntl.LOCK_EX)
+            fcntl.flock(self._held.enter_context(self._file().open("rb")), fcntl.LOCK_EX)
 
     def on_end(self, event: Any) -> None:
         """Let others in."""

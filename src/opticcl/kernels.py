@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from contextlib import ExitStack
 from functools import cache, cached_property
 from pathlib import Path
@@ -44,11 +45,13 @@ class Kernel:
         self.py_func, self._options = function, options
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
         code = function.__code__
+        self._file = code.co_filename
         arguments = code.co_varnames[: code.co_argcount] if writes is not None else ()
         self._reads = [at for at, name in enumerate(arguments) if name not in (writes or ())]
 
     def __call__(self, *arguments: Any) -> Any:
         """The result of the compiled function."""
+        _called.file = self._file
         if not self._reads:
             return self.compiled(*arguments)
         given = list(arguments)
@@ -94,6 +97,9 @@ class Kernel:
         return _numba().njit(nogil=True, **self._options)(function)
 
 
+_called = threading.local()
+"""`file`: of the kernel that a thread has called last, which is what it compiles, if anything."""
+
 _compiled: dict[str, dict[str, Any]] = {}
 """What numba made of the kernels of each module that has called one, by name."""
 
@@ -137,14 +143,14 @@ def njit(function: Any = None, /, *, cache: bool = True, writes: tuple[str, ...]
 
 @cache
 def _numba() -> ModuleType:
-    """Numba, which keeps kernels where they can be written, and compiles them in one process at a time."""
+    """Numba, which keeps kernels where they can be written, and compiles those of a file in one process at a time."""
     keep_kernels()
     import numba
     from numba.core import event
 
     from opticcl.compiler_lock import CompilerLock
 
-    event.register("numba:compiler_lock", CompilerLock(Path(__file__)))  # type: ignore[no-untyped-call]
+    event.register("numba:compiler_lock", CompilerLock(lambda: Path(getattr(_called, "file", ""))))  # type: ignore[no-untyped-call]
     return numba
 
 
