@@ -32,6 +32,13 @@ DEEP = {
     "opticcl compare --nodes 64 --size 100MB --out answer.html --out answer.json": (
         "draws 16 fabrics, 5 s; tests/report writes smaller pages"
     ),
+    "opticcl compare --nodes 64 --size 100MB": "all fabrics, 3 s; `make demo` has them, and other pages fewer",
+    "opticcl compare --nodes 16 --size 1MB --equal cost=9000": (
+        "all fabrics at two numbers of nodes, 2 s; tests/plans/test_equal.py has fewer"
+    ),
+    "opticcl train -m transformer --target-loss 2.0 --max-devices 65536 --device a100 -f ramp -f fat_tree": (
+        "1 s; tests/training/test_target.py has the same answers"
+    ),
     "opticcl study papers": "all claims, 10 s; tests/papers judges each",
     "opticcl machine control -f oddl:shape=4 --explore": (
         "all orders of messages, 6 s; tests/operations explores smaller machines"
