@@ -91,7 +91,8 @@ def test_a_foreign_file_is_named_without_its_name_and_packed(tmp_path, opticcl, 
 
 
 @pytest.mark.parametrize(
-    "content", [b"src " * 15_000, b"," * 50_000, b"src,dst\n0" + b" " * 50_000 + b"x", b"\n" * 60_000 + b"x"]
+    "content",
+    [b"src " * 15_000, b"," * 50_000, b"src,dst\n0" + b" " * 50_000 + b"x", b"\n" * 60_000 + b"x", b"A" * 60_000],
 )
 def test_what_repeats_itself_is_no_long_search(tmp_path, opticcl, content):
     """Patterns go through it once; some would have taken hours."""

@@ -263,7 +263,7 @@ def _share(text: str | None) -> float | None:
     >>> _share("0.25"), _share("1"), _share("..5"), _share(None)
     (0.25, None, None, None)
     """
-    if text is None or not re.fullmatch(r"[0-9]*\.?[0-9]+", text, re.ASCII):
+    if text is None or not re.fullmatch(r"(?:[0-9]*\.)?[0-9]+", text, re.ASCII):
         return None
     share = round(float(text), DIGITS_OF_SHARE)
     return share if LEAST_SHARE <= share < 1 else None

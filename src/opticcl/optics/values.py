@@ -161,7 +161,9 @@ def _checked(fabric_name: str, values: Mapping[str, Value], name: str, given: An
     Raises: ParameterError: no number, another unit, a negative one where there is none, or absurdly large.
     """
     unit = values[name].unit
-    match = re.fullmatch(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]*)\s*", str(given))
+    match = re.fullmatch(
+        r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*+([A-Za-z/]*)\s*", str(given)
+    )
     try:
         value = number_of(match[1]) if match and not isinstance(given, bool) else math.inf
     except ValueError:  # it vanishes

@@ -53,7 +53,7 @@ class _Names:
 
 def _is_layer_file(head: bytes) -> bool:
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
-    return re.match(r"[A-Z][A-Z_]*[^\n=]*\n\s*[0-9]+\s*(\n|$)", text) is not None
+    return re.match(r"[A-Z][A-Z_]*+[^\n=]*\n\s*[0-9]+\s*(\n|$)", text) is not None
 
 
 @register_trace("astra", (), _is_layer_file)

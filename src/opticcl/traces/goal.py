@@ -177,7 +177,7 @@ def _add(block: _Block, number: int, match: re.Match[str], num_ranks: int) -> No
     Raises: DamageError: a label that is there twice, a rank that is not there, or a size of no message.
     """
     label, calc, send, sent, recv, received, peer, more = match.groups()
-    about = dict(re.findall(r"(\w+)\s+(-?[0-9]+)", more))
+    about = dict(re.findall(r"\b(\w+)\s+(-?[0-9]+)", more))
     amount = int(calc or sent or received)
     if calc is None:
         check_size(amount, number, "the message")

@@ -256,7 +256,7 @@ def _sizes(node: dict[str, Any], known: dict[Any, Any], inputs: tuple[list[Any],
         return [n * width for n in elements]
     both = []
     for _, shapes, types in (inputs, _columns(node, "outputs")):
-        plain = [re.sub(r".*Tensor\((.*?)\).*", r"\1", t) if isinstance(t, str) else t for t in types]
+        plain = [re.sub(r"\A.*Tensor\((.*?)\).*", r"\1", t) if isinstance(t, str) else t for t in types]
         sizes = list(tensors_of(shapes[:1], plain[:1]))
         both += sizes
     return both

@@ -50,11 +50,11 @@ _COLLECTIVES = {
     "collective-permute": "send",
 }
 _OPERATION = re.compile(r"[\s)}](" + "|".join(_COLLECTIVES) + r")(-start|-done)?\(")
-_WORD = re.compile(r"=.*?[\s)}]([a-z][a-z0-9-]*)\(")
+_WORD = re.compile(r"^[^=\n]*=.*?[\s)}]([a-z][a-z0-9-]*)\(", re.MULTILINE)
 _COMMUNICATES = re.compile(
     r"(ragged-)?all-|reduce-scatter|collective|async-(collective|start|done)|(send|recv)(-done)?\b"
 )
-_SHAPE = re.compile(r"\b(pred|[a-z]+[0-9]+[a-z0-9]*)\[([0-9,<= ]*)\]")
+_SHAPE = re.compile(r"\b(pred|[a-z]+[0-9][a-z0-9]*)\[([0-9,<= ]*)\]")
 _DEVICE = r"(?:([\w.-]+) )?/device:[A-Z]+:([0-9]{1,9})\b"
 _LIST = r"\{((?:\{[0-9, ]*\},?\s*)*)\}"
 
@@ -211,7 +211,7 @@ def _parsed(text: str) -> _Hlo | None:
     groups, pairs = _groups(after), _numbers(re.search(rf"source_target_pairs={_LIST}", after))
     if groups == ((0,),) and "channel_id=" in after and "use_global_device_ids=true" not in after:
         groups = ((),)  # the one replica, over all partitions
-    operand = re.search(r"%?([\w.-]*start[\w.-]*)", after)
+    operand = re.search(r"(?<![\w.-])%?([\w.-]*start[\w.-]*)", after)
     return _Hlo(_COLLECTIVES[kind], phase, operand[1] if operand else "", sum(sizes), groups, pairs)
 
 

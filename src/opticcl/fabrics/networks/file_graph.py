@@ -47,9 +47,9 @@ IN_SERVERS = ("NVSwitch", "PCI switch", "CPU")
 
 _OF_EDGES = ("source", "target", "key", "id", "directed", "latency", "circuit")
 COMPUTE_KINDS = {"node", "host", "gpu", "compute", "server", "npu", "endpoint"}
-_QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/µμ]*)\s*")
+_QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*+([A-Za-z/µμ]*)\s*")
 
-_NAMED_VALUE = re.compile(r"""([a-z]+)["']?\s*[:=]\s*["']?([^\s,;"'}]+)""")
+_NAMED_VALUE = re.compile(r"""(?<![a-z])([a-z]+)["']?\s*[:=]\s*["']?([^\s,;"'}]+)""")
 
 
 class Way(IntEnum):

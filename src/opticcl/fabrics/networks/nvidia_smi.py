@@ -24,7 +24,7 @@ _HEADER = re.compile(r"^[ \t]*GPU0\s+(?!X)\S", re.MULTILINE)
 _WORDS = re.compile(r"(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)+")
 """Cells of a row; terminals that write tabs as spaces leave no space between some."""
 
-_NAME = re.compile(r"GPU[0-9]+|NIC[0-9]+|[A-Za-z][\w.:-]*[0-9]\w*")
+_NAME = re.compile(r"GPU[0-9]+|NIC[0-9]+|[A-Za-z][\w.:-]*[0-9][^\W0-9]*")
 
 
 def _plain(text: str) -> str:
