@@ -181,15 +181,35 @@ def test_groups_by_first_rank_stride_and_size(tmp_path):
         call_of("allreduce", **about, global_rank_start=0, global_rank_stride=0),
         call_of("allreduce", **about, pg_ranks="[2, 3]", global_rank_start=0, global_rank_stride=1),
         call_of("allreduce", pg_name=None, pg_size=None),
-        call_of("allreduce", pg_name="7", pg_size=2**21, global_rank_start=None, global_rank_stride=0),
+        call_of("allreduce", pg_name="7", pg_size=2**21, global_rank_start=0, global_rank_stride=1),
     ]
     nodes[3]["inputs"]["values"][-3:] = [0, 3, 2]
+    nodes[3]["inputs"]["values"][2] = ["0"]
     (tmp_path / "rank1.json").write_text(text(*nodes[:4]))
     read = load_workload(tmp_path / "rank1.json", num_ranks=4)
     assert [(c.group, c.ranks) for c in read.calls] == [("9", (1, 3)), ("9", (0, 1)), ("9", (2, 3)), ("0", (0, 3))]
     (tmp_path / "rank1.json").write_text(text(nodes[4]))
     with pytest.raises(WorkloadError, match="has 1,048,576 ranks"):
         load_workload(tmp_path / "rank1.json", num_ranks=4)
+
+
+@pytest.mark.parametrize("tail", [[], [2], [-2], [-5, 1, 2], [0, -1, 2], [0, 1, -2]])
+@pytest.mark.parametrize("known", ["start", "stride", "size"])
+def test_groups_that_are_not_whole(tmp_path, tail, known):
+    """Without a first rank, a stride or a size, whether among the attributes or behind the name, no ranks are known."""
+    about = {"start": ("global_rank_start", 1), "stride": ("global_rank_stride", 2), "size": ("pg_size", 2)}
+    node = call_of(
+        "allreduce", pg_name="7", **{"pg_size": None, **{name: n for key, (name, n) in about.items() if key != known}}
+    )
+    node["inputs"]["values"][-5:] = [[], [], *tail]
+    (tmp_path / "rank1.json").write_text(text(node))
+    (call,) = load_workload(tmp_path / "rank1.json", num_ranks=8).calls
+    size = {"size": next((n for n in tail[-1:] if n > 0), 0)}.get(known, 2)
+    start = {"start": tail[0] if len(tail) == 3 else -1}.get(known, 1)
+    stride = {"stride": tail[1] if len(tail) == 3 else 0}.get(known, 2)
+    whole = start >= 0 and stride > 0 and size
+    assert (call.group_source == "recorded") == bool(whole)
+    assert not whole or call.ranks == tuple(range(start, start + stride * size, stride))
 
 
 def test_groups_in_other_forms(tmp_path):
@@ -201,8 +221,10 @@ def test_groups_in_other_forms(tmp_path):
     nodes = [
         call_of("allreduce", pg_name=name, pg_size=2, global_rank_start=0, global_rank_stride=0) for name in "abef"
     ]
-    (tmp_path / "et.json").write_text(json.dumps({"schema": "1.1.1", "nodes": [init, *nodes]}))
+    other = {"name": "other", "inputs": {"values": [json.dumps([{"pg_name": "a", "ranks": [2, 3]}])]}}
+    (tmp_path / "et.json").write_text(json.dumps({"schema": "1.1.1", "nodes": [init, *nodes, other]}))
     read = load_workload(tmp_path / "et.json", num_ranks=4)
+    assert read.source == "PyTorch execution trace et.json, schema 1.1.1"
     assert [(c.group, c.ranks, c.group_source) for c in read.calls] == [
         ("a", (0, 1), "process_group:init"),
         ("b", (0, 2), "process_group:init"),
@@ -216,8 +238,14 @@ def test_the_rank_of_a_trace(tmp_path):
     """Of the last node that has it; not of a broadcast's root or a transfer's other end; else of the name of the file."""
     transfer = call_of("send", 6)
     transfer["inputs"]["values"][3] = 3
+    nameless, other = {"name": "record_param_comms"}, call_of("allreduce")
+    other["inputs"]["values"][3] = "x"
+    begins = {**call_of("allreduce"), "inputs": {"values": ["allreduce", 0, 1, 3]}}
+    second = {**call_of("allreduce"), "inputs": {"values": [1, "allreduce", 0, 1, 4]}}
     for nodes, rank in (
         ([call_of("broadcast"), transfer], 2),
+        ([nameless, call_of("wait"), other, begins, transfer], 2),
+        ([second, transfer], 1),
         ([call_of("broadcast"), call_of("allreduce"), transfer], 1),
     ):
         (tmp_path / "et.rank2.json").write_text(text(*nodes))
@@ -227,9 +255,15 @@ def test_the_rank_of_a_trace(tmp_path):
         transfer["inputs"]["values"][3] = at
         (tmp_path / "et.rank2.json").write_text(text(transfer))
         assert load_workload(tmp_path / "et.rank2.json", num_ranks=4).calls[0].ranks == ends
-    first = {**transfer, "inputs": {"values": ["send", [], [], 0, 1, 4], "shapes": [], "types": []}}
+    first = {**transfer, "inputs": {"values": ["send", [], [], 0, 1, 3], "shapes": [], "types": []}}
     (tmp_path / "et.rank2.json").write_text(text(first))
     assert load_workload(tmp_path / "et.rank2.json", num_ranks=4).calls[0].ranks == (2, -1)
+    for end, ranks, notes in ((3, (2, 3), 1), ("x", (2, -1), 0)):
+        first["inputs"]["values"] = [end, "send"]
+        (tmp_path / "et.rank2.json").write_text(json.dumps({"schema": "1.1.1", "nodes": [first]}))
+        read = load_workload(tmp_path / "et.rank2.json", num_ranks=4)
+        assert read.calls[0].ranks == ranks
+        assert sum(note.startswith("ends of 1 transfer count within a group") for note in read.notes) == notes
 
 
 def test_the_name_among_the_inputs(tmp_path):
@@ -263,6 +297,17 @@ def test_parts_of_an_all_to_all_that_do_not_fit(tmp_path):
         (tmp_path / f"et.rank{rank}.json").write_text(text(node).replace("[0, 1, 2, 3]", "[0, 1]"))
     (read,) = load_workload([tmp_path / f"et.rank{rank}.json" for rank in range(2)]).calls
     assert read.matrix_bytes == ((8, 24), (16, 0))
+    bare = call_of("all_to_allv", 6)
+    bare["inputs"]["values"] = []
+    assert [(c.size_bytes, c.matrix_bytes) for c in load(tmp_path, text(bare)).calls] == [(24, ())]
+    one_side = call_of("all_to_allv", 6, out_msg_nelems=None)
+    assert load(tmp_path, text(one_side)).calls[0].size_bytes == 24
+    uneven = call_of("all_to_allv", 4, pg_size=2, pg_ranks="[0, 1]", in_split_size="[3, 1]", out_split_size="[1, 3]")
+    uneven["inputs"]["values"][3] = 0
+    assert load(tmp_path, text(uneven)).calls[0].size_bytes == 3 * 4 * 2
+    chars = old("all_to_allv", [3], "Tensor(signed char)")
+    chars["inputs"][5:7] = [[1, 2, 0, 0], [2, 1, 0, 0]]
+    assert not any("split sizes" in note for note in load(tmp_path, text(chars, schema="1.0.2")).notes)
 
 
 def test_ranks_without_numbers_that_disagree(tmp_path):
@@ -271,7 +316,7 @@ def test_ranks_without_numbers_that_disagree(tmp_path):
         nodes = []
         for name in names:
             node = call_of(name)
-            node["inputs"]["values"][1] = 0
+            node["inputs"]["values"][1] = (0, "x", [])[len(nodes) + rank]
             nodes.append(node)
         (tmp_path / f"et.rank{rank}.json").write_text(text(*nodes).replace("[0, 1, 2, 3]", "[0, 1]"))
     read = load_workload([tmp_path / f"et.rank{rank}.json" for rank in range(2)])

@@ -165,6 +165,7 @@ def test_lists_of_tensors_and_groups_by_their_back_end(tmp_path, name, sent, rec
         ('{"schema": "1.1.1-x", "nodes": [', "character"),
         (text(call("allreduce", 2**62, 2**62)), "allreduce of this node"),
         (text(), "no collective with a size"),
+        (text() + "5", "more text after the end of the trace"),
     ],
 )
 def test_damage_is_refused(tmp_path, content, said):
@@ -240,6 +241,23 @@ def test_a_trace_of_gloo(tmp_path):
     alone = load_workload(tmp_path / "rank1.json")
     assert "operators c10d:: without a record, as those of Gloo: 8" in alone.notes
     assert len(alone.calls) == 8
+
+
+def test_operators_that_do_not_say_all(tmp_path):
+    """Parts that do not fit are not used, and tensors of no known type are no call; both are counted."""
+    odd = operator(14, "alltoall_base_", [[3, 2], [3, 2]], [1, 1, 5], [1, 1, 1], False)
+    untyped = operator(15, "alltoall_base_", [[3, 2], [3, 2]], [1, 1, 1], [1, 1, 1], False)
+    untyped["inputs"]["types"] = []
+    notes = load(tmp_path, text(odd, untyped)).notes
+    assert any(note.startswith("left out: 1 out split sizes that do not fit") for note in notes)
+    assert "left out: 1 alltoall_base_ without shapes of a known type" in {note.replace("c10d::", "") for note in notes}
+
+
+def test_elements_by_shapes_where_the_attributes_have_none(tmp_path):
+    """The type alone is no size."""
+    node = call("allreduce", None, None)
+    node["inputs"] |= {"types": ["GenericList[Tensor(float)]"]}
+    assert load(tmp_path, text(node)).total_bytes == 32
 
 
 def test_operators_of_recorded_calls_are_no_second_calls(tmp_path):

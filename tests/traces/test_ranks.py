@@ -12,11 +12,12 @@ from tests.traces.independent import chakra_nodes
 from tests.traces.test_chakra import SEND, attribute, coll, node, trace
 from tests.traces.test_kineto import event, record, text
 
-from opticcl.errors import WorkloadError
-from opticcl.traces import load_job, load_workload
+from opticcl.errors import ParameterError, WorkloadError
+from opticcl.traces import load_job, load_workload, sidecar
 from opticcl.traces.ranks import rank_count
+from opticcl.traces.reader import ReadOptions, TraceReader
 from opticcl.traces.recording import RankCall, RankTrace
-from opticcl.traces.sidecar import rank_in_name
+from opticcl.traces.sidecar import add_groups_beside, is_group_list, rank_in_name
 
 LLAMA = "chakra/llama-dp2-tp4-pp2"
 
@@ -44,6 +45,9 @@ def one(**more):
         ([one(call={"ranks": (0, 1)}, rank=5)], 0, 0, ""),
         ([one(rank=1), one(rank=0)], 0, 2, "the number of files"),
         ([one(rank=1), one(rank=2)], 0, 0, ""),
+        ([one(), one()], 0, 0, ""),
+        ([one(rank=1), one(rank=0, call={"ranks": (0, 2)})], 0, 0, ""),
+        ([one(rank=1), one(rank=0, call={"ranks": (0, 9)})], 0, 0, ""),
         ([one(call={"ranks": (4, 2)}, whole_job=True)], 0, 5, "the ranks that occur"),
     ],
 )
@@ -51,6 +55,74 @@ def test_the_first_source_decides(traces, given, value, source):
     """The caller, the world size, a group without a gap from 0, the number of files; an occurring rank never."""
     found = rank_count(traces, given)
     assert (found.value, found.source) == (value, source)
+
+
+@pytest.mark.parametrize(
+    ("made", "at_least"),
+    [
+        (one(), 0),
+        (one(rank=3), 4),
+        (one(rank=3, call={"ranks": (2, 5)}), 6),
+        (one(rank=3, call={"ranks": (6, 5)}), 7),
+        (one(rank=7, call={"ranks": (2, 5)}), 8),
+        (one(call={"group_size": 8}), 8),
+        (one(groups={"a": (2, 5), "b": (1, 4)}), 6),
+    ],
+)
+def test_ranks_that_occur_are_a_lower_bound(made, at_least):
+    """Of a trace, its groups and its calls, where the number is nowhere recorded."""
+    assert rank_count([made], 0) == (0, "", at_least)
+
+
+def test_ends_of_transfers_beside_a_list_of_groups(tmp_path):
+    """The rank in the name of the file is the end that a call does not record, and no other."""
+    calls = [("send", -1, 1), ("recv", 1, -1), ("send", 0, 1), ("recv", 1, 0), ("recv", -1, -1), ("send", -1, -1)]
+    for name, rank in (("w.2.et", 2), ("w.et", -1)):
+        made = one()
+        made.calls = [RankCall("x", kind, 8, ranks=(src, dst)) for kind, src, dst in calls]
+        add_groups_beside(made, tmp_path / name)
+        assert [call.ranks for call in made.calls] == [(rank, 1), (1, rank), (0, 1), (1, 0), (-1, rank), (rank, -1)]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_list"),
+    [
+        (b'{"a": [0, 1], "b": []}', True),
+        (b'{"a": [0, 1]', False),
+        (b'{"a": []}', False),
+        (b'{"a": [0, "x"]}', False),
+        (b'{"a": [0], "b": ' + b"[" * 100_000, False),
+        (b'{"a": [0], "\xff": [1]}', False),
+        (b'{"a": [0], "b": [1, 2]}' + b" " * 60, False),
+    ],
+)
+def test_what_is_a_list_of_groups(tmp_path, monkeypatch, content, is_list):
+    """Names of groups with ranks, one of them at least, in a file that is not larger than such lists are."""
+    monkeypatch.setattr(sidecar, "MAX_BYTES", 80 if b"[[" not in content else 2**20)
+    (tmp_path / "a.json").write_bytes(content)
+    assert is_group_list(tmp_path / "a.json") == is_list
+
+
+def test_what_stands_beside_a_trace(tmp_path):
+    """The list of its whole name counts; folders, files of other names, empty lists and the trace itself are no lists."""
+    (tmp_path / "w.0.et").write_bytes(trace(coll(1, 8, 0, attribute("pg_name", "tp"))))
+    (tmp_path / "groups.txt").write_text('{"tp": [0, 1]}')
+    (tmp_path / "empty.json").write_text('{"tp": []}')
+    (tmp_path / "folder.json").mkdir()
+    read = load_workload(tmp_path / "w.0.et", num_ranks=4)
+    assert read.calls[0].group_source == "assumed: all ranks"
+    assert not any(note.startswith("ignored") for note in read.notes)
+    (tmp_path / "w.0.json").write_text('{"tp": [0, 3]}')
+    assert load_workload(tmp_path / "w.0.et").calls[0].ranks == (0, 3)
+    (tmp_path / "w.0.json").write_text('{"dp": [0, 3]}')
+    (tmp_path / "x.json").write_text('{"tp": [0, 2]}')
+    assert load_workload(tmp_path / "w.0.et", num_ranks=4).calls[0].group_source == "assumed: all ranks"
+    made = one(call={"group": "tp"})
+    for name in ("w.0.json", "x.json"):
+        (tmp_path / name).unlink()
+    (tmp_path / "t.json").write_text('{"tp": [0, 1]}')
+    add_groups_beside(made, tmp_path / "t.json")
+    assert (made.groups, made.after) == ({}, [])
 
 
 @pytest.mark.parametrize(
@@ -98,6 +170,41 @@ def test_the_number_is_never_below_what_is_given_or_occurs(rank, world, members,
     assert found.value in ((given,) if given else (world,) if world else range(21))
     if found.value:
         assert found.value > max([rank, *members])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"num_ranks": -1}, "num_ranks=-1 is negative; try 0: as recorded"),
+        ({"clock_hz": 0.0}, "clock_hz: 0.0 is not a clock rate"),
+        ({"clock_hz": float("inf")}, "clock_hz: inf is not a clock rate"),
+        ({"clock_hz": "1e9"}, "clock_hz: '1e9' is not a clock rate"),
+        ({"dialect": "other"}, "dialect: 'other' is not astra or simai"),
+        ({"num_ranks": 0, "clock_hz": 0.5, "dialect": "astra"}, ""),
+        ({"dialect": "simai"}, ""),
+    ],
+)
+def test_what_the_caller_adds(options, said):
+    """Numbers that a job has, and dialects that there are."""
+    if not said:
+        assert ReadOptions(**options) == ReadOptions(**options)
+        return
+    with pytest.raises(ParameterError) as caught:
+        ReadOptions(**options)
+    assert said in str(caught.value)
+
+
+def test_a_reader_reads():
+    """One rank or several."""
+    for name, value in (
+        ("read", lambda self, path, options, tasks: one()),
+        ("read_ranks", lambda self, *a, **b: [one()]),
+    ):
+        reader = type("Mine", (TraceReader,), {name: value})()
+        assert reader.read(None, ReadOptions(), tasks=False).name == "job"
+        assert [made.name for made in reader.read_ranks(None, ReadOptions(), tasks=False)] == ["job"]
+    with pytest.raises(TypeError, match="Mine implements neither read nor read_ranks"):
+        type("Mine", (TraceReader,), {})
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------

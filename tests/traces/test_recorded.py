@@ -13,7 +13,8 @@ from tests.traces.independent import kineto
 from tests.traces.test_chakra import COLL, COMP, attribute, field, node, trace
 
 from opticcl.traces import load_job, load_steps
-from opticcl.traces.recorded import union_s
+from opticcl.traces.recorded import recorded_times, union_s
+from opticcl.traces.recording import RankCall, lowered
 from opticcl.training.iteration import replay
 from opticcl.training.train import train
 
@@ -28,6 +29,40 @@ def test_the_union_counts_every_instant_once(drawn):
     start = np.array([float(s) for s, _ in drawn])
     end = np.array([float(s + length) for s, length in drawn])
     assert union_s(start, end) == len(covered)
+
+
+def test_the_duration_of_a_step_may_be_given():
+    """Else it is that of its kernels."""
+    kernels, none = (np.array([1.0]), np.array([3.0])), (np.zeros(0), np.zeros(0))
+    assert [recorded_times(kernels, none, given).total_s for given in (None, 9.0)] == [2, 9]
+    assert recorded_times(none, none).total_s == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "uneven"),
+    [
+        ({}, False),
+        ({"received_bytes": 8}, False),
+        ({"received_bytes": 9}, True),
+        ({"received_bytes": 0}, True),
+        ({"sent_splits": (4, 4), "received_splits": (4, 4)}, False),
+        ({"sent_splits": (4, 5)}, True),
+        ({"received_splits": (4, 5)}, True),
+    ],
+)
+def test_an_all_to_all_is_uneven(more, uneven):
+    """By the bytes of both sides, or by the parts of one."""
+    assert RankCall("a", "all_to_all", 8, **more).is_uneven == uneven
+
+
+def test_what_bounds_a_time_that_may_be_too_short():
+    """An exact one becomes a lower bound, an upper one an estimate."""
+    assert [lowered(bound) for bound in ("", "lower", "upper", "estimate")] == [
+        "lower",
+        "lower",
+        "estimate",
+        "estimate",
+    ]
 
 
 @pytest.mark.parametrize("waits", ["cuda_sync", "runtime"])

@@ -56,7 +56,7 @@ OPERATIONS = [
     ("%all-gather-done = f32[16]{0} all-gather-done((f32[8]{0}, f32[16]{0}) %all-gather-start)", 1),
     ("%fusion.3 = f32[8]{0:T(8)S(1)} fusion(f32[8]{0} %all-reduce.1), kind=kLoop, calls=%all-reduce", 3),
     ("%rs = f32[8]{0} reduce-scatter(f32[32]{0} %p), replica_groups={}, dimensions={0}", 3),
-    ("%cp = f32[8]{0} collective-permute(f32[8]{0} %p), source_target_pairs={{0,1},{1,2},{3,3}}", 4),
+    ("%cp = f32[8]{0} collective-permute(f32[8]{0} %p), source_target_pairs={{0,1},{1,2},{3,3},{2,3,0}}", 4),
     ("%fusion.9 = f32[8]{0} fusion(f32[32] %p), kind=kCustom, calls=%all-reduce-scatter.5", 2),
     ("%async-collective.1 = f32[8]{0} custom-call(f32[8]{0} %p)", 4),
 ]
@@ -78,6 +78,7 @@ def test_calls_of_all_devices(path, as_list):
     ]
     assert (read.num_ranks, read.ranks_source) == (4, "replica_groups of host.trace.json")
     assert read.compute_s == pytest.approx(20e-6)
+    assert not any("itself" in note for note in read.notes)
     assert "left out: 4 fusion.9, whose text has no shape and groups" in read.notes
     assert "left out: 4 async-collective.1, whose text has no shape and groups" in read.notes
 
@@ -140,6 +141,10 @@ def test_steps_divide_a_profile(path):
         ),
         ("%a = (f32[8], s8[4]) all-reduce-start(%p, %q), replica_groups={{0,1}}", [("all_reduce", 36, (0, 1))]),
         ("%a = c64[<=4]{0} collective-broadcast(c64[<=4] %p), replica_groups={{1,0}}", [("broadcast", 32, (1, 0))]),
+        ("%a = (f32[4], s8[3]) collective-permute(%p, %q), source_target_pairs={{0,1}}", [("send_recv", 19, (0, 1))]),
+        ("%a = (f32[16], s8[8]) all-gather(%p, %q), replica_groups={{0,1}}", [("all_gather", 72, (0, 1))]),
+        ("%a = f32[4] all-reduce(%p), channel_id=1, replica_groups={{1,0}}", [("all_reduce", 16, (1, 0))]),
+        ("%a = f32[4] all-reduce(%p), channel_id=1, to_apply=%x", [("all_reduce", 16, (0, 1))]),
     ],
 )
 def test_shapes_and_groups(path, text, calls):
@@ -243,9 +248,10 @@ FILE = profile(OPERATIONS, 2)
 def test_a_wrong_profile_is_refused(path, text, said):
     """One printable line."""
     path.write_text(text)
-    with pytest.raises(WorkloadError, match=said) as caught:
-        load_workload(path)
-    assert str(caught.value).isprintable()
+    for read in (load_workload, load_steps):
+        with pytest.raises(WorkloadError, match=said) as caught:
+            read(path)
+        assert str(caught.value).isprintable()
 
 
 def load(path, content):
@@ -266,7 +272,8 @@ def test_computation_between_a_start_and_its_done(path):
     start = "%ag-start.7 = (f32[8], f32[16]) all-gather-start(f32[8] %p), replica_groups={{0,1}}"
     done = "%ag-done = f32[16] all-gather-done((f32[8], f32[16]) %ag-start.7)"
     took = [5, 0, 1, 6, 2, 7, 8]
-    texts = [FUSION.format(1), FUSION.format(2), start, FUSION.format(3), done, FUSION.format(4), FUSION.format(5)]
+    last = "send-buffer.5 = f32[8] add(f32[8] %p)"  # computes, whatever its name
+    texts = [FUSION.format(1), FUSION.format(2), start, FUSION.format(3), done, FUSION.format(4), last]
     path.write_text(profile(list(zip(texts, took, strict=True)), 1))
     job = load_job(path)
     assert [(round(task.compute_s * 1e6), task.collective, task.after) for task in job.tasks] == [
@@ -277,6 +284,11 @@ def test_computation_between_a_start_and_its_done(path):
     ]
     assert "without a duration: 1 collective between start and done" in job.notes
     assert "computation: 26 us in operations of device 0" in job.notes
+    named = "%all-gather-fusion.2 = f32[8] fusion(f32[8] %p), kind=kCustom, calls=%fused"
+    path.write_text(profile([(FUSION.format(1), 0), (start, 1), (done, 1), (named, 3)], 1))
+    only = load_job(path)
+    assert [(task.compute_s, task.collective) for task in only.tasks] == [(0, "all_gather")]
+    assert "left out: 1 all-gather-fusion.2, whose text has no shape and groups" in only.notes
     assert any(note.startswith("ranks: numbers in replica_groups") for note in job.notes)
     assert not any("outside of the steps" in note for note in job.notes)
 
@@ -288,9 +300,13 @@ def test_groups_of_other_devices(path):
     assert [(c.size_bytes, c.ranks) for c in read.calls] == [(16, (0, 2))]
     assert "left out: 1 a, in groups without device 1, 16 bytes in all" in read.notes
     assert read.num_ranks == 3
-    for groups in ("{{0}}", "{{0},{1}}", "{{0},{1}}, channel_id=1, use_global_device_ids=true"):
+    assert not any("computation" in note or "without a duration" in note for note in read.notes)
+    own = ", channel_id=1, use_global_device_ids=true"
+    for groups in ("{{0}}", "{{0},{1}}", "[1,1]<=[1]", f"{{{{0}},{{1}}}}{own}", f"{{{{0}}}}{own}"):
         path.write_text(profile([(f"%a = f32[4] all-reduce(f32[4] %p), replica_groups={groups}", 1)], 2))
-        assert "no collective with a size" in one_line(load, path, path.read_bytes())
+        said = one_line(load, path, path.read_bytes())
+        assert "no collective with a size" in said
+        assert "all_reduce in a group of one rank" in said
     text = "%a = f32[4] all-reduce(f32[4] %p), replica_groups={}"
     for groups in ("[3,2]<=[4]", "[0]<=[0]", f"[1,{2**21}]<=[{2**21}]", "mesh['x'=2] {'x'}"):
         path.write_text(profile([(text.format("{}"), 1), (text.format(groups), 1)], 2))
@@ -317,6 +333,16 @@ def test_names_of_devices(path):
     )
     with pytest.raises(WorkloadError, match=r"has devices of 2 hosts \(a, b\), .* give one"):
         load_workload(path)
+    path.write_text(plain.replace('"/device:TPU:1"', '"b /device:TPU:1"'))
+    with pytest.raises(WorkloadError, match=r"has devices of 2 hosts \(, b\)"):
+        load_workload(path)
+    path.write_text(plain.replace('"pid": 3', '"pid": "a"').replace('"pid": 4', '"pid": "b"'))
+    assert load_workload(path, num_ranks=4).calls == known.calls
+    for texts, count in ((["replica_groups={{0,1}}"], 2), (["source_target_pairs={{0,1},{1,2}}"], 3)):
+        kind = "all-reduce" if count == 2 else "collective-permute"
+        path.write_text(profile([(f"%a = f32[4] {kind}(%p), {text}", 1) for text in texts], count))
+        read = load_workload(path)
+        assert (read.num_ranks, read.ranks_source) == (count, "replica_groups of host.trace.json")
 
 
 def test_operations_without_their_text(path):
@@ -324,6 +350,11 @@ def test_operations_without_their_text(path):
     events = [
         {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0 A100"}},
         {"ph": "M", "pid": 1, "tid": 5, "name": "thread_name", "args": {"name": "Stream #13(Compute)"}},
+        {"ph": "M", "pid": 1, "tid": 5, "name": "thread_sort_index", "args": {"sort_index": 5}},
+        {"ph": "M", "pid": 1, "name": "process_labels", "args": {"name": "/device:GPU:7"}},
+        {"ph": "X", "pid": 1, "tid": 5, "dur": 2, "name": "gemm"},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": 1, "name": "gemm"},
+        {"ph": "X", "pid": 1, "tid": 5, "ts": 40, "dur": 2, "name": "all-gather.7"},
         {"ph": "X", "pid": 1, "tid": 5, "ts": 0.5, "dur": 2.5, "name": "gemm", "args": {"hlo_op": "dot.1"}},
         {"ph": "X", "pid": 1, "tid": 5, "ts": 4, "dur": 2, "name": "all-reduce.3", "args": {"hlo_op": "all-reduce.3"}},
         {"ph": "X", "pid": 1, "tid": 5, "ts": -4, "dur": 2, "name": "gemm"},
@@ -331,6 +362,9 @@ def test_operations_without_their_text(path):
         {"ph": "X", "pid": 1, "tid": 5, "ts": 4, "dur": 1e19, "name": "gemm"},
         {"ph": "B", "pid": 1, "tid": 5, "ts": 4, "dur": 2, "name": "gemm"},
         {"ph": "X", "pid": 1, "tid": 6, "ts": 4, "dur": 2, "name": "python"},
+        {"ph": "M", "pid": 2, "name": "process_name", "args": {"name": "/host:CPU"}},
+        {"ph": "M", "pid": 2, "tid": 5, "name": "thread_name", "args": {"name": "Stream of the host"}},
+        {"ph": "X", "pid": 2, "tid": 5, "ts": 4, "dur": 2, "name": "gemm"},
         {
             "ph": "X",
             "pid": 1,
@@ -346,6 +380,8 @@ def test_operations_without_their_text(path):
     read = load_workload(path)
     assert read.compute_s == pytest.approx(2.5e-6)
     assert "left out: 1 all-reduce.3, whose text has no shape and groups" in read.notes
+    assert "left out: 1 all-gather.7, whose text has no shape and groups" in read.notes
+    assert "computation: 2.5 us in operations of device 0" in read.notes
     assert [c.ranks for c in read.calls] == [(0, 1)]
 
 

@@ -210,7 +210,7 @@ def _read(
     total = sum(phase.rows.num_rows for phase in header.phases if phase.rows is not None)
     if total > MOST_PHASE_ROWS or any(p.rows is not None and p.rows.num_rows < 1 for p in header.phases):
         raise ValueError(f"phases have {total:,} rows; 1 or more each, {MOST_PHASE_ROWS:,} together")
-    phases, ranges, file_step, first = list[Phase](), list[range](), 0, 0
+    phases, file_starts = list[Phase](), list[int]()
     for number, one in enumerate(header.phases):
         name = f"phases[{number}]"
         if not 1 <= one.count <= collective.num_ranks + collective.num_chunks:
@@ -222,7 +222,7 @@ def _read(
                     f"{name} has no rows, but {one.count} steps; steps without rows are phases of their own"
                 )
             stated = one.states_paths
-            phases.append(Phase(lambda k, at=file_step, stated=stated: listed(at, stated)))  # type: ignore[misc]
+            phases.append(Phase(lambda k, at=number, stated=stated: listed(file_starts[at], stated)))  # type: ignore[misc]
         else:
             if any(not 0 <= digit < digits for digit in one.moves):
                 raise ValueError(f"{name}.moves={one.moves[:8]}: digits are 0 to {digits - 1}")
@@ -230,11 +230,13 @@ def _read(
             moves = tuple(digit in one.moves for digit in range(digits)) if one.moves else ()
             rows, paths = _rows(one.rows, digits, name), _paths(one, name)
             phases.append(Phase(rows, moves, one.count, bundles, paths=paths))
-        steps = Steps(space, parts, phases[-1:])
-        edges = steps.changes_of(0) if one.same_circuits else range(one.count + 1)
-        ranges += [range(first + a, first + b) for a, b in pairwise(edges)]
-        first, file_step = first + one.count, len(ranges)
-    return Steps(space, parts, phases), tuple(ranges)
+    steps, ranges = Steps(space, parts, phases), list[range]()
+    for number, one in enumerate(header.phases):
+        file_starts.append(len(ranges))
+        first, end = steps.starts[number : number + 2]
+        edges = steps.changes_of(number) if one.same_circuits else range(first, end + 1)
+        ranges += [range(a, b) for a, b in pairwise(edges)]
+    return steps, tuple(ranges)
 
 
 def _part(fields_of: list[list[int]], radices: list[int], number: int) -> MessagePart:
@@ -245,7 +247,8 @@ def _part(fields_of: list[list[int]], radices: list[int], number: int) -> Messag
         radices: of the digits of ranks.
         number: of the part.
     """
-    name, units, values = f"parts[{number}]", 1, dict[int, list[tuple[int, int]]]()
+    name, units = f"parts[{number}]", 1
+    values: dict[int, list[tuple[int, int]]] = {}
     for field in fields_of:
         if len(field) != _PARTS_OF_FIELD or not -1 <= field[0] < len(radices) or min(field[1:]) < 1:
             raise ValueError(f"{name}: {field[:4]} is not a digit, stride and radix")

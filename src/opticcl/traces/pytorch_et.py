@@ -274,7 +274,7 @@ def _group(known: dict[Any, Any], before: Sequence[Any], after: Sequence[Any]) -
     start = count_of(known.get("global_rank_start"), count_of(start, -1))
     stride = count_of(known.get("global_rank_stride"), count_of(stride, 0))
     ranks = rank_list(known.get("pg_ranks"))
-    if not ranks and start >= 0 and stride and 0 < size <= MAX_GROUP:
+    if not ranks and start >= 0 and stride and size <= MAX_GROUP:
         ranks = tuple(range(start, start + stride * size, stride))
     return printable(str(name)), ranks, min(size, MAX_GROUP)
 

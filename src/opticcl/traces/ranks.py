@@ -39,12 +39,12 @@ class RankCount(NamedTuple):
     Args:
         value: 0 if unknown [count].
         source: where it comes from.
-        at_least: lower bound by the ranks that occur [count].
+        at_least: of an unknown number, lower bound by the ranks that occur [count].
     """
 
     value: int
     source: str
-    at_least: int
+    at_least: int = 0
 
 
 def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
@@ -55,23 +55,21 @@ def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
         given: by the caller; 0: as recorded [count].
     Raises: WorkloadError: two sources contradict each other.
     """
-    highest, why = max(
-        (pair for trace in traces for pair in _occurring(trace)), key=lambda pair: pair[0], default=(-1, "")
-    )
-    recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}", highest + 1) for t in traces if t.world_size]
+    highest, why = max((pair for trace in traces for pair in _occurring(trace)), key=lambda pair: pair[0])
+    recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}") for t in traces if t.world_size]
     largest = _largest_group(traces)
     name = traces[0].name
     for one in recorded[1:]:
         if one.value != recorded[0].value:
             raise _contradiction(name, recorded[0], f"{one.source} is {one.value:,}")
     candidates = [
-        *([RankCount(given, GIVEN, highest + 1)] if given else []),
+        *([RankCount(given, GIVEN)] if given else []),
         *recorded[:1],
-        *([RankCount(*largest, highest + 1)] if largest[0] > highest else []),  # then it has all ranks from 0
+        *([RankCount(*largest)] if largest[0] > highest else []),  # then it has all ranks from 0
     ]
     present = {trace.rank for trace in traces}
     if len(traces) > 1 and highest < len(traces) and present == set(range(len(traces))):
-        candidates.append(RankCount(len(traces), "the number of files", highest + 1))
+        candidates.append(RankCount(len(traces), "the number of files"))
     if not candidates:
         return RankCount(0, "", highest + 1)
     chosen = candidates[0]
@@ -85,20 +83,21 @@ def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
 
 
 def _occurring(trace: RankTrace) -> Iterator[tuple[int, str]]:
-    """Ranks that occur in a trace, with a description for messages; repetitions are left out."""
-    if trace.rank >= 0:
-        yield trace.rank, f"the trace is of rank {trace.rank}"
+    """Ranks that occur in a trace, of its calls the highest, with a description for messages; -1 for an unknown one."""
+    yield trace.rank, f"the trace is of rank {trace.rank}"
     for name, ranks in trace.groups.items():
         yield max(ranks), f"group {name!r} has rank {max(ranks)}"
-    highest = -1
-    for call in kinds_of(trace.calls):
-        if call.ranks and max(call.ranks) > highest:
-            highest = max(call.ranks)
-            kind = call.collective if call.is_transfer else "group"
-            yield highest, f"a {kind} of {call.name!r} has rank {highest}"
-        elif not call.ranks and call.group_size > highest + 1:
-            highest = call.group_size - 1
-            yield highest, f"{call.group_rule or f'a group of {call.name!r}'} has {call.group_size:,} ranks"
+    call = max(kinds_of(trace.calls), key=_highest, default=None)
+    if call is not None and call.ranks:
+        kind = call.collective if call.is_transfer else "group"
+        yield _highest(call), f"a {kind} of {call.name!r} has rank {_highest(call)}"
+    elif call is not None:
+        yield _highest(call), f"{call.group_rule or f'a group of {call.name!r}'} has {call.group_size:,} ranks"
+
+
+def _highest(call: RankCall) -> int:
+    """The highest rank that a call names, or that its group has at least; -1 if it says nothing."""
+    return max(call.ranks) if call.ranks else call.group_size - 1
 
 
 def _contradiction(name: str, count: RankCount, other: str) -> WorkloadError:

@@ -71,7 +71,6 @@ class TraceReader:
     has_kernels = False
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
         if cls.read is TraceReader.read and cls.read_ranks is TraceReader.read_ranks:
             raise TypeError(f"{cls.__name__} implements neither read nor read_ranks")
 

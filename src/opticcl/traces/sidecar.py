@@ -56,19 +56,19 @@ def add_groups_beside(trace: RankTrace, path: Path) -> None:
         trace.groups, trace.groups_source = groups, printable(beside.name)
         called = {call.group for call in trace.calls if call.group in groups}
         common = set.intersection(*(set(groups[name]) for name in called)) if called else {number}
-        if called and not common:
+        if not common:
             names = ", ".join(map(repr, sorted(called)[:4]))
             raise refusal(path, f"it calls the groups {names}, which have no common rank in {beside.name}")
-        if number >= 0 and common and number not in common:
+        if number >= 0 and number not in common:
             of = f"are those of rank {min(common)}" if len(common) == 1 else "do not all have it"
             raise refusal(path, f"its name says rank {number}, but the groups that it calls, in {beside.name}, {of}")
-        trace.rank = number if number in common else min(common) if len(common) == 1 else -1
+        trace.rank = number if number in common else next(iter(common)) if len(common) == 1 else -1
     else:
         trace.rank = number
         if beside is not None:
             trace.after.append(f"ignored: {printable(beside.name)} beside it, which does not list process groups")
     for call in trace.calls:
-        if call.is_transfer and trace.rank >= 0:
+        if call.is_transfer:
             src, dst = call.ranks
             call.ranks = (trace.rank, dst) if call.collective == "send" and src < 0 else (src, dst)
             call.ranks = (src, trace.rank) if call.collective == "recv" and dst < 0 else call.ranks
@@ -132,6 +132,6 @@ def _checked_groups(path: Path) -> dict[str, tuple[int, ...]]:
         if wrong is not None:
             raise refusal(path, f"group {name!r} has rank {wrong:,}, not 0 to {MAX_RANKS - 1:,}")
         if len(set(ranks)) < len(ranks):
-            twice = Counter(ranks).most_common(1)[0][0]
+            twice = Counter(ranks).most_common()[0][0]
             raise refusal(path, f"group {name!r} has rank {twice:,} twice")
     return {printable(name): tuple(ranks) for name, ranks in groups.items() if ranks}

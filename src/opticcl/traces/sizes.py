@@ -159,8 +159,9 @@ def _trace(listed: Listed, where: Path) -> RankTrace:
     """
     if not listed.size:
         raise refusal(where, f"calls: the list is empty; {FORM}")
-    rows, known, written = CallRows(), dict[str, int](), dict[int | str, int]()
-    kinds, sizes, left = list[int](), list[int](), MAX_CALLS
+    rows, kinds, sizes, left = CallRows(), list[int](), list[int](), MAX_CALLS
+    known: dict[str, int] = {}
+    written: dict[int | str, int] = {}
     for i, (collective, size, count) in enumerate(zip(listed.collective, listed.size, listed.counts, strict=True)):
         try:
             if collective not in known:

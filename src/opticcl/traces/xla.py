@@ -156,7 +156,7 @@ def _add(device: _Device, event: dict[str, Any]) -> None:
         elif name == "thread_name":
             device.threads[_key(event.get("tid"))] = given
         return
-    start, took = event.get("ts", -1), event.get("dur", 0)
+    start, took = event.get("ts"), event.get("dur", 0)
     if event.get("ph") == "X" and all(
         isinstance(one, (int, float)) and 0 <= one < MAX_TIME_US for one in (start, took)
     ):
@@ -198,7 +198,7 @@ def _parsed(text: str) -> _Hlo | None:
         return None
     before, kind, phase, after = text[: match.end(1)], match[1], match[2] or "", text[match.end() :]
     result = before.partition("=")[2].strip()
-    nested = phase == "-start" and result.startswith("((")
+    nested = result.startswith("((")  # of a start
     permutes = kind == "collective-permute"
     if nested:  # (operands, results, contexts)
         result = result.partition("), ")[0 if permutes else 2]
