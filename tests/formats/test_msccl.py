@@ -370,6 +370,28 @@ def test_a_buffer_that_is_not_named_has_no_chunks(tmp_path):
     assert graph_of(SMALL.replace(' s_chunks="1"', ""), tmp_path).num_cells == 4
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("per", [1, 2])
+@pytest.mark.parametrize("collective", ["allreduce", "allgather", "reducescatter", "alltoall"])
+def test_what_each_cell_must_hold(tmp_path, collective, n, per):
+    """Of a file without steps, apart: chunks of the input and of the output, counted by hand."""
+    chunks = n * per
+    whole, scattered = range(chunks), {r: range(r * per, r * per + per) for r in range(n)}
+    sizes = {"i": per if collective == "allgather" else chunks, "o": per if collective == "reducescatter" else chunks}
+    gpus = (gpu(r, i=sizes["i"], o=sizes["o"]) for r in range(n))
+    graph = graph_of(algo(*gpus, collective=collective, chunks=chunks, in_place=0), tmp_path)
+    width = sizes["i"] + sizes["o"]
+    into = {r: scattered[r] if collective == "allgather" else whole for r in range(n)}
+    out = {r: scattered[r] if collective == "reducescatter" else whole for r in range(n)}
+    if collective == "alltoall":  # a piece for each pair of ranks
+        into = {r: [r * chunks + k for k in whole] for r in range(n)}
+        out = {r: [k // per * chunks + r * per + k % per for k in whole] for r in range(n)}
+    assert graph.input_result.tolist() == [k for r in range(n) for k in into[r]]
+    assert graph.input_cell.tolist() == [r * width + at for r in range(n) for at in range(sizes["i"])]
+    assert graph.output_result.tolist() == [k for r in range(n) for k in out[r]]
+    assert graph.output_cell.tolist() == [r * width + sizes["i"] + at for r in range(n) for at in range(sizes["o"])]
+
+
 def test_deep_connections_are_noted(tmp_path):
     """Both ranks send three messages before they receive any: a connection must hold them."""
     sends, receives = (
@@ -454,6 +476,7 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         ('nchunksperloop="2"', 'nchunksperloop="2000000000"', FEW),
         ('s_chunks="1"', 's_chunks="2000000000"', FEW),
         ('<gpu id="1"', '<gpu id="0"', "rank_unknown: id=0 is given twice"),
+        ('<gpu id="1"', '<gpu id="2"', "rank_unknown: id=2 is given twice or none of 0 to 1"),
         ('type="rrc"', 'type="rr\x7f"', "line 5, step: operation_unknown: type='rr\\x7f'"),
         ('type="rrc"', "", "line 5, step: attribute_missing: type is missing"),
         ('srcoff="1"', 'srcoff="-1"', "line 5, step: attribute_wrong: srcoff='-1'"),

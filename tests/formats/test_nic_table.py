@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import opticcl
-from opticcl.errors import PlanFileError, UnsupportedError
-from opticcl.formats.nic_table import HEADER_BYTES, ROW, read_nic_table, write_nic_table
+from opticcl.errors import OutputError, PlanFileError, UnsupportedError
+from opticcl.formats import nic_table
+from opticcl.formats.nic_table import HEADER_BYTES, ROW, NicShape, nic_rows, read_nic_table, write_nic_table
 from opticcl.plans.tables import TableMaker
 
 RAMP = "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2"
@@ -86,6 +87,38 @@ def with_crc(raw):
     return raw[:56] + struct.pack("<I", zlib.crc32(raw[64:])) + raw[60:]
 
 
+def with_first(raw, node, row):
+    """The bytes with another first row of a node."""
+    at = 64 + 8 * node
+    return raw[:at] + struct.pack("<Q", row) + raw[at + 8 :]
+
+
+def test_a_node_may_have_no_rows(path):
+    """And the largest file is read."""
+    raw = path.read_bytes()
+    path.write_bytes(with_crc(with_first(raw, 1, 0)))
+    table = read_nic_table(path)
+    assert (len(table.of_node(0)), len(table.of_node(1))) == (0, struct.unpack_from("<Q", raw, 64 + 16)[0])
+
+
+def test_the_largest_file(path, monkeypatch):
+    """Larger ones are refused unread."""
+    size = path.stat().st_size
+    for most in (size, size - 1):
+        monkeypatch.setattr(nic_table, "MOST_BYTES", most)
+        if most == size:
+            assert len(read_nic_table(path).rows)
+        else:
+            with pytest.raises(PlanFileError, match=f"tables of up to {most:,} are read"):
+                read_nic_table(path)
+
+
+def test_more_groups_than_a_row_has_gates():
+    """They are refused before anything is computed."""
+    with pytest.raises(OutputError, match="65 groups; a row has gates of up to 64"):
+        nic_rows(NicShape(1, 65, 65, 1, 1e-8), None, None)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -94,6 +127,12 @@ def with_crc(raw):
         (lambda raw: raw[:8] + struct.pack("<I", 9) + raw[12:], "version=9"),
         (lambda raw: raw[:40] + struct.pack("<Q", 1 << 60) + raw[48:], "rows take"),
         (lambda raw: raw[:-1], "rows take"),
+        (lambda raw: raw[:64], "rows take"),
+        (lambda raw: with_crc(with_first(raw, 16, struct.unpack_from("<Q", raw, 40)[0] - 1)), "do not ascend"),
+        (lambda raw: with_crc(with_first(raw, 1, struct.unpack_from("<Q", raw, 40)[0])), "do not ascend"),
+        (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 4, 0, 1, 0, 1)), "transceiver=4"),
+        (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 0, 4, 1, 0, 1)), "wavelength=4"),
+        (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 2, 0, 0, 0, 1, 0, 1)), "action=2"),
         (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "is damaged"),
         (lambda raw: with_crc(raw[:64] + struct.pack("<Q", 1) + raw[72:]), "do not ascend"),
         (lambda raw: with_crc(raw[:-32] + struct.pack("<IIBBHH2xQII", 1, 1, 0, 0, 99, 0, 1, 0, 1)), "transceiver=99"),

@@ -7,7 +7,7 @@ import pytest
 
 import opticcl
 from opticcl.errors import PlanFileError
-from opticcl.formats import format_of
+from opticcl.formats import format_of, te_ccl
 from opticcl.formats.te_ccl import read_te_ccl
 from opticcl.plans.graph_schedule import plan_of_graph, schedule_of_graph
 from opticcl.verify.time.dependencies import verify_graph
@@ -46,6 +46,10 @@ def test_an_all_gather_is_read(tmp_path):
     graph = read_te_ccl(path)
     assert str(graph) == "ring: all_gather among 3 ranks, 3 chunks, 12 operations, 6 messages"
     assert graph.notes == ("ranks 0 to 2 are GPUs 1, 2, 4",)
+    assert (len(graph.output_cell), {buffer.count for buffer in graph.buffers}) == (9, {1})
+    operations = graph.operations
+    assert {len(column) for column in (operations.step, operations.accumulates, operations.message)} == {12}
+    assert operations.block.tolist() == [number // 2 for number in range(12)]
     verdict = verify_graph(graph)
     assert verdict.ok, verdict
     assert schedule_of_graph(graph).num_steps == 2
@@ -77,6 +81,57 @@ def test_demands_follow_from_paths(tmp_path, names):
     assert verify_graph(graph).ok
     path = written(tmp_path, None, None, **dict(zip(names, (RING, {"Demand": []}), strict=True)))
     with pytest.raises(PlanFileError, match="8-Chunk paths: 'Demand' is none of the form"):
+        read_te_ccl(path)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "left_out", "gathers"),
+    [
+        ({1: 2, 2: 2}, 0, True),
+        ({1: 1, 2: 1, 4: 1}, 0, True),
+        ({1: 1, 2: 1, 4: 1}, 1, False),
+        ({1: 3, 2: 1, 4: 2}, 0, False),
+        ({1: 2, 2: 2, 3: 0, 4: 0}, 0, False),
+        ({1: 2, 2: 1}, 0, False),
+    ],
+)
+def test_what_is_an_all_gather(tmp_path, chunks, left_out, gathers):
+    """All others want equally many chunks of each GPU."""
+    demands = {
+        f"GPU {s}": {f"GPU {d}": {f"Chunk {k}": 1e-6 for k in range(count)} for d in chunks if d != s}
+        for s, count in chunks.items()
+    }
+    for _ in range(left_out):
+        demands["GPU 1"].popitem()
+    graph = read_te_ccl(written(tmp_path, [], demands))
+    assert graph.collective == ("all_gather" if gathers else "custom")
+    assert (graph.num_ranks, graph.num_chunks) == (len(chunks), sum(chunks.values()))
+
+
+def test_gpus_and_chunks_are_those_of_demands_and_flows(tmp_path):
+    """Whether they send, receive, or neither."""
+    demands = {"GPU 1": {"GPU 2": {"Chunk 0": 1}}}
+    alone = read_te_ccl(written(tmp_path, [], demands))
+    assert (alone.num_ranks, alone.num_chunks, alone.num_cells) == (2, 1, 2)
+    graph = read_te_ccl(written(tmp_path, [flow(3, 9, 6, 7, 0)], demands))
+    assert (graph.num_ranks, graph.num_chunks) == (5, 2)
+    assert graph.notes == ("ranks 0 to 4 are GPUs 1, 2, 6, 7, 9",)
+
+
+def test_listed_demands_go_before_paths(tmp_path):
+    """Paths are read where demands are not listed."""
+    paths = {"Demand at 2 for chunk 0 from 1 met by epoch 9": []}
+    assert read_te_ccl(written(tmp_path, **{"8-Chunk paths": paths})).collective == "all_gather"
+    assert read_te_ccl(written(tmp_path, [], None, **{"8-Chunk paths": paths})).num_ranks == 2
+
+
+def test_the_largest_file(tmp_path, monkeypatch):
+    """Larger ones are refused unread."""
+    path = written(tmp_path)
+    monkeypatch.setattr(te_ccl, "MOST_BYTES", path.stat().st_size)
+    assert read_te_ccl(path).num_ranks == 3
+    monkeypatch.setattr(te_ccl, "MOST_BYTES", path.stat().st_size - 1)
+    with pytest.raises(PlanFileError, match="is larger than 0 MiB"):
         read_te_ccl(path)
 
 
@@ -112,6 +167,10 @@ def test_wrong_schedules_are_refused_by_rule(tmp_path, flows, rule):
         ({"flows": [flow(0, 1, 1, 1, 0)]}, "GPU 1 sends to itself"),
         ({"flows": None}, "7-Flows: is missing"),
         ({"demands": None}, "6-Demand_Met: is missing or empty"),
+        ({"demands": {}}, "6-Demand_Met: is missing or empty"),
+        ({"demands": [1]}, "6-Demand_Met: is missing or empty"),
+        ({"demands": {"GPU 1": {}}, "flows": []}, "6-Demand_Met: is missing or empty"),
+        ({"demands": {"GPU 1": {"GPU 2": {}}}, "flows": []}, "6-Demand_Met: is missing or empty"),
         ({"demands": {"GPU 1": 3}}, "6-Demand_Met: GPU 1: is not an object"),
         ({"demands": {"CPU\x1b 1": {"GPU 2": {"Chunk 0": 1}}}}, "is none of the form 'GPU 1'"),
         ({"demands": {"GPU 1": {"GPU 99999999999": {"Chunk 0": 1}}}}, "is none of the form 'GPU 1'"),
@@ -131,8 +190,8 @@ def test_what_is_no_schedule_is_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(PlanFileError):
         read_te_ccl(tmp_path / "a.json")
-    for path in (tmp_path, tmp_path / "absent.json"):
-        with pytest.raises(PlanFileError, match=r"directory|no such file"):
+    for path, said in ((tmp_path, "is a directory; give one"), (tmp_path / "absent.json", "there is no such file")):
+        with pytest.raises(PlanFileError, match=said):
             read_te_ccl(path)
 
 

@@ -10,13 +10,34 @@ from tests.traces.fsdp import fsdp_step
 from tests.traces.test_flight_recorder import entry
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import load_steps
+from opticcl.traces import TRACES, load_steps
 from opticcl.traces.contents import load_contents
 
 MEMBERS = [(0, 1, 2, 3), (0, 1), (2, 3), (3, 0)]
 rows = st.lists(
     st.tuples(st.sampled_from(MEMBERS), st.booleans(), st.integers(0, 2**50), st.integers(0, 3)), min_size=1, max_size=8
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "sureness"),
+    [
+        ("topoopt", b"\x10\0\0\0" + b"x" * 13, 1),
+        ("topoopt", b"\x10\0\0\0" + b"x" * 12, 0),
+        ("topoopt", b"\x10\0\1\0" + b"x" * 13, 0),
+        ("topoopt", b"\0\0\0\0" + b"x" * 13, 0),
+        ("xla", b'[{"name": "/host:CPU"', 3),
+        ("xla", b'{"name": "a.b /device:TPU:0"', 3),
+        ("xla", b'x {"name": "/device:TPU:0"', 0),
+        ("xla", b'{"name": "device"', 0),
+        ("pytorch_et", b'{"schema": "1.1.1-chakra', 2),
+        ("pytorch_et", b'x {"schema": "1.1.1-chakra', 0),
+        ("pytorch_et", b'{"schema": 5', 0),
+    ],
+)
+def test_how_surely_a_file_is_of_a_format(name, head, sureness):
+    """By its first bytes."""
+    assert int(TRACES.get(name).sniff(head)) == sureness
 
 
 def sums(mine):

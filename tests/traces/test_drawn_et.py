@@ -183,9 +183,13 @@ def test_groups_by_first_rank_stride_and_size(tmp_path):
         call_of("allreduce", pg_name=None, pg_size=None),
         call_of("allreduce", pg_name="7", pg_size=2**21, global_rank_start=0, global_rank_stride=1),
     ]
+    nodes.append(call_of("allreduce", pg_name="9", pg_size=None))
+    nodes[5]["inputs"]["values"] = ["allreduce", 0, 3, 2]
     nodes[3]["inputs"]["values"][-3:] = [0, 3, 2]
     nodes[3]["inputs"]["values"][2] = ["0"]
     (tmp_path / "rank1.json").write_text(text(*nodes[:4]))
+    (tmp_path / "rank3.json").write_text(text(nodes[5]))
+    assert load_workload(tmp_path / "rank3.json", num_ranks=4).calls[0].ranks == (0, 3)
     read = load_workload(tmp_path / "rank1.json", num_ranks=4)
     assert [(c.group, c.ranks) for c in read.calls] == [("9", (1, 3)), ("9", (0, 1)), ("9", (2, 3)), ("0", (0, 3))]
     (tmp_path / "rank1.json").write_text(text(nodes[4]))
@@ -298,6 +302,7 @@ def test_parts_of_an_all_to_all_that_do_not_fit(tmp_path):
     (read,) = load_workload([tmp_path / f"et.rank{rank}.json" for rank in range(2)]).calls
     assert read.matrix_bytes == ((8, 24), (16, 0))
     bare = call_of("all_to_allv", 6)
+    bare = attributes(bare, pg_name=None)
     bare["inputs"]["values"] = []
     assert [(c.size_bytes, c.matrix_bytes) for c in load(tmp_path, text(bare)).calls] == [(24, ())]
     one_side = call_of("all_to_allv", 6, out_msg_nelems=None)
@@ -316,7 +321,7 @@ def test_ranks_without_numbers_that_disagree(tmp_path):
         nodes = []
         for name in names:
             node = call_of(name)
-            node["inputs"]["values"][1] = (0, "x", [])[len(nodes) + rank]
+            node["inputs"]["values"][1] = (("x", []), ("x",))[rank][len(nodes)]
             nodes.append(node)
         (tmp_path / f"et.rank{rank}.json").write_text(text(*nodes).replace("[0, 1, 2, 3]", "[0, 1]"))
     read = load_workload([tmp_path / f"et.rank{rank}.json" for rank in range(2)])

@@ -14,9 +14,9 @@ from tests.traces.test_kineto import event, record, text
 
 from opticcl.errors import ParameterError, WorkloadError
 from opticcl.traces import load_job, load_workload, sidecar
-from opticcl.traces.ranks import rank_count
+from opticcl.traces.ranks import rank_count, rank_model, workload_from
 from opticcl.traces.reader import ReadOptions, TraceReader
-from opticcl.traces.recording import RankCall, RankTrace
+from opticcl.traces.recording import GroupEnds, RankCall, RankTrace
 from opticcl.traces.sidecar import add_groups_beside, is_group_list, rank_in_name
 
 LLAMA = "chakra/llama-dp2-tp4-pp2"
@@ -77,11 +77,63 @@ def test_ranks_that_occur_are_a_lower_bound(made, at_least):
 def test_ends_of_transfers_beside_a_list_of_groups(tmp_path):
     """The rank in the name of the file is the end that a call does not record, and no other."""
     calls = [("send", -1, 1), ("recv", 1, -1), ("send", 0, 1), ("recv", 1, 0), ("recv", -1, -1), ("send", -1, -1)]
+    kept = [("recv", -1, 3), ("send", 3, -1)]  # ends that are not those of the file
     for name, rank in (("w.2.et", 2), ("w.et", -1)):
         made = one()
-        made.calls = [RankCall("x", kind, 8, ranks=(src, dst)) for kind, src, dst in calls]
+        made.calls = [RankCall("x", kind, 8, ranks=(src, dst)) for kind, src, dst in calls + kept]
         add_groups_beside(made, tmp_path / name)
-        assert [call.ranks for call in made.calls] == [(rank, 1), (1, rank), (0, 1), (1, 0), (-1, rank), (rank, -1)]
+        assert [call.ranks for call in made.calls] == [
+            (rank, 1),
+            (1, rank),
+            (0, 1),
+            (1, 0),
+            (-1, rank),
+            (rank, -1),
+            (-1, 3),
+            (3, -1),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("rank", "groups", "ends", "options"),
+    [
+        (2, {"b": (0, 2, 5), "a": (0, 1, 2, 3)}, ("send", -1, 1), [(2, 1)]),
+        (2, {"b": (2, 5), "a": (0, 1, 2, 3)}, ("send", -1, 1), [(2, 1), (2, 5)]),
+        (2, {"b": (0, 5, 2), "a": (0, 1, 2, 3)}, ("recv", 1, -1), [(1, 2), (5, 2)]),
+        (4, {"x": (4, 6), "y": (6, 4)}, ("send", 0, 1), [(4, 6)]),
+        (0, {"x": (4, 6), "y": (0, 6)}, ("send", 0, 1), [(0, 6)]),
+        (-1, {"x": (4, 6), "y": (0, 6)}, ("send", 0, 1), [(4, 6), (0, 6)]),
+        (-1, {"x": (4, 6)}, ("send", -1, -1), [(-1, -1)]),
+        (0, {"z": (0, 3), "y": (0, 1, 2), "x": (0, 1, 5)}, ("send", 0, 1), [(0, 1), (0, 3)]),
+    ],
+)
+def test_ends_that_count_within_a_group(rank, groups, ends, options):
+    """Of the groups that have both numbers and the rank at its own; that of all ranks goes first, others are kept."""
+    kind, src, dst = ends
+    made = one(rank=rank, groups=groups)
+    made.calls = [RankCall("x", kind, 8, ends=GroupEnds(src, dst))]
+    rank_model([made], 8)
+    (call,) = made.calls
+    assert (call.ranks, list(call.options)) == (options[0], options if len(options) > 1 else [])
+    assert sum("ends of 1 transfer count within a group" in note for note in made.after) == (len(options) > 1)
+
+
+def test_a_number_of_ranks_that_is_not_recorded():
+    """What occurs is said."""
+    for made, said in ((one(rank=3), ["ranks: the number is not recorded, at least 4"]), (one(), [])):
+        assert [note for note in workload_from(made).notes if note.startswith("ranks")] == said
+
+
+def test_groups_beside_a_trace_without_a_rank_in_its_name(tmp_path):
+    """The groups count, and the rank is unknown."""
+    (tmp_path / "w.json").write_text('{"tp": [0, 1]}')
+    made = one(call={"group": "tp"})
+    add_groups_beside(made, tmp_path / "w.et")
+    assert (made.groups, made.rank) == ({"tp": (0, 1)}, -1)
+    (tmp_path / "w.json").write_text('{"tp": [0, 1], "dp": [1, 3]}')
+    made.calls = [RankCall("a", "all_reduce", 8, group=name) for name in ("tp", "dp")]
+    add_groups_beside(made, tmp_path / "w.et")
+    assert made.rank == 1
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,22 @@ def test_the_scan_of_a_list_is_its_toml(head, entries, odd, at):
         assert found is not None
 
 
+@pytest.mark.parametrize(
+    "calls",
+    [
+        ["collective size count", "collective size name count"],
+        ["size collective", "size collective name count"],
+        ["count size collective name", "size collective"],
+    ],
+)
+def test_lists_of_programs_are_scanned(calls):
+    """In the order of the first call, or in the usual one."""
+    lines = {"collective": 'collective = "all_reduce"', "size": "size = 8", "name": 'name = "a"', "count": "count = 2"}
+    text = 'name = "a"\n' + "".join("\n".join(["[[calls]]", *map(lines.get, one.split()), ""]) for one in calls)
+    found, right = (read(text, Path("job.toml")) for read in (sizes.scanned, sizes.parsed))
+    assert [*map(list, found)] == [*map(list, right)]
+
+
 def test_the_largest_number_of_calls(path):
     """A million in all; one more is refused."""
     text = 'name = "a"\n' + CALL.format(size=1) + "count = 999_999\n" + CALL.format(size=2)

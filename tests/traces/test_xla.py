@@ -289,6 +289,7 @@ def test_computation_between_a_start_and_its_done(path):
     only = load_job(path)
     assert [(task.compute_s, task.collective) for task in only.tasks] == [(0, "all_gather")]
     assert "left out: 1 all-gather-fusion.2, whose text has no shape and groups" in only.notes
+    assert not any(note.startswith("computation") for note in only.notes)
     assert any(note.startswith("ranks: numbers in replica_groups") for note in job.notes)
     assert not any("outside of the steps" in note for note in job.notes)
 

@@ -62,6 +62,8 @@ def read_te_ccl(path: Path | str) -> DependencyGraph:
         demands = list(
             _demands(_section(content, DEMANDS)) if paths is None or _section(content, DEMANDS) else _met(paths)
         )
+        if not demands:
+            raise ValueError(f"{DEMANDS}: is missing or empty, so what each GPU must receive is unknown")
         flows = sorted(_flow(text, number) for number, text in enumerate(_list(_section(content, FLOWS))))
     except ValueError as error:
         raise PlanFileError(f"{path}: {error}") from None
@@ -112,9 +114,7 @@ def _list(value: Any) -> list[Any]:
 
 def _demands(value: Any) -> Iterable[tuple[int, int, int]]:
     """Source, chunk and destination of each demand."""
-    if not isinstance(value, dict) or not value:
-        raise ValueError(f"{DEMANDS}: is missing or empty, so what each GPU must receive is unknown")
-    for source, destinations in value.items():
+    for source, destinations in value.items() if isinstance(value, dict) else ():
         for destination, chunks in _object(destinations, source).items():
             for chunk in _object(chunks, f"{source}, {destination}"):
                 yield _number(_GPU, source), _number(_CHUNK, chunk), _number(_GPU, destination)
@@ -250,7 +250,7 @@ def _operations(
 
 def _gathers(chunks: list[tuple[int, int]], outputs: list[tuple[int, int]], num_ranks: int) -> bool:
     """Whether every GPU has equally many chunks and all others want them: an all_gather."""
-    if not chunks or len(chunks) % num_ranks:
+    if len(chunks) % num_ranks:
         return False
     per = len(chunks) // num_ranks
     return len(outputs) == len(chunks) * (num_ranks - 1) and all(

@@ -122,7 +122,7 @@ def _largest_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
 
 
 def _is_complete(ranks: Sequence[int] | set[int]) -> bool:
-    return min(ranks) == 0 and max(ranks) == len(set(ranks)) - 1
+    return max(ranks) == len(set(ranks)) - 1
 
 
 class Members(NamedTuple):

@@ -63,7 +63,7 @@ def _tasks(path: Path, graph: Graph) -> list[RankTask]:
     finish = _finish_times(path, tasks, before)
     device, _ = busiest(tasks)
     mine = [i for i, task in enumerate(tasks) if task.computes and task.device == device]
-    mine.sort(key=lambda i: (finish[i], i))
+    mine.sort(key=lambda i: finish[i])
     made: list[RankTask] = []
     place: dict[int, int] = {}  # task of the graph -> task of the result
     waiting = _calls_by_start(calls, mine, finish, before)
