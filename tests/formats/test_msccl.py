@@ -392,6 +392,15 @@ def test_what_each_cell_must_hold(tmp_path, collective, n, per):
     assert graph.output_cell.tolist() == [r * width + sizes["i"] + at for r in range(n) for at in range(sizes["o"])]
 
 
+def test_the_most_chunks_of_a_file_without_steps(tmp_path):
+    """Those of the collective and of the buffers together; a buffer in place may be longer than the collective asks."""
+    graph = graph_of(algo(gpu(0, i=1365, o=1366), chunks=1365, in_place=0), tmp_path)
+    assert graph.num_cells == 1365 + 1366
+    with pytest.raises(PlanFileError, match="4,097 chunks in all, but a file of 0 steps has at most 4,096"):
+        graph_of(algo(gpu(0, i=1365, o=1367), chunks=1365, in_place=0), tmp_path)
+    assert graph_of(algo(gpu(0, i=5, s=2), chunks=2), tmp_path).num_cells == 7
+
+
 def test_deep_connections_are_noted(tmp_path):
     """Both ranks send three messages before they receive any: a connection must hold them."""
     sends, receives = (
@@ -493,6 +502,10 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         ('send="1"', 'send="0"', "rank_unknown: send=0 is no other gpu"),
         ('send="1"', 'send="-1"', "rank_unknown: type=s, but its thread block has send=-1"),
         ('chan="0"', 'chan="1"', "channel_unknown: chan=1 is none of nchannels=1"),
+        ('send="1"', 'send="-2"', "attribute_wrong: send='-2'"),
+        ('send="1"', 'send="2"', "rank_unknown: send=2 is no other gpu; there are 0 to 1"),
+        (NO_WAIT, 'depid="-2" deps="0"', "attribute_wrong: depid='-2'"),
+        (NO_WAIT, 'depid="-1" deps="-2"', "attribute_wrong: deps='-2'"),
         (NO_WAIT, 'depid="0" deps="0"', SELF),
         (NO_WAIT, 'depid="5" deps="0"', "dependency_unknown: waits for step 0 of thread block 5"),
         (NO_WAIT, 'depid="0" deps="9"', "dependency_unknown: waits for step 9"),
