@@ -169,6 +169,9 @@ def test_the_job_of_the_busiest_device(path, tasks):
         )
         found.setdefault(position, Counter())[t.collective, t.size_bytes] += job.groups[t.group].num_groups
     assert found == {place: Counter((kind, size) for kind, size, _ in rows) for place, rows in behind.items()}
+    assert all(list(kinds) == sorted(kinds) for kinds in found.values())
+    together = len(calls) - sum(t.communicates for t in job.tasks)
+    assert any(f"calls of all {NODES} nodes, {together} of them at the same time" in note for note in job.notes)
     for (_, t), one in zip(computed, mine, strict=True):
         wanted = Counter(calls[i][:2] for i in needs[one[1]] if i in calls)
         assert {job.tasks[i].collective for i in t.after} == {kind for kind, _ in wanted}

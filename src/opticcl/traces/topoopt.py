@@ -141,5 +141,5 @@ def _calls_by_start(
         ready = max((finish[j] for j in before[i]), default=0.0)
         waiting[bisect_right(ends, ready) - 1].append(i)
     for rows in waiting.values():
-        rows.sort(key=lambda i: (calls[i].collective, calls[i].size_bytes, len(calls[i].ranks), i))
+        rows.sort(key=lambda i: (calls[i].collective, calls[i].size_bytes, len(calls[i].ranks)))
     return waiting
