@@ -17,7 +17,6 @@ from math import prod
 import msgspec
 import numpy as np
 
-from opticcl.errors import OpticclError
 from opticcl.ir import Collective, IntArray, Transfers
 
 __all__ = ["RunHeader", "SymmetryHeader", "num_file_steps", "read_runs"]
@@ -180,7 +179,7 @@ def read_runs(
         number = int(np.searchsorted(starts, i, side="right")) - 1
         transfers, numbers = base(number)
         transfers = _kept_apart(transfers, collective)
-        if number not in of_step or i == starts[number]:
+        if i == starts[number]:  # also of each step that is no run
             return transfers
         times, (_, header) = i - int(starts[number]), of_step[number]
         member = np.searchsorted([one.first_transfer for one in header.members], numbers, side="right") - 1
@@ -228,7 +227,7 @@ def _images(header: PermutationHeader, count: int, name: str) -> IntArray:
         images = _built(header, count)
         if not np.array_equal(np.sort(images), np.arange(count)):
             raise ValueError(f"symmetry: a table of {len(images)} values does not permute {count} elements")
-    except (OpticclError, ValueError, zlib.error, OverflowError, IndexError) as error:
+    except (ValueError, zlib.error, IndexError) as error:
         raise ValueError(f"{name}: {error}") from None
     return images
 
