@@ -143,3 +143,44 @@ def test_transfers_of_phases_without_rows(folder, ring):
     plan = changed(folder, ring, change)
     assert plan.rounds(0)[0].transfer.tolist() == [0, 2, 3]
     assert len(plan.schedule.step(0)) == 4
+
+
+HOPS = "a path has an empty or impossible hop"
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "cell", "said"),
+    [
+        ("src", 3, None, "row 3: column 'src' is empty"),
+        ("dst", 6, None, "row 6: column 'dst' is empty"),
+        ("src", 3, 2**31, "row 3: src=2147483648 is beyond 32 bits"),
+        ("src", 5, -(2**31) - 1, "row 5: src=-2147483649 is beyond 32 bits"),
+        ("port", 5, 2**31 - 1, ""),
+        ("port", 5, -(2**31), ""),
+        ("path", 2, [2**31], f"rows 0 to 3: {HOPS}"),
+        ("path", 6, [-(2**31) - 1], f"rows 4 to 7: {HOPS}"),
+        ("path", 6, [None], f"rows 4 to 7: {HOPS}"),
+        ("path", 2, [2**31 - 1, -(2**31)], ""),
+        ("path", 2, None, ""),
+        ("transfer", 6, -2, "row 6: transfer -2 is negative"),
+        ("step", 2, None, "column 'step' or 'round' has empty cells"),
+        ("round", 2, None, "column 'step' or 'round' has empty cells"),
+        ("step", 1, 9, "row 1: step 9 is none of 0 to"),
+        ("step", 1, -1, "row 1: step -1 is none of 0 to"),
+        ("round", 4, -1, "row 4: round -1 is negative"),
+        ("step", 5, 0, "row 5: step 0 round 0 comes late"),
+        ("round", 1, 1, "row 2: step 0 round 0 comes late"),
+    ],
+)
+def test_cells_that_cannot_be_are_refused(folder, ring, column, row, cell, said):
+    """With their row; the largest numbers are read."""
+
+    def read():
+        plan = changed(folder, ring, lambda columns: columns[column].__setitem__(row, cell))
+        return [plan.rounds(i) for i in range(plan.schedule.num_steps)]
+
+    if not said:
+        assert sum(len(circuits) for rounds in read() for circuits in rounds) == len(ring["columns"]["src"])
+        return
+    with pytest.raises(PlanFileError, match=said):
+        read()
