@@ -81,6 +81,7 @@ def test_what_is_no_header_is_refused(bad):
         ({"num_steps": 3}, 2, "header: num_steps=3, but a file of 2 circuits has at most 2"),
         ({"num_steps": 4, "runs": [a_run(0, 3)]}, 2, ""),
         ({"num_steps": 5, "runs": [a_run(0, 3)]}, 2, "header: num_steps=5, without repetitions=3, but a file of 2"),
+        ({"num_steps": 99, "steps": {"radices": [4], "parts": [[[0, 1, 4]]], "phases": [{}, {}]}}, 2, ""),
         ({"num_steps": 5, "runs": [a_run(0, 9)]}, 2, "header: runs[0].count=9 is not 1 to 8"),
         ({"collective": {**SUM, "num_chunks": 1024 + 128}}, 2, ""),
         ({"collective": {**SUM, "num_chunks": 1024 + 129}}, 2, "collective.num_chunks=1,153, but a file of 2 circuits"),
@@ -121,6 +122,12 @@ def test_numbers_are_in_si_units(text, value):
     assert (promised.name, promised.num_ranks, promised.num_chunks) == ("all_reduce", 4, 4)
 
 
+def test_values_that_are_no_numbers():
+    """Words stay words."""
+    machine, _ = fabric_and_collective(header_of(fabric="ocs:nodes=4,planes=1,forwarding=any"), "a.json")
+    assert machine == opticcl.fabric("ocs", nodes=4, planes=1, forwarding="any")
+
+
 def test_nodes_of_a_job():
     """In the order of its ranks."""
     machine, _ = fabric_and_collective(header_of(fabric="ideal:nodes=9", nodes=[7, 2, 8, 0]), "a.json")
@@ -144,7 +151,15 @@ BITS = {"before": packed(b"\xff\xfe"), "after": packed(b"\xff\xfe")}
         ({"collective": {**SUM, "name": "all_gather", "owner": packed(bytes(12))}}, "not one owner for each chunk"),
         ({"collective": {**SUM, "name": "all_gather", "owner": packed(bytes(20))}}, "not one owner for each chunk"),
         ({"collective": {**SUM, "name": "all_gather", "owner": "????"}}, "header: "),
-        ({"collective": {**SUM, "name": "all_gather", "owner": "AA*AA"}}, "header: "),
+        (
+            {"collective": {**SUM, "name": "all_gather", "owner": "*" + packed(bytes(range(4)) * 4)}},
+            "header: Only base64",
+        ),
+        (
+            {"collective": {**CUSTOM, **BITS, "after": "*" + BITS["after"]}, "fabric": "ideal:nodes=5"},
+            "header: Only base64",
+        ),
+        ({"content": "*" + packed(b"x")}, "header: Only base64"),
         ({"collective": CUSTOM}, "a custom collective needs tables of 1 to 67,108,864 bits before and after"),
         ({"collective": {**CUSTOM, **BITS, "num_chunks": 0}}, "needs tables of 1 to"),
         ({"collective": {**CUSTOM, **BITS, "num_ranks": 0}}, "needs tables of 1 to"),
@@ -177,7 +192,7 @@ def test_owners_and_tables():
     given = {**SUM, "name": "reduce_scatter", "owner": packed(np.array(owner, "<i4").tobytes())}
     assert fabric_and_collective(header_of(collective=given), "a.json")[1].owner.tolist() == owner
     random = Random(1)
-    for ranks, chunks in ((5, 3), (4, 4), (1, 1), (3, 8)):
+    for ranks, chunks in ((5, 3), (4, 4), (1, 1), (3, 8), (9, 8)):
         tables = [[[True, *(random.random() < 0.5 for _ in range(ranks - 1))] for _ in range(chunks)] for _ in range(2)]
         bits = ["".join("01"[one] for row in table for one in row) for table in tables]
         raw = [int(one.ljust(-(-len(one) // 8) * 8, "0"), 2).to_bytes(-(-len(one) // 8), "big") for one in bits]
