@@ -117,7 +117,7 @@ def _groups_as_of(path: Path, changed_ns: int, size_bytes: int) -> dict[str, lis
     try:
         with reading(path, "list of process groups (.json)") as file:
             return msgspec.json.decode(content_of(path, file, MAX_BYTES), type=dict[str, list[int]])
-    except (WorkloadError, ValueError):
+    except (WorkloadError, msgspec.MsgspecError, ValueError):
         return {}
 
 
