@@ -39,12 +39,12 @@ class RankCount(NamedTuple):
     Args:
         value: 0 if unknown [count].
         source: where it comes from.
-        at_least: of an unknown number, lower bound by the ranks that occur [count].
+        at_least: lower bound by the ranks that occur [count].
     """
 
     value: int
     source: str
-    at_least: int = 0
+    at_least: int
 
 
 def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
@@ -56,20 +56,20 @@ def rank_count(traces: Sequence[RankTrace], given: int) -> RankCount:
     Raises: WorkloadError: two sources contradict each other.
     """
     highest, why = max((pair for trace in traces for pair in _occurring(trace)), key=lambda pair: pair[0])
-    recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}") for t in traces if t.world_size]
+    recorded = [RankCount(t.world_size, f"{t.world_source} of {t.file}", highest + 1) for t in traces if t.world_size]
     largest = _largest_group(traces)
     name = traces[0].name
     for one in recorded[1:]:
         if one.value != recorded[0].value:
             raise _contradiction(name, recorded[0], f"{one.source} is {one.value:,}")
     candidates = [
-        *([RankCount(given, GIVEN)] if given else []),
+        *([RankCount(given, GIVEN, highest + 1)] if given else []),
         *recorded[:1],
-        *([RankCount(*largest)] if largest[0] > highest else []),  # then it has all ranks from 0
+        *([RankCount(*largest, highest + 1)] if largest[0] > highest else []),  # then it has all ranks from 0
     ]
     present = {trace.rank for trace in traces}
     if len(traces) > 1 and highest < len(traces) and present == set(range(len(traces))):
-        candidates.append(RankCount(len(traces), "the number of files"))
+        candidates.append(RankCount(len(traces), "the number of files", highest + 1))
     if not candidates:
         return RankCount(0, "", highest + 1)
     chosen = candidates[0]

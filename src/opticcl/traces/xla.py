@@ -156,7 +156,7 @@ def _add(device: _Device, event: dict[str, Any]) -> None:
         elif name == "thread_name":
             device.threads[_key(event.get("tid"))] = given
         return
-    start, took = event.get("ts"), event.get("dur", 0)
+    start, took = event.get("ts", -1), event.get("dur", 0)
     if event.get("ph") == "X" and all(
         isinstance(one, (int, float)) and 0 <= one < MAX_TIME_US for one in (start, took)
     ):
