@@ -241,7 +241,7 @@ def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def
     """
     left, most = capacity.copy(), len(tail) + num
     by, depth, counts = np.full((most, num), -1), np.full((most, num), -1), np.zeros(most, np.int64)
-    missing, size = np.full(most, num - 1), 0
+    missing, size = np.full(most, num - 1), np.int64(0)  # a literal 0 would compile `_units_for` once more
     full, num_full = np.zeros((MOST_FULL, num), np.bool_), 0
     for root in range(num):
         if share[root] > 0:
@@ -249,7 +249,7 @@ def grow_trees(num, tail, head, capacity, share):  # type: ignore[no-untyped-def
             size += 1
     sizes = counts.copy()
     for level in range(num):
-        group = 0
+        group = np.int64(0)
         while group < size:
             for arc in range(len(tail)):
                 x, y = tail[arc], head[arc]
