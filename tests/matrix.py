@@ -49,12 +49,17 @@ def cells() -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in pairs() if any(True for _ in accepted(*pair)))
 
 
-def shared_out(pairs: Iterable[tuple[str, str]]) -> list[Any]:
-    """Cells with a number each; `make test` tries a third of them, every algorithm among them, the others are deep."""
+def shared_out(pairs: Iterable[tuple[str, str]], third: int = 0) -> list[Any]:
+    """Cells with a number each; `make test` tries a third of them, every algorithm among them, the others are deep.
+
+    Args:
+        pairs: fabrics and algorithms.
+        third: which one, 0 to 2.
+    """
     tried, shared = set(), []
     for fabric, algorithm in pairs:
         number, rest = divmod(zlib.crc32(f"{fabric} {algorithm}".encode()), 3)
-        soon = rest == 0 or algorithm not in tried
+        soon = rest == third or algorithm not in tried
         tried.add(algorithm)
         shared.append(pytest.param(fabric, algorithm, number, marks=() if soon else pytest.mark.deep))
     return shared

@@ -5,7 +5,7 @@ What is accepted is verified, executed on integers against NumPy, held against t
 
 import numpy as np
 import pytest
-from tests.matrix import cases, cells, compiled, is_deep, promised
+from tests.matrix import cases, cells, compiled, is_deep, promised, shared_out
 
 from opticcl.assumptions import assumptions
 from opticcl.circuits import lower
@@ -23,8 +23,8 @@ from opticcl.verify import verify
 PUBLISHED = assumptions("published")
 
 
-@pytest.mark.parametrize(("name", "algorithm"), cells())
-def test_cell(name, algorithm):
+@pytest.mark.parametrize(("name", "algorithm", "number"), shared_out(cells(), third=1))
+def test_cell(name, algorithm, number):
     """A cell of the matrix: right, exact, not faster than light, and the same again; for every collective and size."""
     some, others = ([case for case in cases(name) if is_deep(*case) is deep] for deep in (False, True))
     assert checked(name, algorithm, some) or checked(name, algorithm, others)

@@ -137,7 +137,7 @@ def test_the_content_decides(tmp_path, contents, form):
         right = load_workload(own_path)
         ranks = right.num_ranks or 4
         tasks = load_job(own_path, num_ranks=ranks).tasks
-        for suffix in (*CLAIMED, *PLAIN, *(f"{one}.gz" for one in CLAIMED)):
+        for suffix in (*CLAIMED, *PLAIN, f"{own}.gz", ".json.gz", ".toml.gz"):
             plain = suffix.removesuffix(".gz") if suffix != ".tar.gz" else suffix
             path = tmp_path / f"job{suffix}"
             due = f"format: {form} by content; 1 file, such as {path.name}, named as if {CLAIMED.get(plain)}"

@@ -27,7 +27,7 @@ MACHINES = [
     ("ramp", 8),
     ("lightpath", 8),
 ]
-MUTANTS = 500
+MUTANTS = 250
 VARIANTS = 2
 """Of an algorithm, for every machine and collective [count]."""
 
