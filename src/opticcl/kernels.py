@@ -28,6 +28,12 @@ FEW = 1000
 """Turns of its loops for which a kernel is not worth the import of numba [count]."""
 
 
+class _Called(threading.local):
+    """The file of the kernel that a thread has called last, which is what it compiles, if anything."""
+
+    file = ""
+
+
 class Kernel:
     """A function that numba compiles when it is first called.
 
@@ -97,8 +103,7 @@ class Kernel:
         return _numba().njit(nogil=True, **self._options)(function)
 
 
-_called = threading.local()
-"""`file`: of the kernel that a thread has called last, which is what it compiles, if anything."""
+_called = _Called()
 
 _compiled: dict[str, dict[str, Any]] = {}
 """What numba made of the kernels of each module that has called one, by name."""
@@ -150,7 +155,7 @@ def _numba() -> ModuleType:
 
     from opticcl.compiler_lock import CompilerLock
 
-    event.register("numba:compiler_lock", CompilerLock(lambda: Path(getattr(_called, "file", ""))))  # type: ignore[no-untyped-call]
+    event.register("numba:compiler_lock", CompilerLock(lambda: Path(_called.file)))  # type: ignore[no-untyped-call]
     return numba
 
 
