@@ -122,6 +122,7 @@ def _largest_group(traces: Sequence[RankTrace]) -> tuple[int, str]:
 
 
 def _is_complete(ranks: Sequence[int] | set[int]) -> bool:
+    """Whether ranks, none of which is negative, are all from 0 to the highest."""
     return max(ranks) == len(set(ranks)) - 1
 
 

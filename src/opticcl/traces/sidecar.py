@@ -132,6 +132,6 @@ def _checked_groups(path: Path) -> dict[str, tuple[int, ...]]:
         if wrong is not None:
             raise refusal(path, f"group {name!r} has rank {wrong:,}, not 0 to {MAX_RANKS - 1:,}")
         if len(set(ranks)) < len(ranks):
-            twice = Counter(ranks).most_common()[0][0]
+            twice = Counter(ranks).most_common(1)[0][0]
             raise refusal(path, f"group {name!r} has rank {twice:,} twice")
     return {printable(name): tuple(ranks) for name, ranks in groups.items() if ranks}
