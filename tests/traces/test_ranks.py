@@ -239,7 +239,8 @@ def test_the_number_is_never_below_what_is_given_or_occurs(rank, world, members,
 def test_what_the_caller_adds(options, said):
     """Numbers that a job has, and dialects that there are."""
     if not said:
-        assert ReadOptions(**options) == ReadOptions(**options)
+        made = ReadOptions(**options)
+        assert {name: getattr(made, name) for name in options} == options
         return
     with pytest.raises(ParameterError) as caught:
         ReadOptions(**options)
