@@ -318,14 +318,15 @@ def expanded(rounds, moves):
         ("lightpath:shape=8x8,lasers=4,waveguides=4", "chessboard_exchange"),
     ],
 )
-def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm):
+@pytest.mark.parametrize("changes", [40, pytest.param(400, marks=pytest.mark.deep)])
+def test_changed_circuits_are_judged_as_in_a_list(monkeypatch, text, algorithm, changes):
     """Of some senders by images, of all senders row by row: both verdicts are right or both are wrong."""
     plan = on_wafers(monkeypatch, text, algorithm, "all_reduce" if algorithm.startswith("lumorph") else "all_to_all")
     random, verdicts, units = np.random.default_rng(5), Counter(), 0
     nodes, lasers = plan.fabric.num_nodes, plan.fabric.num_wavelengths
     below = {"src": nodes, "dst": nodes, "wavelength_lo": lasers, "wavelength_n": lasers, "hops": 4 * nodes}
     steps = [i for i in range(plan.schedule.num_steps) if plan.by_senders(i)]
-    for _ in range(40):
+    for _ in range(changes):
         number = int(random.choice(steps))
         sets, transfers = plan.by_senders(number), plan.schedule.step(number)
         which = int(random.integers(len(sets)))

@@ -72,9 +72,12 @@ def test_two_boxes_of_a100_in_every_format(form, tmp_path):
     assert best.time / Fraction(graph.unit_bits_per_s) * 8 * 10**9 == Fraction(3, 65)
 
 
-def test_a_schedule_of_two_boxes_of_a100_takes_as_long(tmp_path):
+@pytest.mark.parametrize(
+    "form", [form if form == "csv" else pytest.param(form, marks=pytest.mark.deep) for form in TWO_BOXES]
+)
+def test_a_schedule_of_two_boxes_of_a100_takes_as_long(form, tmp_path):
     """As the optimum above, but for its last piece."""
-    text, given = a100_boxes()["csv"]
+    text, given = a100_boxes()[form]
     made = network_of(tmp_path, text, **given)
     plan = opticcl.compile(made, "all_gather", 10**11, algorithm="forest:pipeline=64")
     total_s = plan.simulate(assumptions=assumptions("published", compute="none")).total_s

@@ -126,8 +126,9 @@ def lies(form, content, suffix):
     return suffix in CLAIMED and not is_own and not (suffix == ".json" and is_json)
 
 
+@pytest.mark.parametrize("packed_as", [[".json", ".toml"], pytest.param([*CLAIMED], marks=pytest.mark.deep)])
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_content_decides(tmp_path, contents, form):
+def test_the_content_decides(tmp_path, contents, form, packed_as):
     """The same calls and tasks as under its own name, packed or not, and a note that says what the name says."""
     for (name, own), content in contents.items():
         if name != form:
@@ -137,7 +138,7 @@ def test_the_content_decides(tmp_path, contents, form):
         right = load_workload(own_path)
         ranks = right.num_ranks or 4
         tasks = load_job(own_path, num_ranks=ranks).tasks
-        for suffix in (*CLAIMED, *PLAIN, f"{own}.gz", ".json.gz", ".toml.gz"):
+        for suffix in (*CLAIMED, *PLAIN, *(f"{one}.gz" for one in {*packed_as, own})):
             plain = suffix.removesuffix(".gz") if suffix != ".tar.gz" else suffix
             path = tmp_path / f"job{suffix}"
             due = f"format: {form} by content; 1 file, such as {path.name}, named as if {CLAIMED.get(plain)}"
