@@ -142,13 +142,21 @@ def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) 
 
     last = Recalled[tuple[Circuits, ...]](most=1)
 
-    def routed(transfers: Transfers, lasers: Lasers, images: int, first: IntArray | None) -> list[Circuits]:
+    def joined(transfers: Transfers, lasers: Lasers, row: IntArray) -> Circuits:
+        src, dst = transfers.src[row], transfers.dst[row]
+        return Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], route(tile[src], tile[dst]))
+
+    def routed(
+        transfers: Transfers, lasers: Lasers, images: int, first: IntArray | None, order: IntArray
+    ) -> list[Circuits]:
         rounds: list[Circuits] = []
         for row in _by_turn(lasers.turn):
-            src, dst = transfers.src[row], transfers.dst[row]
-            routes = route(tile[src], tile[dst])
-            together = Circuits.of(row, src, dst, 0, lasers.lo[row], lasers.width[row], routes)
-            rounds += divided(together, images) if first is None else _divided_as_first(fabric, together, first)
+            if first is None:
+                rounds += divided(joined(transfers, lasers, row), images)
+            else:  # joined once, in the order of the step: paths of very many circuits take the memory of all else
+                own = row[first[transfers.src[row]] == transfers.src[row]]
+                for rows in _divided_as_first(fabric, joined(transfers, lasers, own), transfers.src[row], first):
+                    rounds.append(joined(transfers, lasers, row[rows][np.argsort(order[row[rows]])]))
         return [only_alive(damage, circuits, tile, real) for circuits in rounds] if damage.dark else rounds
 
     def rounds(step: int, given: Transfers) -> tuple[Circuits, ...]:
@@ -170,7 +178,8 @@ def _on_grid(fabric: Fabric, schedule: Schedule, blocks: _Blocks | None = None) 
             lasers = relit(damage, transfers, tile, real, lasers)
         columns = (order, transfers.src, transfers.dst, *lasers[:3])
         return last.value(
-            columns, lambda: tuple(as_listed(circuits, order) for circuits in routed(transfers, lasers, images, first))
+            columns,
+            lambda: tuple(as_listed(circuits, order) for circuits in routed(transfers, lasers, images, first, order)),
         )
 
     if schedule.name in STANDING and rooted and not damage.dark:
@@ -330,20 +339,23 @@ def split_by_waveguides(fabric: Fabric, circuits: Circuits, images: int = 1) -> 
     return _divided(circuits, *_division(fabric, machine, circuits, images))
 
 
-def _divided_as_first(fabric: Fabric, circuits: Circuits, first: IntArray) -> list[Circuits]:
-    """Rounds of circuits that are identical in all blocks: those of the first block, and their images in the rounds of these.
+def _divided_as_first(fabric: Fabric, own: Circuits, src: IntArray, first: IntArray) -> list[IntArray]:
+    """Rows of each round of circuits that are identical in all blocks: those of the first block, and their images in the rounds
+    of these.
 
     Args:
         fabric: a whole LIGHTPATH.
-        circuits: as many of every node, in the order of senders and receivers.
+        own: circuits of the first block.
+        src: sender of each of all circuits, as many of every node, in the order of senders and receivers.
         first: node of the first block that is taken to each node.
     """
-    own = np.flatnonzero(first[circuits.src] == circuits.src)
-    images, each = len(circuits) // len(own), len(circuits) // len(first)
-    _, round_of = _division(fabric, fabric.machine_as(Lightpath), circuits.take(own), images)
+    images, each = len(src) // len(own), len(src) // len(first)
+    _, round_of = _division(fabric, fabric.machine_as(Lightpath), own, images)
+    if round_of is None:
+        return [np.arange(len(src))]
     number = np.cumsum(first == np.arange(len(first))) - 1  # of a node among those of the first block
-    row = number[first[circuits.src]] * each + np.arange(len(circuits)) % each
-    return _divided(circuits, circuits.wavelength_lo, None if round_of is None else round_of[row])
+    rounds = round_of[number[first[src]] * each + np.arange(len(src)) % each]
+    return [np.flatnonzero(rounds == r) for r in range(int(rounds.max()) + 1)]
 
 
 def _division(fabric: Fabric, machine: Lightpath, circuits: Circuits, images: int) -> tuple[IntArray, IntArray | None]:
