@@ -16,6 +16,7 @@ from opticcl.collective import Request
 from opticcl.errors import UnsupportedError
 from opticcl.estimate.budget import best_budget, plan_budget
 from opticcl.fabrics import fabric
+from opticcl.fabrics.job import job
 from opticcl.plans.light import DEFAULT_RULE, LightRule
 from opticcl.plans.search import Search
 from opticcl.schedule import ALGORITHMS, all_variants, generate
@@ -234,3 +235,52 @@ def test_of_equal_times_the_one_registered_first_is_taken(where, name):
         equal = [one.schedule for one in candidates.in_order([size], below_s=least * (1 + 1e-8))]
         first = min(equal, key=lambda one: ALGORITHMS.names().index(one.name))
         assert (first.name, dict(first.parameters)) == (algorithm, parameters)
+
+
+@examples(25)
+@given(
+    where=fabrics(16),
+    name=NAMES,
+    size=st.integers(1, 10**9),
+    other=st.integers(1, 10**9),
+    times=st.sampled_from([0.1, 0.99, 3.0, 40.0]),
+    part=st.booleans(),
+)
+def test_a_search_at_another_node_rate_finds_what_a_new_one_does(where, name, size, other, times, part):
+    """Whatever was searched before, on a job too: time, bound, light and verdict; laws propose candidates for its own rate."""
+    if part:
+        where = job(where, range(0, where.num_nodes, 2))
+    faster, wanted = where.with_node_rate(times * where.node_rate_bits_per_s), Request(name)
+    assert where.differs_in_rate(faster)
+    first, assumed, found = Search(where, wanted, assumptions("common")), assumptions("published"), []
+    assert (first.fastest([size]) is None) == (Search(faster, wanted, assumed).fastest([size]) is None)
+    for search in (first.under(assumed, faster), Search(faster, wanted, assumed)):
+        for each in (size, other):
+            if (one := search.fastest([each])) is not None:
+                plan = one.profile.plan
+                assert plan.fabric == faster
+                timeline, light, verdict = search.timed(each)[0], search.light(one), search.verdict(one)
+                found.append((plan.schedule.name, plan.schedule.parameters, light, verdict, timeline))
+    half = len(found) // 2
+    for (*one, took), (*due, least) in zip(found[:half], found[half:], strict=True):
+        assert one == due
+        assert took.total_s == pytest.approx(least.total_s, rel=1e-12)
+        assert took.lower_bound_s == pytest.approx(least.lower_bound_s, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ("torus:shape=4x4,rate=100Gb/s", "torus:shape=4x4,rate=200Gb/s", True),
+        ("torus:shape=4x4,rate=100Gb/s", "torus:shape=2x8,rate=200Gb/s", False),
+        ("torus:shape=4x4", "ideal:nodes=16", False),
+        ("oddl:shape=4x4,nic_rate=100Gb/s", "oddl:shape=4x4,nic_rate=50Gb/s,reconfiguration=1ms", False),
+    ],
+)
+def test_what_differs_in_nothing_but_the_rate_of_a_node(one, other, differs):
+    """Not in shape, kind or times; a job has the same nodes of both machines."""
+    mine, its = fabric(one), fabric(other)
+    assert mine.differs_in_rate(its) == differs
+    assert job(mine, range(4)).differs_in_rate(job(its, range(4))) == differs
+    assert not job(mine, range(4)).differs_in_rate(job(its, [0, 1, 2, 4]))
+    assert not job(mine, range(4)).differs_in_rate(its)

@@ -49,7 +49,9 @@ def test_a_step_is_never_bounded_above_its_time(where, steps, initial):
 
     plan = lower(where, Schedule("by hand", nothing_required(where.num_nodes, 8), len(rows), step))
     assumed = assumptions("common", initial=initial)
-    for bound, cost in zip(class_bounds(plan.schedule, where, assumed), costs(plan, assumed), strict=True):
+    for bound, cost in zip(
+        class_bounds(plan.schedule, where, assumed), costs(PlanFacts(plan), plan.fabric, assumed), strict=True
+    ):
         fixed_s = cost.reconfiguration_s + cost.latency_s + cost.control_s
         assert bound.fixed_s <= fixed_s * (1 + 1e-9)
         for chunk_bytes in (1.0, 1e6):
@@ -240,12 +242,12 @@ def test_circuits_of_a_run_are_made_once():
     step = Transfers.of([0, 2, 3], [1, 3, 0], 0, [1, 3, 2], Op.REDUCE)
     plan = lower(where, Schedule("by hand", nothing_required(4, 8), 1, lambda i: step))
     sets = [assumptions("common", **more) for more in ({}, {"waveguide": 1e-3}, {"memory_bytes_per_s": 1e6})]
-    due = [tuple(costs(plan, assumed)) for assumed in sets]
+    due = [tuple(costs(PlanFacts(plan), plan.fabric, assumed)) for assumed in sets]
     facts = PlanFacts(replace(plan, rounds=lambda i: asked.append(i) or plan.rounds(i)))
-    assert [tuple(costs(plan, assumed, facts)) for assumed in sets] == due
+    assert [tuple(costs(facts, plan.fabric, assumed)) for assumed in sets] == due
     known = len(asked)
     assert known
-    assert [tuple(costs(plan, assumed, facts)) for assumed in sets] == due
+    assert [tuple(costs(facts, plan.fabric, assumed)) for assumed in sets] == due
     laws = [path_latency(where, assumed) for assumed in sets]
     assert [facts.of_run(0).longest_s(law) for law in laws] == [facts.of_run(0).longest_s(law) for law in laws]
     assert len(asked) == known

@@ -55,9 +55,9 @@ def looked(monkeypatch):
     """Runs of steps that were looked at with their circuits: algorithm, parameters, which of its runs."""
     seen, look = [], candidates.costs
 
-    def count_looks(plan, assumed, facts):
-        for number, cost in enumerate(look(plan, assumed, facts)):
-            seen.append((plan.schedule.name, str(plan.schedule.parameters), number))
+    def count_looks(facts, where, assumed):
+        for number, cost in enumerate(look(facts, where, assumed)):
+            seen.append((facts.plan.schedule.name, str(facts.plan.schedule.parameters), number))
             yield cost
 
     monkeypatch.setattr(candidates, "costs", count_looks)

@@ -254,7 +254,7 @@ class Fabric(ABC):
     Class attributes:
         registered_name: set by `register_fabric`.
         algorithm: registered name of the system's own algorithm, "" if it has none.
-        rate_parameter: parameter that the rate of a node is proportional to.
+        rate_parameter: parameter that the rate of a node is proportional to; no circuit, latency or loss depends on it.
         source: paper and sections.
         about: what a reader must know to follow a picture of its light.
         drawing: kind of picture: "nodes", "ring", "grid" or "chords".
@@ -311,6 +311,13 @@ class Fabric(ABC):
         """The same fabric with other transmitters, such that a node sends that much in all [bit/s]."""
         scaled = getattr(self, self.rate_parameter) * node_rate_bits_per_s / self.node_rate_bits_per_s
         return replace(self, **{self.rate_parameter: scaled})  # type: ignore[type-var]
+
+    def differs_in_rate(self, other: Fabric) -> bool:
+        """Whether another fabric is this one with other transmitters: schedules, circuits, latencies and light are the same."""
+        name = self.rate_parameter
+        if not name or type(other) is not type(self) or not is_dataclass(self):
+            return False
+        return replace(self, **{name: getattr(other, name)}) == other
 
     @classmethod
     def example(cls) -> tuple[Fabric, str]:

@@ -80,9 +80,11 @@ class Candidate:
         cached = cache.of_schedule(schedule)
         self.fabric, self._uncached, self.schedule = fabric, schedule, cached
         ends, pairs = cache.each(cached, ends_of_steps), cache.each(cached, pairs_of_steps)
-        self._facts = schedule_facts(cached, fabric, ends, pairs)
-        self._plan_facts = once(lambda: PlanFacts(cache.of_plan(lower(fabric, cached)), also, ends))
+        plan = self._plan = once(lambda: cache.of_plan(lower(fabric, cached)))
+        self._cache, self._facts = cache, schedule_facts(cached, fabric, ends, pairs)
+        self._plan_facts = once(lambda: PlanFacts(plan(), also, ends))
         self._light: dict[str | None, Light] = {}  # by preset
+        self._dark: dict[tuple[str | None, int], bool] = {}  # by preset and run
         self._cannot_close: dict[str | None, tuple[int, bool]] = {}  # by preset: of how many runs, and the answer
         self._verdict: Verdict | None = None
         self._begin(assumed)
@@ -97,22 +99,29 @@ class Candidate:
         self._rest = (0, 0), RunBound(0.0, 0.0, 0.0)  # sum of the bounds of runs without costs, by how many have either
         self._next_cost: Iterator[Cost] | None = None
         self._costs: list[Cost] = []
-        self._plan: CircuitPlan | None = None
 
     def __repr__(self) -> str:
         done = "complete" if self.complete else f"{len(self._costs)} of {self._num_runs} runs of steps evaluated"
         return f"<Candidate {self.schedule.name} on {self.fabric.name}: {done}>"
 
-    def under(self, assumed: Assumptions) -> Candidate:
-        """The same schedule and circuits under other assumptions, not yet evaluated."""
+    def under(self, assumed: Assumptions, where: Fabric | None = None) -> Candidate:
+        """The same schedule and circuits under other assumptions, not yet evaluated.
+
+        Args:
+            assumed: time assumptions.
+            where: the same fabric at another node rate, whose plan is verified by itself; None: as it is.
+        """
         made = copy(self)
+        if where is not None:
+            cache, cached, made.fabric, made._verdict = self._cache, self.schedule, where, None
+            made._plan = once(lambda: cache.of_plan(lower(where, cached)))
         made._begin(assumed)
         return made
 
     @property
     def complete(self) -> bool:
         """Whether its exact time is known."""
-        return self._plan is not None and len(self._costs) == self._num_runs
+        return self._next_cost is not None and len(self._costs) == self._num_runs
 
     def release(self) -> None:
         """Keep no step and no circuits but those that stand."""
@@ -126,17 +135,17 @@ class Candidate:
     @property
     def profile(self) -> Profile:
         """Its time for any message size; available once it is complete."""
-        assert self._plan is not None
-        return Profile(self._plan, self.assumed, tuple(self._costs))
+        assert self.complete
+        return Profile(self._plan(), self.assumed, tuple(self._costs))
 
     def light(self, rule: LightRule) -> Light:
         """Light of its circuits; available once it is complete.
 
         Args: rule: with the preset of the values.
         """
-        assert self._plan is not None
+        assert self.complete
         if rule.optics not in self._light:
-            self._light[rule.optics] = rule.of(self._plan)
+            self._light[rule.optics] = rule.of(self._plan())
         return self._light[rule.optics]
 
     def verdict(self, judge: Judge) -> Verdict:
@@ -144,9 +153,9 @@ class Candidate:
 
         Args: judge: of all plans of the search.
         """
-        assert self._plan is not None
+        assert self.complete
         if self._verdict is None:
-            self._verdict = judge(self._plan)
+            self._verdict = judge(self._plan())
         return self._verdict
 
     def cannot_close(self, rule: LightRule) -> bool:
@@ -171,9 +180,13 @@ class Candidate:
 
         Args: rule: with the preset of the values.
         """
-        if self._plan is None or not self._costs:
+        if not self._costs:
             return False
-        return step_is_dark(self._plan, self.schedule.step_classes()[len(self._costs) - 1], rule.optics)
+        run = len(self._costs) - 1
+        asked = rule.optics, run
+        if asked not in self._dark:
+            self._dark[asked] = step_is_dark(self._plan(), self.schedule.step_classes()[run], rule.optics)
+        return self._dark[asked]
 
     def lower_bound_s(self, sizes: Sequence[int]) -> float:
         """Lower bound on the time of these messages one after the other; exact once the candidate is complete [s]."""
@@ -196,10 +209,9 @@ class Candidate:
             assumed: time assumptions.
             where: the same fabric with other times; None: as it is.
         """
-        facts = self._plan_facts()
         if where is None or where is self.fabric:
-            return profile(facts.plan, assumed, facts)
-        return profile(replace(facts.plan, fabric=where), assumed)
+            return profile(self._plan(), assumed, self._plan_facts())
+        return profile(replace(self._plan(), fabric=where), assumed)
 
     @property
     def too_long(self) -> str:
@@ -225,8 +237,7 @@ class Candidate:
             before_s, left_s = self._least_s[len(self._bounds) - 1 : len(self._bounds) + 1]
             return _of_bound(self._bounds[-1], sizes).plus(Known(len(sizes) * (left_s - before_s)))
         if self._next_cost is None:  # a generator that refers to the candidate would keep it until garbage is collected
-            facts = self._plan_facts()
-            self._plan, self._next_cost = facts.plan, costs(facts.plan, self.assumed, facts)
+            self._next_cost = costs(self._plan_facts(), self.fabric, self.assumed)
         cost = next(self._next_cost, None)
         if cost is None:  # a schedule without steps
             return Known()

@@ -293,7 +293,10 @@ class _Contest:
                 for wish, one in fastest.values():
                     under[wish][variation.name] = replace(one.profile, assumed=variation.assumed)
                 continue
-            again = search.under(variation.assumed) if where is fabric else self._search(where, variation.assumed)
+            if where is fabric or fabric.differs_in_rate(where):
+                again = search.under(variation.assumed, None if where is fabric else where)
+            else:
+                again = self._search(where, variation.assumed)
             for wish, one in fastest.values():
                 other = again.fastest(self.sizes, algorithm=wish, without=without)
                 if variation.machines:
@@ -339,9 +342,11 @@ class _Contest:
             return one.profile_under(variation.assumed, where)
         name = write_call(one.schedule.name, one.schedule.parameters)
         try:
-            times = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache).profile_under(
-                variation.assumed
-            )
+            if one.fabric.differs_in_rate(where):
+                other = one.under(variation.assumed, where)
+            else:
+                other = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache)
+            times = other.profile_under(variation.assumed)
         except UnsupportedError:
             return None
         return times if self._judge(times.plan).ok and self.rule.allows(self.rule.of(times.plan)) else None

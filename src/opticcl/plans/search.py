@@ -106,7 +106,7 @@ class Search:
                 self._failures.setdefault(algorithm, str(error))
             else:
                 self._candidates.append(Candidate(fabric, schedule, assumed, self._cache, also))
-        self._num_registered = len(self._candidates)
+        self._num_registered, self._at_first = len(self._candidates), (dict(self._failures), tuple(self._not_tried))
         self._proposed: set[str] = set()
         self._hunts, self._evaluated = False, None
         self._differs = not rule.ignored and light_differs(fabric, rule.optics)
@@ -114,13 +114,25 @@ class Search:
         self._timed: dict[int, tuple[Timeline, Candidate]] = {}
         self.finished = True
 
-    def under(self, assumed: Assumptions) -> Search:
-        """The same candidates and circuits under other assumptions."""
+    def under(self, assumed: Assumptions, where: Fabric | None = None) -> Search:
+        """The same candidates and circuits under other assumptions.
+
+        Args:
+            assumed: time assumptions.
+            where: the same fabric at another node rate, which laws propose other candidates for; None: as it is.
+        """
         made = copy(self)
-        made.assumed, made._timed, made._proposed = assumed, {}, set(self._proposed)
-        made._failures, made._refusals = dict(self._failures), dict(self._refusals)
-        made._not_tried, made.finished = list(self._not_tried), True
-        made._candidates = [candidate.under(assumed) for candidate in self._candidates]
+        made.assumed, made._timed, made.finished = assumed, {}, True
+        made._evaluated = None
+        if where is None:
+            made._proposed, made._refusals = set(self._proposed), dict(self._refusals)
+            made._failures, made._not_tried = dict(self._failures), list(self._not_tried)
+            made._candidates = [candidate.under(assumed) for candidate in self._candidates]
+        else:
+            registered = self._candidates[: self._num_registered]
+            made.fabric, made._proposed, made._refusals = where, set(), {}
+            made._failures, made._not_tried = dict(self._at_first[0]), list(self._at_first[1])
+            made._candidates = [candidate.under(assumed, where) for candidate in registered]
         return made
 
     def timed(self, size_bytes: int) -> tuple[Timeline, Candidate]:
@@ -441,9 +453,14 @@ class Searches:
         ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
         key = write_call(where.name, parameters), ranks, where.num_members, where.share, wanted
         if key not in self._known:
-            self._known[key] = (
-                self._new(where, wanted) if self._shared is None else self._shared.of(where, wanted).under(self.assumed)
-            )
+            same = (one for one in self._known.values() if one.wanted == wanted and one.fabric.differs_in_rate(where))
+            if self._shared is not None:
+                made = self._shared.of(where, wanted).under(self.assumed)
+            elif (twin := next(same, None)) is not None:
+                made = twin.under(self.assumed, where)
+            else:
+                made = self._new(where, wanted)
+            self._known[key] = made
         return self._known[key]
 
     def _new(self, where: Fabric, wanted: Request) -> Search:

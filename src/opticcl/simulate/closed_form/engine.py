@@ -212,27 +212,28 @@ def profile(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = N
     Args:
         plan: schedule, fabric and circuits.
         assumed: time assumptions.
-        facts: of the plan, where it is costed under several assumptions.
+        facts: of the plan, where it is costed several times; or of the same plan at another node rate.
     """
-    return Profile(plan, assumed, tuple(costs(plan, assumed, facts)))
+    return Profile(plan, assumed, tuple(costs(facts or PlanFacts(plan), plan.fabric, assumed)))
 
 
-def costs(plan: CircuitPlan, assumed: Assumptions, facts: PlanFacts | None = None) -> Iterator[Cost]:
+def costs(facts: PlanFacts, fabric: Fabric, assumed: Assumptions) -> Iterator[Cost]:
     """Cost of each run of identical steps, computed one after the other on demand.
 
     Args:
-        plan: schedule, fabric and circuits.
+        facts: of the plan.
+        fabric: of the plan, or the same at another node rate.
         assumed: time assumptions.
-        facts: of the plan, where it is costed under several assumptions.
     """
-    schedule, fabric = plan.schedule, plan.fabric
-    facts = facts or PlanFacts(plan)
-    settings, law = Reconfiguration(fabric, assumed), path_latency(fabric, assumed)
+    schedule, faster = facts.plan.schedule, fabric.node_rate_bits_per_s / facts.plan.fabric.node_rate_bits_per_s
+    settings, law = Reconfiguration(fabric, assumed), path_latency(facts.plan.fabric, assumed)
     in_line = in_line_on(fabric, assumed)
     try:
         for number, steps in enumerate(schedule.step_classes()):
             run, repeats = facts.of_run(number), len(steps)
             late, slowest = run.longest_s(law), run.slowest
+            if fabric.is_packet_switched and faster != 1:  # times of links, of which all are faster
+                slowest = tuple(each / faster for each in slowest)
             gaps = [law.message_gap_s * most for most in run.messages] if law.message_gap_s else [0.0] * len(late)
             control = run.control_s if assumed.control == "charged" else [0.0] * len(late)
             if run.routes is not None:  # packets: nothing is set
