@@ -61,6 +61,7 @@ def test_flows_without_an_end_are_left_out(path):
     read = load(path, "Nodes 2\nConnections 2\n0->1 start 0 size 8\n1->0 start 0\n")
     assert [call.size_bytes for call in read.calls] == [8]
     assert "left out: 1 flows without a size, which do not end" in read.notes
+    assert [(one.calls, one.missing) for one in read.omitted] == [(1, True)]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,11 @@ def test_flows_without_an_end_are_left_out(path):
         ("0->1 id 1", "0 1 id 1", "line 5: '0 1 id 1 start 0 size 1000 send_done_trigger 7' is not a flow; write 0->1"),
         ("start 1.5e6", "begin 0", "line 8: '1->2 begin 0 size 4000' is not a flow"),
         ("start 1.5e6", "start 1.5e", "line 8: .* has a size or a start that is no number"),
+        ("1->2 start", "1->2 speed 5 start", "line 8: '1->2 speed 5 start 1.5e6 size 4000' is not a flow"),
+        ("1->2 start", "1->2 trigger 7 start", "line 8: .* is not a flow"),
+        ("start 1.5e6 ", "", "line 8: '1->2 size 4000' is not a flow"),
+        ("start 1.5e6", "start", "line 8: '1->2 start size 4000' is not a flow"),
+        ("Nodes 5\n", "", "line 4: node 1 of 0, numbered from 0"),
         ("1->2", "1->5", "line 8: node 5 of 5, numbered from 0"),
         ("trigger 7 size", "trigger 8 size", "line 7: no flow that has started fires trigger 8"),
         (

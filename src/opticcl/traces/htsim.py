@@ -38,7 +38,7 @@ __all__ = ["HtsimReader"]
 FORM = "write 0->1 id 1 start 0 size 250000, with trigger 1 in place of the start, and send_done_trigger 1"
 MAX_NODES = 1 << 20
 _HEAD = re.compile(r"(Nodes|Connections|Triggers|Failures)\s+([0-9]{1,9})", re.ASCII)
-_FLOW = re.compile(r"([0-9]{1,9})\s*->\s*([0-9]{1,9})((?:\s+[a-z_]+(?:\s+[0-9][0-9.eE+-]{0,30})?)+)", re.ASCII)
+_FLOW = re.compile(r"([0-9]{1,9})\s*->\s*([0-9]{1,9})((?:\s+[a-z_]+\s+[0-9][0-9.eE+-]{0,30})+)", re.ASCII)
 _WORDS = ("id", "start", "size", "trigger", "send_done_trigger", "recv_done_trigger", "prio", "msg")
 
 
@@ -116,7 +116,7 @@ def _flow(number: int, line: str, nodes: int) -> _Flow:
     Raises: DamageError: another form, or a node that the file does not have.
     """
     match = _FLOW.fullmatch(line)
-    words = dict(re.findall(r"([a-z_]+)(?:\s+([0-9]\S*))?", match[3])) if match else {}
+    words = dict(re.findall(r"([a-z_]+)\s+(\S+)", match[3])) if match else {}
     if match is None or not words.keys() <= set(_WORDS) or ("trigger" in words) == ("start" in words):
         raise DamageError(number, f"{line[:60]!r} is not a flow; {FORM}")
     src, dst = int(match[1]), int(match[2])
@@ -125,7 +125,7 @@ def _flow(number: int, line: str, nodes: int) -> _Flow:
             number, f"node {max(src, dst):,} of {nodes:,}, numbered from 0; at most {MAX_NODES:,} are read"
         )
     try:
-        size, start = int(words.get("size") or 0), float(words.get("start") or 0)
+        size, start = int(words.get("size", "0")), float(words.get("start", "0"))
     except ValueError:
         raise DamageError(number, f"{line[:60]!r} has a size or a start that is no number; {FORM}") from None
     fires = tuple(words[key] for key in ("send_done_trigger", "recv_done_trigger") if key in words)
