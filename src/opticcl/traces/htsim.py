@@ -144,7 +144,7 @@ def _levels(flows: Sequence[_Flow]) -> list[int]:
         for trigger in one.fires:
             firing[trigger].append(i)
         started[one.trigger].append(i)
-    levels = [order.get(one.start, 0) if not one.trigger else -1 for one in flows]
+    levels = [order[one.start] if not one.trigger else -1 for one in flows]
     left = {trigger: len(by) for trigger, by in firing.items()}
     behind: dict[str, int] = defaultdict(int)
     ready = [i for i, one in enumerate(flows) if not one.trigger]
