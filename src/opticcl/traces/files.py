@@ -35,7 +35,7 @@ def is_archive(path: Path) -> bool:
     head = head_of(path, 512)
     if head[257:262] == b"ustar" or head.startswith(ZIP):
         return True
-    return path.name.lower().endswith(ARCHIVES) and ((form := format_of(path)) is None or not form.sureness)
+    return path.name.lower().endswith(ARCHIVES) and format_of(path) is None
 
 
 def is_group_file(path: Path, names: Sequence[str]) -> bool:
