@@ -150,8 +150,6 @@ def _zip_members(archive: Path, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]
     """
     with zipfile.ZipFile(file) as members:
         for member in members.infolist():
-            if member.is_dir():
-                continue
             if member.flag_bits & 1:
                 raise refusal(archive, f"{printable(member.filename)} in it is encrypted; unpack it first")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
