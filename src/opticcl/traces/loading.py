@@ -148,10 +148,7 @@ def load_traces(
     with files_of(given) as files:
         known, ignored = _traces_among(files)
         _check_options(known, options)
-        if len(known) == 1:
-            traces = known[0][1].format.reader.read_ranks(known[0][0], options, tasks=True)
-        else:
-            traces = _read_all(known, options, tasks=True)
+        traces = _read_all(known, options, tasks=True)
         traces = traces if len(traces) == 1 else order_ranks(traces)
         traces[0].before[:0] = ignored
         for trace in traces if len(known) > 1 else ():
@@ -257,7 +254,7 @@ def _check_options(known: Known, options: ReadOptions) -> None:
 
 
 def _read_all(known: Known, options: ReadOptions, *, tasks: bool) -> list[RankTrace]:
-    """The traces of several ranks; one whose file does not record its rank has the number that differs in the names.
+    """The traces of all files; of several one that does not record its rank has the number that differs in the names.
 
     Raises: WorkloadError: a file cannot be read.
     """
