@@ -254,7 +254,7 @@ def _add_parts(
     lists = entry.get("input_split_sizes"), entry.get("output_split_sizes")
     if any(lists):
         yield from add_splits(call, lists, (call.size_bytes, call.received_bytes), 1)
-    elif len(sides) == 2 and all(len(side) == (len(members) or len(side)) > 1 for side in sides):
+    elif all(len(side) == (len(members) or len(side)) > 1 for side in sides):
         call.sent_splits, call.received_splits = map(tuple, sides)
 
 
