@@ -14,7 +14,7 @@ from tests.profiles import examples
 from tests.traces.damage import one_line
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import load_workload
+from opticcl.traces import files, load_workload
 
 LOG = b"AR;8;0,1\n" * 50
 PACKINGS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
@@ -69,6 +69,7 @@ ARCHIVES = {
     "b.zip": zipped({"job.log": LOG}, zipfile.ZIP_STORED),
     "c.zip": zipped({"job.log": LOG, "__MACOSX/._job.log": b"x"}, zipfile.ZIP_BZIP2),
     "d.zip": zipped({"job.log.xz": lzma.compress(LOG), "README": b"x"}),
+    "e.zip": zipped({"x/.DS_Store": b"x", "y/.DS_Store": b"y", "job.log": LOG}),
     "a.tar": tarred({"d/job.log": LOG}, ""),
     "a.tar.gz": tarred({"d/job.log": LOG}, "gz"),
     "a.tar.xz": tarred({"d/job.log": LOG}, "xz"),
@@ -78,7 +79,7 @@ ARCHIVES = {
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive(folder, name):
-    """Also where its name says nothing."""
+    """Also where its name says nothing; directories and hidden files are passed over."""
     for path in (folder / name, folder / f"download_{name.replace('.', '_')}"):
         assert load(path, ARCHIVES[name]).total_bytes == 400
 
@@ -90,6 +91,7 @@ def test_an_archive(folder, name):
         (zipped({"x/a.log": LOG, "y/a.log": LOG}), "two files are called a.log"),
         (zipped({"a.zip": zipped({"a.log": LOG})}), "a zip archive in an archive or among other files"),
         (zipped({"d/": b""}), "no traces in it"),
+        (b"nothing", "is not a readable archive"),
         (ARCHIVES["a.zip"].replace(b"job", b"xob", 1), "is not a readable archive"),
         (ARCHIVES["a.zip"][:-30], "is not a readable archive"),
         (ARCHIVES["a.tar.xz"][:-40], "is not a readable archive"),
@@ -108,6 +110,65 @@ def test_an_encrypted_member(folder):
         content[content.index(mark) + place] |= 1
     with pytest.raises(WorkloadError, match=r"job.log in it is encrypted; unpack it first"):
         load(folder / "job.zip", bytes(content))
+
+
+def test_what_is_no_archive(folder):
+    """A packed log that is called one, any other file, and links in an archive."""
+    assert load(folder / "job.tar.gz", gzip.compress(LOG)).total_bytes == 400
+    with pytest.raises(WorkloadError, match="has the form of no trace"):
+        load(folder / "notes.txt", b"nothing")
+    link, log, target = tarfile.TarInfo("last.log"), tarfile.TarInfo("job.log"), io.BytesIO()
+    link.type, link.linkname, log.size = tarfile.SYMTYPE, "job.log", len(LOG)
+    with tarfile.open(fileobj=target, mode="w") as file:
+        file.addfile(link)
+        file.addfile(log, io.BytesIO(LOG))
+    assert load(folder / "links.tar", target.getvalue()).total_bytes == 400
+
+
+def test_limits_of_archives_and_folders(folder, tmp_path, monkeypatch):
+    """Files, and bytes of all of them; as many are read."""
+    content = zipped({"a.log": LOG, "b.log": LOG})
+    for name, most, said in (
+        ("MAX_FILES", 2, "job.zip: more than 1 files"),
+        ("MAX_UNPACKED", 2 * len(LOG), f"job.zip: more than {2 * len(LOG) - 1} bytes once unpacked"),
+    ):
+        monkeypatch.setattr(files, name, most)
+        (folder / "job.zip").write_bytes(content)
+        with files.files_of([folder / "job.zip"]) as found:
+            assert [path.name for path in found] == ["a.log", "b.log"]
+        monkeypatch.setattr(files, name, most - 1)
+        with pytest.raises(WorkloadError, match=said):
+            load(folder / "job.zip", content)
+        monkeypatch.undo()
+    for name in "abc":
+        (tmp_path / name).write_bytes(LOG)
+    for most in (3, 2):
+        monkeypatch.setattr(files, "MAX_FILES", most)
+        with pytest.raises(WorkloadError, match="3 files in it are more than 2" if most == 2 else "a: the rank of"):
+            load_workload(tmp_path)
+    assert files.copy_unpacked(tmp_path, io.BytesIO(LOG), tmp_path / "a", len(LOG)) == len(LOG)
+
+
+def test_which_files_are_traces(tmp_path):
+    """Of a folder, of a pattern and of a list: no hidden files, no lists of groups beside others, and each file once."""
+    listed = b'{"g": [0, 1]}'
+    for name in ("w.0.et", "w.json", "a.json", ".a.log", "README.log", "b.LOG"):
+        (tmp_path / name).write_bytes(LOG)
+    for name in ("groups.json", "groups.JSON", "groups.txt"):
+        (tmp_path / name).write_bytes(listed)
+    (tmp_path / "d.log").mkdir()
+    every, alone = ["a.json", "b.LOG", "groups.txt", "w.0.et"], ["groups.json"]
+    for paths, names in (
+        ([""], every),
+        (["", "b.LOG"], every),
+        (["*.et", "groups.json"], ["w.0.et"]),
+        (alone, alone),
+        (["groups.json", "groups.JSON"], ["groups.json", "groups.JSON"]),
+    ):
+        with files.files_of([tmp_path / path for path in paths]) as found:
+            assert [path.name for path in found] == names
+    with pytest.raises(WorkloadError, match=r"\*.xyz: matches no file"):
+        load_workload(tmp_path / "*.xyz")
 
 
 def test_an_xz_file_of_a_large_dictionary(folder):
