@@ -3,7 +3,9 @@
 import json
 
 import pytest
+from tests.traces.test_astra import GOOD
 from tests.traces.test_chakra import COMP, SEND, attribute, coll, field, node, packed, trace
+from tests.traces.test_files import zipped
 from tests.traces.test_kineto import record, text
 
 from opticcl.errors import ParameterError, WorkloadError
@@ -37,12 +39,15 @@ def test_other_files_are_ignored_with_a_note(tmp_path, ranks):
     """Before all other notes, whether there is one trace or several."""
     files = {f"w.{rank}.et": ONE for rank in range(ranks)}
     folder = folder_of(tmp_path / "job", files | {"run.sh": b"#!/bin/sh\n", "more.sh": b"#!/bin/sh\n"})
-    for name, notes in names_and_notes(folder, num_ranks=2):
-        assert notes[0] == "ignored: 2 files beside the traces, such as more.sh"
-        assert name == ("w.0" if ranks == 1 else "job")
-    for name, notes in names_and_notes([folder / one for one in files], num_ranks=2):
-        assert not any(note.startswith("ignored") for note in notes)
-        assert name in ("w.0", "w")
+    alone = names_and_notes([folder / one for one in files], num_ranks=2)
+    for (name, notes), (other, others) in zip(names_and_notes(folder, num_ranks=2), alone, strict=True):
+        assert notes == ("ignored: 2 files beside the traces, such as more.sh", *others)
+        assert others
+        assert (name, other) in (("w.0", "w.0"), ("job", "w"), ("job", "w.0"))
+    for content, said in ((b"#!/bin/sh\n", "more.sh: has the form of no trace"), (b"", "more.sh: the file is empty")):
+        (folder / "more.sh").write_bytes(content)
+        with pytest.raises(WorkloadError, match=said):
+            load_workload(folder / "more.sh")
     with pytest.raises(WorkloadError, match="no file in it has a known trace format"):
         load_workload(folder_of(tmp_path / "none", {"run.sh": b"#!/bin/sh\n", "more.sh": b"#!/bin/sh\n"}))
 
@@ -85,6 +90,9 @@ def test_names_of_jobs(tmp_path):
     assert [name for name, _ in names_and_notes(folder)] == ["llama"] * 3
     assert [name for name, _ in names_and_notes([folder / "w.0.et", folder / "w.1.et"])][:2] == ["w", "w"]
     assert [name for name, _ in names_and_notes(folder / "w.*.et")][:2] == ["w", "w"]
+    assert load_workload([folder, folder_of(tmp_path / "more", {"w.2.et": ONE, "w.3.et": ONE})]).name == "w"
+    (tmp_path / "llama.zip").write_bytes(zipped({"w.0.et": ONE, "w.1.et": ONE}))
+    assert [name for name, _ in names_and_notes(tmp_path / "llama.zip")] == ["llama"] * 3
     (folder / "w.0.et").rename(folder / "w.0.json")
     note = "format: chakra by content; 1 file, such as w.0.json, named as if "
     assert all(
@@ -105,9 +113,7 @@ def test_built_in_workloads(tmp_path, monkeypatch):
     (tmp_path / "resnet50_ddp").write_bytes(ONE)
     assert load_workload("resnet50_ddp").total_bytes == 8
     for load in (load_workload, load_steps, load_job, load_traces):
-        with pytest.raises(
-            WorkloadError, match=f"{'load_steps' if load is load_job else load.__name__}: no file is given|no file"
-        ):
+        with pytest.raises(WorkloadError, match=f"{load.__name__}: no file is given"):
             load([])
 
 
@@ -130,10 +136,26 @@ def test_options_that_do_not_fit(tmp_path):
             load(tmp_path / "w.0.et", kernel_sizes=tmp_path / "sizes.toml")
         with pytest.raises(ParameterError, match=f"{load.__name__}: num_ranks"):
             load(tmp_path / "w.0.et", num_ranks="two")
+    (tmp_path / "t.json").write_bytes(profiled(0))
+    assert len(load_workload(tmp_path / "t.json", kernel_sizes=tmp_path / "sizes.toml").calls) == 1
+    (tmp_path / "model.txt").write_text("HYBRID model_parallel_NPU_group: 4 ep: 1 pp: 1\n1\n" + GOOD)
+    for given in (0, 16):
+        (trace,) = load_traces(tmp_path / "model.txt", **{"num_ranks": given} if given else {})
+        assert [(call.group, call.group_size) for call in trace.calls] == [("DP", given // 4)]
+
+
+def test_files_of_several_formats(tmp_path):
+    """Those that surely are traces count; where these are of two formats they are refused."""
+    folder = folder_of(tmp_path / "job", {"a.csv": b"0,0,1,8\n", "b.log": b"AR;9;0,1\n"})
+    read = load_workload(folder)
+    assert (read.total_bytes, read.notes[0]) == (8, "ignored: 1 file beside the traces, such as b.log")
+    (folder / "c.goal").write_text("num_ranks 2\nrank 0 {\nsend 7b to 1\n}\n")
+    with pytest.raises(WorkloadError, match=r"c.goal and a.csv have different formats"):
+        load_workload(folder)
 
 
 def profiled(rank):
-    """A trace of the profiler of one all_reduce."""
+    """A trace of the profiler of one all_reduce; it does not record a rank that is None."""
     return text(record("allreduce", 8), info={"rank": rank, "world_size": 4}).encode()
 
 
@@ -141,21 +163,29 @@ def profiled(rank):
     ("names", "recorded", "ranks"),
     [
         (["n0_0.json", "n1_1.json"], [0, 0], [0, 1]),
-        (["a5.json", "a7.json"], [3, 2], [2, 3]),
+        (["a5.json", "a7.json"], [3, 2], [3, 2]),
         (["b2.json", "b3.json"], [2, 2], [2, 3]),
-        (["c2.json", "c3.json"], [0, 0], None),
+        (["c2.json", "c3.json"], [0, 0], "are both of rank 0"),
+        (["d0.json", "d1.json"], [1, 0], [1, 0]),
+        (["x.json", "y.json"], [None, None], "x.json: the rank of this trace is not recorded"),
+        (["n02_0.json", "x_1.json"], [None, None], [0, 1]),
+        (["a1_7.json", "a0_9.json"], [None, None], [1, 0]),
+        (["a1_5.json", "a2_5.json"], [None, None], [1, 2]),
+        (["rank1_n0.json", "rank0_n1.json"], [None, None], [1, 0]),
+        (["rank2_n0", "rank3_n1"], [None, None], [2, 3]),
+        (["rank2.json", "x3.json"], [None, None], [2, 3]),
     ],
 )
 def test_ranks_of_files(tmp_path, names, recorded, ranks):
-    """Of their content; where two are equal, of the names, if these have the recorded ones."""
+    """Of their content; where it has none, or two are equal, of the names, if these have the recorded ones."""
     files = {name: profiled(rank) for name, rank in zip(names, recorded, strict=True)}
     folder = folder_of(tmp_path / "job", files)
-    if ranks is None:
-        with pytest.raises(WorkloadError, match="are both of rank 0"):
+    if isinstance(ranks, str):
+        with pytest.raises(WorkloadError, match=ranks):
             load_traces(folder)
         return
-    assert [one.rank for one in load_traces(folder)] == ranks
-    assert load_workload(folder).notes[0] == f"files: 2, ranks {ranks[0]} to {ranks[1]}"
+    assert {one.file: one.rank for one in load_traces(folder)} == dict(zip(names, ranks, strict=True))
+    assert load_workload(folder).notes[0] == f"files: 2, ranks {min(ranks)} to {max(ranks)}"
 
 
 def test_calls_that_are_none(tmp_path):
