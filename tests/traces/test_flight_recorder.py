@@ -141,25 +141,31 @@ def test_a_pickle_cannot_take_memory(tmp_path, content):
     [
         ({"entries": 5}, "no list of entries"),
         ([1, 2], "it is a list"),
+        (5, "it is a int"),
         (dump(7), "entry 0: is not a record"),
         (dump(entry(sizes=((2**60, 2**60),))), "entry 0"),
         (dump(), "no collective with a size"),
         (dump(entry(sizes=(), input_sizes=3)), "no collective with a size"),
     ],
 )
-def test_another_form_is_refused(tmp_path, value, said):
+@pytest.mark.parametrize("form", [json, pickle])
+def test_another_form_is_refused(tmp_path, value, said, form):
     """In one line."""
-    (tmp_path / "dump.pkl").write_bytes(pickle.dumps(value))
+    content = form.dumps(value)
+    (tmp_path / "dump.pkl").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(WorkloadError, match=said):
         load_workload(tmp_path / "dump.pkl")
 
 
 @pytest.mark.parametrize("form", [json, pickle])
-@pytest.mark.parametrize("key", ["duration_ms", "time_discovered_started_ns", "state", "pg_id"])
+@pytest.mark.parametrize(
+    "key", ["duration_ms", "time_discovered_started_ns", "time_discovered_completed_ns", "state", "pg_id"]
+)
 @pytest.mark.parametrize("value", [1e999, -5, None, [1], 2**65, "\x1b[31m"], ids=repr)
 def test_values_without_sense_do_no_harm(tmp_path, form, key, value):
     """The call is read, without what makes no sense."""
-    content = form.dumps(dump(entry(**{key: value})))
+    times = {"time_discovered_started_ns": 5, "time_discovered_completed_ns": 9}
+    content = form.dumps(dump(entry(**{**times, key: value})))
     (tmp_path / "dump.pkl").write_bytes(content if isinstance(content, bytes) else content.encode())
     found = load_workload(tmp_path / "dump.pkl")
     assert found.calls[0].measured_s == 0
@@ -221,6 +227,12 @@ def test_transfers_without_ends(tmp_path):
     assert [(call.size_bytes, call.ranks) for call in found] == [(20, (2, -1)), (24, (-1, 2))]
 
 
+def len_of(value):
+    """Values within a value, itself included; keys are none."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return 1 + sum(map(len_of, inner))
+
+
 @pytest.mark.parametrize("form", [json, pickle])
 def test_limits_of_a_dump(tmp_path, monkeypatch, form):
     """Entries of JSON, values of a pickle, digits of a number."""
@@ -234,6 +246,14 @@ def test_limits_of_a_dump(tmp_path, monkeypatch, form):
         assert len(read(path, entry(), form=form, more=2**70 - 1).calls) == 1
         with pytest.raises(WorkloadError, match="more than 20 digits"):
             read(path, entry(), form=form, more=2**70)
+        for more in ({}, {"more": 1}):
+            most = len_of(dump(entry(), **more))
+            monkeypatch.setattr(flight_recorder, "MAX_VALUES", most)
+            assert len(read(path, entry(), form=form, **more).calls) == 1
+            monkeypatch.setattr(flight_recorder, "MAX_VALUES", most - 1)
+            with pytest.raises(WorkloadError, match="expands to more"):
+                read(path, entry(), form=form, **more)
+        monkeypatch.undo()
         deep = [[]]
         for _ in range(flight_recorder.MAX_DEPTH - 3):
             deep = [deep]
@@ -253,11 +273,13 @@ def test_an_index_of_the_memo_as_large_as_its_place(tmp_path):
         load_workload(tmp_path / "nccl_trace_rank_1")
 
 
-def test_pickled_values_of_other_types(tmp_path):
-    """Texts as bytes, tuples and sets as lists; keys that are no text or number are left out."""
-    call = entry(b"nccl:all_reduce", frozenset([(3, 4)]))
-    call[1.5] = 3
-    assert read(tmp_path / "rank_0", call, form=pickle).calls[0].size_bytes == 48
+@pytest.mark.parametrize("kind", [frozenset, set, tuple, list])
+def test_pickled_values_of_other_types(tmp_path, kind):
+    """Texts as bytes, tuples and sets as lists, numbers as keys; keys that are no text or number are left out."""
+    call = entry(b"nccl:all_reduce", kind([(3, 4)]))
+    call |= {1.5: 3, "process_group": None, "pg_id": 9}
+    (one,) = read(tmp_path / "rank_0", call, form=pickle, pg_config={9: {"ranks": [0, 3]}, 1: 5}).calls
+    assert (one.size_bytes, one.ranks) == (48, (0, 3))
 
 
 @pytest.mark.parametrize(
@@ -351,6 +373,55 @@ def test_parts_of_an_all_to_all(tmp_path):
     call = entry("nccl:all_to_all", [[3], [1], [2]], [[6]], process_group=["7", "x"])
     found = load_from(tmp_path / "d_rank_0.json", {"version": "2", "pg_config": config, "entries": [call]})
     assert (found.calls[0].size_bytes, found.calls[0].matrix_bytes) == (24, ())
+
+
+@pytest.mark.parametrize(
+    ("group", "sent", "received", "splits"),
+    [
+        ("1", [[3], [1]], [[2], [2]], ((12, 4), (8, 8))),
+        ("1", [[3], [1], [2]], [[2], [2], [2]], ((), ())),
+        ("1", [[3], [1]], [[4]], ((), ())),
+        ("9", [[3], [1]], [[2], [2]], ((12, 4), (8, 8))),
+        ("9", [[4]], [[4]], ((), ())),
+        ("9", [[4]], [[7]], ((), ())),
+        ("9", [[4]], [], ((), ())),
+    ],
+)
+def test_both_sides_of_an_all_to_all(tmp_path, group, sent, received, splits):
+    """A tensor for each member of group 1 and of an unknown one, or one for all; without the other side that of the first."""
+    path = tmp_path / "rank_1.json"
+    path.write_text(json.dumps(dump(entry("nccl:all_to_all", sent, received, process_group=[group]))))
+    ((call,),) = (trace.calls for trace in load_traces(path))
+    assert (call.sent_splits, call.received_splits) == splits
+    elements = sum(n for (n,) in sent), sum(n for (n,) in received or sent)
+    assert (call.size_bytes, call.received_bytes) == tuple(4 * n for n in elements)
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, {"group": "0", "sequence": -1, "start_s": -1, "group_size": 0}),
+        ({"process_group": "12", "pg_id": 4}, {"group": "4"}),
+        ({"process_group": [], "pg_id": 4}, {"group": "4"}),
+        ({"process_group": ["9"]}, {"group_size": 4}),
+        ({"collective_seq_id": 12}, {"sequence": 12}),
+        ({"collective_seq_id": "123456789"}, {"sequence": 123_456_789}),
+        ({"collective_seq_id": "1234567890"}, {"sequence": -1}),
+        ({"collective_seq_id": "x"}, {"sequence": -1}),
+        ({"collective_seq_id": None}, {"sequence": -1}),
+        ({"time_discovered_started_ns": 1, "time_discovered_completed_ns": 2}, {"start_s": 1e-9, "end_s": 2e-9}),
+        (
+            {"profiling_name": "nccl:barrier", "input_sizes": [], "output_sizes": []},
+            {"collective": "barrier", "size_bytes": 0},
+        ),
+    ],
+)
+def test_what_a_call_records(tmp_path, more, found):
+    """Its group, which has a size if that follows from both sides and is not listed, number, times; a barrier has no size."""
+    path = tmp_path / "rank_1.json"
+    path.write_text(json.dumps(dump(entry("nccl:_all_gather_base", ((10,),), ((40,),)) | more)))
+    ((call,),) = (trace.calls for trace in load_traces(path))
+    assert {name: getattr(call, name) for name in found} == found
 
 
 def test_ranks_in_the_names_of_dumps(tmp_path):
