@@ -13,6 +13,7 @@ from tests.traces.test_nsys import BYTES, ID, NUMBER, SIZE, jobs, whole_calls
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_workload
 from opticcl.traces.loading import load_traces
+from opticcl.traces.recording import GroupEnds, GroupPlace
 
 METADATA = {"inspector_output_format_version": "v4.1", "hostname": "node0", "pid": 5, "dump_timestamp_us": 1}
 
@@ -117,6 +118,8 @@ def test_processes_of_records_without_metadata(path):
             LOG + "\n" + line("0xa", 2, 4, **coll("AllReduce", 3, 8)),
             "line 7: one process is rank 1 and 2 of communicator 0xa",
         ),
+        (LOG + "\nNCCL WARN", "line 7: 'NCCL WARN' is not a JSON object"),
+        (f"{LOG}\n{'[' * 100_000}\n{LOG}", "line 7: .* is not a JSON object"),
         (line("0xa", 1, 4, **coll("AllReduce", 1, 2**61)), "line 1: the message is .* not 0 to 2"),
         (line("0xa", 1, 4, **coll("Nothing", 1, 8)), "no collective with a size"),
     ],
@@ -126,6 +129,44 @@ def test_a_wrong_log_is_refused_with_its_line(path, text, said):
     with pytest.raises(WorkloadError, match=said) as caught:
         load(path, text)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "place", "found"),
+    [
+        (
+            {"rank": 1, "n_ranks": 4},
+            coll("AllReduce", 2, 8, us=0.5),
+            GroupPlace(1, 4),
+            {"group_size": 4, "measured_s": 5e-7},
+        ),
+        ({"rank": 1}, coll("AllReduce", None, 8), GroupPlace(1, 0), {"group_size": 0, "sequence": -1}),
+        ({"n_ranks": 4}, coll("AllReduce", 2, 8), None, {"group_size": 0}),
+        ({"rank": 4, "n_ranks": 4}, coll("AllReduce", 2, 8), None, {"group_size": 0}),
+        ({"rank": 1, "n_ranks": 4}, p2p("Send", 0, 3, 8), GroupPlace(1, 4), {"ends": GroupEnds(1, 3), "sequence": -1}),
+        ({"rank": 1, "n_ranks": 4}, p2p("Recv", 0, 3, 8), GroupPlace(1, 4), {"ends": GroupEnds(3, 1), "group_size": 0}),
+        ({"rank": 1, "n_ranks": 4}, p2p("Send", 0, None, 8), GroupPlace(1, 4), {"ends": GroupEnds(1, -1)}),
+        ({"n_ranks": 4}, p2p("Send", 0, 3, 8), None, {"ends": GroupEnds(-1, 3)}),
+    ],
+)
+def test_what_a_record_says(path, header, values, place, found):
+    """The place of the rank if its number is below the size, ends of a transfer within the communicator, number and time."""
+    kind = "p2p_perf" if "p2p" in values else "coll_perf"
+    path.write_text(json.dumps({"header": {"id": 7, **header}, kind: values}))
+    (trace,) = load_traces(path, num_ranks=8)
+    ((call,), rank) = trace.calls, place.number if place else -1
+    assert (trace.places, trace.rank) == ({"communicator 7": place}, rank)
+    assert {name: getattr(call, name) for name in found} == found
+
+
+def test_records_without_a_size_are_counted(path):
+    """As are those of unknown kinds: they take time."""
+    values = coll("AllReduce", 0, 8), coll("AllReduce", 1, None), coll("Nothing", 0, 8)
+    read = load(path, "\n".join(line("0xa", 0, 2, **one) for one in values))
+    assert {(one.what, one.calls, one.missing) for one in read.omitted} == {
+        ("AllReduce, without a size", 1, True),
+        ("Nothing, which is not a known collective", 1, True),
+    }
 
 
 def test_processes_of_one_log(path):
@@ -184,6 +225,7 @@ def test_a_trace_of_the_profiler_plugin(path):
     """Elements times type; times from begin to end; groups and kernels are counted apart."""
     rows = [
         {"name": "Group", "cat": "GROUP", "ph": "b", "id": 0, "pid": 7, "ts": 1.0},
+        {**events("AllReduce", 0, arguments(99, 0, 1000))[0], "cat": "COLL_API"},
         *events("AllReduce", 0, arguments(99, 0, 1000, SeqNum=0), 10.0, 60.0),
         *events("AllGather", 1, arguments(99, 0, 10, "ncclBfloat16", SeqNum=1), 0.0, 70.0),
         *events("Send", 0, arguments(99, 0, 5, "ncclFloat8e4m3", Peer=1), 80.0, 90.0),
@@ -200,13 +242,16 @@ def test_a_trace_of_the_profiler_plugin(path):
     times = [(10e-6, 60e-6), (-1, -1), (80e-6, 90e-6)]
     assert [(call.start_s, call.end_s) for call in trace.calls] == [pytest.approx(pair) for pair in times]
     for name in (99, "0x63"):
-        rows[1]["args"]["CommHash"] = name
-        assert load(path, write_events(rows[1:3]), num_ranks=2).calls[0].group == f"communicator {name}"
-    rows[1]["args"]["CommHash"] = 99
+        rows[2]["args"]["CommHash"] = name
+        assert load(path, write_events(rows[2:4]), num_ranks=2).calls[0].group == f"communicator {name}"
+    rows[2]["args"]["CommHash"] = 99
     assert "left out: 1 Reduce, without elements of a known type" in read.notes
-    assert any("parts of calls, not counted: 2 events" in note for note in read.notes)
+    assert any("parts of calls, not counted: 3 events" in note for note in read.notes)
+    assert not any("no JSON" in note for note in read.notes)
     with pytest.raises(WorkloadError, match="the file has rank 0 and 1 of communicator 99"):
         load(path, write_events([*rows, *events("AllReduce", 7, arguments(99, 1, 5))]))
+    with pytest.raises(WorkloadError, match="more text after the end"):
+        load(path, write_events(rows) + "5")
     with pytest.raises(WorkloadError, match="is this a whole trace of NCCL's profiler plugin"):
         load(path, write_events(rows)[:-3])
 
@@ -356,7 +401,8 @@ def test_functions_of_a_log_are_numbered_apart(tmp_path):
 def test_gaps_in_the_numbers_of_a_log(path, numbers, dropped, lost):
     """Are calls that were not logged, as small ones; records that were dropped once are among them."""
     rows = [line("0xa", 0, 2, **coll("AllReduce", number, 8)) for number in numbers]
-    rows += [line("0xa", 0, 2, **coll("AllGather", 0, 8)), line("0xa", 0, 2, "dump_stats", coll_dropped_total=dropped)]
+    rows += [line("0xa", 0, 2, **coll(name, number, 8)) for name, number in (("AllGather", 0), ("Broadcast", -1))]
+    rows += [line("0xa", 0, 2, "dump_stats", coll_dropped_total=dropped)]
     omitted = {one.what.partition(" that ")[0]: one.calls for one in load(path, "\n".join(rows)).omitted if one.missing}
     assert omitted == {what: n for what, n in (("records", dropped), ("calls", lost)) if n}
 
@@ -382,6 +428,8 @@ def test_collectives_of_copy_engines_of_a_trace(path):
     assert [(c.collective, c.size_bytes, c.group, c.measured_s) for c in read.calls] == [
         ("all_gather", 80, "", pytest.approx(7e-6))
     ]
+    (trace,) = load_traces(path)
+    assert (trace.rank, trace.places, trace.calls[0].sequence) == (-1, {}, -1)
 
 
 def test_functions_of_a_trace_are_numbered_apart(tmp_path):
@@ -409,6 +457,9 @@ def test_the_rank_of_a_trace(tmp_path):
     read = load_workload(tmp_path / "a.rank2.json", num_ranks=4)
     assert [c.ranks for c in read.calls if c.collective == "send_recv"] == [(2, -1)]
     assert not any(note.startswith("rank: taken") for note in read.notes)
+    (tmp_path / "a.rank0.json").write_text(write_events(rows))
+    (trace,) = load_traces(tmp_path / "a.rank0.json")
+    assert (trace.rank, [note for note in trace.after if note.startswith("rank: taken")]) == (0, [])
     (tmp_path / "a.json").write_text(write_events(rows[:2]))
     assert not any(note.startswith("rank: taken") for note in load_workload(tmp_path / "a.json", num_ranks=4).notes)
 
@@ -421,9 +472,33 @@ def test_begins_and_ends_of_a_trace(path):
     )
     second = [{**row, "pid": 8} for row in second]
     send = events("Send", 0, arguments(1, 0, 4, Peer=1), 1_000, 1_005)
-    rows = [first[0], second[0], send[0], send[1], second[1], first[1], {"cat": "COLL", "ph": "e", "id": 44, "ts": 5.0}]
+    third = events("AllReduce", 3, arguments(1, 0, 8), 100, 140)
+    rows = [first[0], second[0], third[0], send[0], send[1], {**third[1], "ph": "n", "ts": 110}, second[1], first[1]]
+    rows += [third[1], {"cat": "COLL", "ph": "e", "id": 44, "ts": 5.0}]
     read = load(path, write_events([*rows, *events("AllReduce", 9, arguments(1, 0, 4), 30, 20)]), num_ranks=2)
-    assert [(c.size_bytes, c.measured_s) for c in read.calls] == [(16, 10e-6), (32, 30e-6), (16, 5e-6), (16, 0)]
+    assert [(c.size_bytes, c.measured_s) for c in read.calls] == [
+        *((16, 10e-6), (32, 30e-6), (32, 40e-6), (16, 5e-6), (16, 0)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "place", "found"),
+    [
+        ("AllReduce", {}, GroupPlace(2, 0), {"ends": None, "sequence": -1}),
+        ("AllReduce", {"Rank": None}, None, {"ends": None}),
+        ("Send", {"Peer": 1, "SeqNum": 4}, GroupPlace(2, 0), {"ends": GroupEnds(2, 1), "sequence": -1}),
+        ("Recv", {"Peer": 1}, GroupPlace(2, 0), {"ends": GroupEnds(1, 2)}),
+        ("Send", {}, GroupPlace(2, 0), {"ends": GroupEnds(2, -1)}),
+        ("Send", {"Rank": "2", "Peer": 1}, None, {"ends": GroupEnds(-1, 1)}),
+    ],
+)
+def test_what_an_event_says(path, name, more, place, found):
+    """The place of its rank, and the ends of a transfer within the communicator, as far as they are recorded."""
+    path.write_text(write_events(events(name, 0, {**arguments(9, 2, 4), **more}, 1.0, 2.0)))
+    (trace,) = load_traces(path)
+    (call,) = trace.calls
+    assert (trace.places, trace.rank) == ({"communicator 9": place}, place.number if place else -1)
+    assert {name: getattr(call, name) for name in found} == found
 
 
 @pytest.mark.parametrize(
