@@ -14,6 +14,7 @@ from tests.traces.test_nsys import BYTES, ID, KERNEL, KINDS, NUMBER, RUNTIME, SI
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import load_job, load_steps, load_workload
+from opticcl.traces.loading import load_traces
 
 THREAD = 1 << 24 | 7
 
@@ -130,6 +131,7 @@ def test_each_call_of_a_group_is_of_its_device(tmp_path_factory, seed, by_device
         took += sum(device == 0 for device, _ in kernels) * 900
         node.kernel(0, 200, 3)
         node.group(calls, kernels, nested)
+    draw.shuffle(node.rows[RUNTIME])
     path = node.write(tmp_path_factory.getbasetemp() / "groups.sqlite")
     read = load_workload(path)
     assert Counter((c.collective, c.size_bytes, c.ranks or everyone) for c in read.calls) == due
@@ -149,6 +151,8 @@ def test_calls_that_no_way_fits_stay_without_a_device(tmp_path):
     for calls in (
         [("ncclAllReduce", {ID: 1, BYTES: 8})] * 3,
         [("ncclAllReduce", {ID: 1, BYTES: size}) for size in (1, 2, 3, 4)],
+        [("ncclAllReduce", {ID: 1, BYTES: size}) for size in (1, 2)],
+        [(name, {ID: 1, BYTES: 8}) for name in ("ncclAllReduce", "ncclReduce")],
         [("ncclSend", {ID: 1, "Bytes": 8, "Peer rank": peer}) for peer in (1, 0)],
     ):
         node = Node(2)
@@ -157,23 +161,85 @@ def test_calls_that_no_way_fits_stay_without_a_device(tmp_path):
         node.group([("ncclAllGather", {ID: 1, BYTES: 7})] * 2, [(0, 500), (1, 500)])
         read = load_workload(node.write(tmp_path / "a.sqlite"))
         assert [(c.collective, c.size_bytes) for c in read.calls] == [("all_gather", 14)]
-        (left,) = read.omitted
-        assert (left.calls, left.missing, left.what.split()[0]) == (len(calls), True, calls[0][0])
-        assert left.size_bytes == sum(values.get(BYTES, 8) for _, values in calls)
+        assert {left.what.split()[0] for left in read.omitted} == {name for name, _ in calls}
+        assert all("in a group of calls for several devices" in left.what and left.missing for left in read.omitted)
+        assert sum(left.calls for left in read.omitted) == len(calls)
+        assert sum(left.size_bytes for left in read.omitted) == sum(values.get(BYTES, 8) for _, values in calls)
         assert load_job(tmp_path / "a.sqlite").bound in ("lower", "estimate")
 
 
-@pytest.mark.parametrize(("peers", "known"), [((2, 2, 3, 3), False), ((2, 3, 3, 2), True)])
-def test_transfers_to_other_hosts_are_of_a_device_if_both_ways_say_so(tmp_path, peers, known):
-    """Device by device or call by call: the same ranks send to the same ranks."""
+@pytest.mark.parametrize(
+    ("peers", "sizes", "known"),
+    [((2, 2, 3, 3), (8, 8, 8, 8), False), ((2, 3, 3, 2), (8, 8, 8, 8), True), ((2, 2, 2, 2), (8, 8, 16, 16), False)],
+)
+def test_transfers_to_other_hosts_are_of_a_device_if_both_ways_say_so(tmp_path, peers, sizes, known):
+    """Device by device or call by call: the same ranks send as much to the same ranks."""
     node = Node(2)
     node.communicator(1, (0, 1, 2, 3))
-    node.group([("ncclSend", {ID: 1, "Bytes": 8, "Peer rank": peer}) for peer in peers], [(0, 500), (1, 500)])
+    sends = zip(peers, sizes, strict=True)
+    node.group([("ncclSend", {ID: 1, "Bytes": size, "Peer rank": peer}) for peer, size in sends], [(0, 500), (1, 500)])
     node.group([("ncclAllGather", {ID: 1, BYTES: 7})] * 2, [(0, 500), (1, 500)])
     read = load_workload(node.write(tmp_path / "a.sqlite"))
     ends = sorted(call.ranks for call in read.calls if call.is_transfer)
     assert ends == ([(0, 2), (0, 3), (1, 2), (1, 3)] if known else [])
     assert [(left.calls, left.missing) for left in read.omitted] == ([] if known else [(4, True)])
+
+
+@pytest.mark.parametrize("names", [("ncclSend", "ncclSend", "ncclRecv", "ncclRecv"), ("ncclSend", "ncclRecv") * 2])
+def test_transfers_without_a_peer(tmp_path, names):
+    """Device by device and call by call others send and receive: they are of no device."""
+    node = Node(2)
+    node.group([(name, {ID: 1, "Bytes": 8}) for name in names], [(0, 500), (1, 500)])
+    left = load_traces(node.write(tmp_path / "a.sqlite"))[0].omissions.records()
+    assert [(one.calls, one.missing) for one in left] == [(2, True), (2, True)]
+
+
+def test_calls_beside_groups(tmp_path):
+    """Of another thread, behind the group, in a group that launches nothing, and at the very end of one."""
+    node, other, call = Node(3), THREAD + 1, ("ncclAllReduce", {ID: 5, BYTES: 8})
+    node.communicator(1, (0, 1, 2))
+    node.kernel(0, 10, 3)
+    node.range("ncclGroupStart")
+    node.range("ncclAllGather", {ID: 6, BYTES: 7}, thread=other, until=node.now)
+    node.rows[RUNTIME].append((node.now - 60, node.now - 55, other, 90, 2))
+    node.rows[KERNEL].append((node.now, node.now + 300, 2, 20, 90, 1, 1 << 24))
+    node.range(*call)
+    node.range(*call)
+    node.now -= 10
+    begun = node.now
+    node.kernel(0, 400)
+    node.kernel(1, 400)
+    node.range("ncclGroupEnd", until=begun)
+    for device, (name, peer) in ((1, ("ncclRecv", 0)), (0, ("ncclSend", 1))):
+        begun = node.now
+        node.kernel(device, 100)
+        node.range(name, {ID: 1, "Bytes": 9, "Peer rank": peer}, until=begun)
+    node.group([("ncclReduce", {ID: 1, BYTES: 4})] * 3, [])
+    node.group([call] * 3, [(0, 200), (1, 200), (2, 200)])
+    traces = load_traces(node.write(tmp_path / "a.sqlite"))
+    assert [[(c.collective, round(c.measured_s * 1e9)) for c in trace.calls] for trace in traces] == [
+        [("all_reduce", 400), ("send", 100), ("all_reduce", 200)],
+        [("all_reduce", 400), ("recv", 100), ("all_reduce", 200)],
+        [("all_gather", 300), ("all_reduce", 200)],
+    ]
+
+
+def test_numbers_of_devices_in_communicators(tmp_path):
+    """The first calls of a group are of the first device of their communicator, whichever it is."""
+    node, both = Node(2), [(0, 200), (1, 200)]
+    node.communicator(1, (0, 1, 2))
+    node.communicator(7, (1, 0))
+    for device in (0, 1):
+        node.range("ncclCommInitRank", {ID: 8, SIZE: 2, "CUDA device": device})
+    for id in (1, 7):
+        ends = ("ncclSend", 1), ("ncclRecv", 0)
+        node.group([(name, {ID: id, "Bytes": id, "Peer rank": peer}) for name, peer in ends], both)
+    node.group([("ncclAllReduce", {ID: 8, BYTES: 8})] * 2, both)
+    traces = load_traces(node.write(tmp_path / "a.sqlite"))
+    assert [[(c.collective, c.size_bytes) for c in trace.calls] for trace in traces] == [
+        [("send", 1), ("recv", 7), ("all_reduce", 8)],
+        [("recv", 1), ("send", 7), ("all_reduce", 8)],
+    ]
 
 
 def test_a_group_of_one_device_has_the_time_of_its_kernel(tmp_path):
