@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.traces.drawn_job import drawn_job, information, kineto, record
+from tests.traces.test_astra import GOOD
 from tests.traces.test_drawn_pytorch import files, found
 
 from opticcl.errors import WorkloadError
@@ -43,28 +44,36 @@ def test_a_job_is_what_was_written(tmp_path_factory, seed):
     about = [(c.name, c.collective, c.size_bytes, c.group, c.measured_s, c.matrix_bytes) for c in model.calls]
     assert [(c.name, c.collective, c.size_bytes, c.group, c.measured_s, c.matrix_bytes) for c in read.calls] == about
     assert load_job(folder / "calls.parquet").num_calls == load_job(source).num_calls
-    with open(folder / "calls.parquet", "rb") as file:
-        import polars
-
-        table = polars.read_parquet(file)
-    assert table.columns[:10] == [
-        *("rank", "step", "group", "collective", "name", "size_bytes", "ranks", "start_s", "end_s", "measured_s")
-    ]
-    assert len(table.columns) == len(set(table.columns)) == 23
     again = load_traces(folder / "calls.parquet")
     assert [[(c.start_s, c.end_s, c.stream, c.sequence) for c in trace.calls] for trace in again] == [
         [(c.start_s, c.end_s, c.stream, c.sequence) for c in trace.calls] for trace in traces
     ]
 
 
-def test_a_log_is_what_was_written(tmp_path):
-    """Columns of calls, whose names, sizes, groups and ends are those of the rows."""
-    (tmp_path / "a.log").write_text("AR;8000;0,1,2,3|2\nL2L;50;1;0;0;3|0.5\nL2L;60;2;1;3;0\nAR;4;0,1\n")
-    model = load_workload(tmp_path / "a.log")
-    assert call_file.write_calls(tmp_path / "c.parquet", load_traces(tmp_path / "a.log"), 4) == 4
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("lumorph", "AR;8000;0,1,2,3|2\nL2L;50;1;0;0;3|0.5\nL2L;60;2;1;3;0\nAR;4;0,1\n"),
+        ("htsim", "Nodes 4\nConnections 2\n0->1 start 0 size 8\n2->3 start 1 size 16\n"),
+        ("astra", f"HYBRID model_parallel_NPU_group: 2 ep: 1 pp: 1\n1\n{GOOD}"),
+    ],
+)
+def test_a_log_is_what_was_written(tmp_path, name, text):
+    """Columns of calls, whose names, sizes, groups and ends are those of the rows; the first are those that matter most."""
+    (tmp_path / "a").write_text(text)
+    model = load_workload(tmp_path / "a", num_ranks=4)
+    traces = TRACES.get(name).reader.read_ranks(tmp_path / "a", ReadOptions(4), tasks=False)
+    assert call_file.write_calls(tmp_path / "c.parquet", traces, 4) == len(model.calls) > 0
     read = load_workload(tmp_path / "c.parquet")
-    assert [(c.name, c.collective, c.size_bytes, c.ranks, c.measured_s) for c in read.calls] == [
-        (c.name, c.collective, c.size_bytes, c.ranks or (0, 1, 2, 3), c.measured_s) for c in model.calls
+    import polars
+
+    columns = polars.read_parquet(tmp_path / "c.parquet").columns
+    first = "rank", "step", "group", "collective", "name", "size_bytes", "ranks", "start_s", "end_s", "measured_s"
+    assert (tuple(columns[:10]), len(columns), len(set(columns))) == (first, 23, 23)
+    read = load_workload(tmp_path / "c.parquet")
+    assert [(c.name, c.collective, c.size_bytes, c.group, c.ranks, c.measured_s) for c in read.calls] == [
+        (c.name, c.collective, c.size_bytes, c.group, c.ranks or (0, 1, 2, 3) * (name == "lumorph"), c.measured_s)
+        for c in model.calls
     ]
     assert read.num_ranks == 4
 
@@ -75,6 +84,8 @@ def test_what_is_missing_is_not_recorded(tmp_path):
     more |= {"sent_splits": [[None]], "counts": [None], "step": [""], "unknown": ["x"], "num_ranks": [2.0][:0] or [2]}
     (call,) = load_workload(write(tmp_path / "a.parquet", CALL | more)).calls
     assert (call.collective, call.size_bytes, call.measured_s, call.name) == ("all_reduce", 64, 0, "all_reduce")
+    shares = CALL | {"collective": ["all_gather"], "counts": ["share"]}
+    assert load_workload(write(tmp_path / "a.parquet", shares), num_ranks=4).calls[0].size_bytes == 4 * 64
     (call,) = load_workload(write(tmp_path / "a.parquet", CALL), num_ranks=4).calls
     assert (call.ranks, call.group_source) == ((), "assumed: all ranks")
     (trace,) = load_traces(write(tmp_path / "a.parquet", CALL | {"measured_s": [3]}))
@@ -127,7 +138,7 @@ def test_steps_of_a_table(tmp_path, tasks):
         ({"start_s": [-2.0]}, r"column start_s: -2.0 in row 0 is not -1.0 to"),
         ({"end_s": [float("nan")]}, "column end_s: nan in row 0"),
         ({"ranks": [[0, -2]]}, "column ranks: -2 in row 0 is not -1 to"),
-        ({"group_ranks": [[2**31]]}, "column group_ranks: 2147483648 in row 0 is not 0 to"),
+        ({"group_ranks": [[0, 2**31]]}, "column group_ranks: 2147483648 in row 0 is not 0 to"),
         ({"collective": ["gossip"]}, "column collective: "),
         ({"counts": ["all"]}, "column counts: 'all' is not message or share"),
         ({"ranks": [[0, 0]]}, r"column ranks: \[0, 0\] of a all_reduce are not distinct ranks"),

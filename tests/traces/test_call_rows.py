@@ -3,6 +3,7 @@
 import pickle
 import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from tests.profiles import examples
 from opticcl.errors import WorkloadError
 from opticcl.ir.task_graph import counted_calls, highest_rank
 from opticcl.traces import line_scan, load_job, load_workload
+from opticcl.traces.call_rows import CallRows, kinds_of
 from opticcl.traces.graphs import job_of
 
 number = st.sampled_from(["0", "1", "7", "12", "007", "+3", "-1", " 5", "9" * 18, "9" * 19, "2.5", "x", "", "٣"])
@@ -95,6 +97,47 @@ def test_a_table_is_a_sequence_of_calls(tmp_path):
     assert highest_rank(read.calls) == highest_rank(calls) == 3
     assert [call.name for call in calls] == ["line 1", "layer 7 forward", "layer 7 forward", "layer x backward"]
     assert job_of(read).tasks == load_job(tmp_path / "a.log").tasks
+
+
+def test_rows_of_several_kinds():
+    """A kind is a collective with all that is said of it; a row has its own size, ends, time, and group if it is named."""
+    rows = CallRows()
+    both = {"group": "tp", "group_size": 2}, {"group": "dp", "group_size": 2}
+    kinds = [rows.kind(name, **more) for name in ("all_reduce", "all_gather") for more in both]
+    kinds += [rows.kind("all_reduce", (0, 5)), rows.kind("send"), rows.kind("send"), rows.kind("all_gather", **both[0])]
+    assert kinds == [0, 1, 2, 3, 4, 5, 5, 2]
+    src, dst = [-1] * 5 + [1, 3, -1], [-1] * 5 + [7, 4, -1]
+    size, took, group = [8 * i for i in range(8)], [0.0, 2.0] * 4, [0, 0, 0, 0, 1, 1, 0, 1]
+    rows.add(*map(np.array, (kinds, size, src, dst, took, range(8), group)))
+    table = rows.table("row {}".format, ["", "turn 1"])
+    found = [(c.name, c.collective, c.size_bytes, c.group, c.ranks, c.group_size, c.measured_s) for c in table]
+    assert found == [
+        ("row 0", "all_reduce", 0, "tp", (), 2, 0),
+        ("row 1", "all_reduce", 8, "dp", (), 2, 2),
+        ("row 2", "all_gather", 16, "tp", (), 2, 0),
+        ("row 3", "all_gather", 24, "dp", (), 2, 2),
+        ("row 4", "all_reduce", 32, "turn 1", (0, 5), 0, 0),
+        ("row 5", "send", 40, "turn 1", (1, 7), 0, 2),
+        ("row 6", "send", 48, "", (3, 4), 0, 0),
+        ("row 7", "all_gather", 56, "turn 1", (), 2, 2),
+    ]
+
+
+@pytest.mark.parametrize("transfers", [[(0, 1), (0, 7), (5, 6)], [(0, 1), (7, 0), (5, 6)], [(0, 2)]])
+def test_calls_that_stand_for_all_of_their_kind(transfers):
+    """With the highest rank; calls that are no table stand for themselves."""
+    rows = CallRows()
+    kinds = [rows.kind("all_reduce", (0, 3)), *[rows.kind("send")] * len(transfers)]
+    src, dst = zip((-1, -1), *transfers, strict=True)
+    zeros = [0] * len(kinds)
+    rows.add(*map(np.array, (kinds, zeros, src, dst, zeros, zeros, zeros)))
+    table = rows.table(str)
+    found = kinds_of(table)
+    assert {call.collective for call in found} == {"all_reduce", "send"}
+    assert len(found) <= 3
+    assert max(max(call.ranks) for call in found) == max(3, *map(max, transfers))
+    assert kinds_of(listed := list(table)) is listed
+    assert len(kinds_of(table[:0])) == 0
 
 
 def test_a_large_log_takes_little_memory(tmp_path):
