@@ -15,6 +15,7 @@ from opticcl.traces.c10d import (
     count_of,
     elements_of,
     ends_of,
+    members_of,
     rank_list,
     ratio_of,
     tensors_of,
@@ -62,6 +63,7 @@ def test_a_list_that_does_not_fit_is_named(value, count, said):
             (),
             [f"out split sizes that do not fit, not used: {said}"],
         )
+    assert splits((None, 5), (4, 4)) == ((), (), [])
     assert splits(([0, 0], [0]), (0, 0), 4, (1, 2)) == (
         (0, 0),
         (),
@@ -89,7 +91,11 @@ def test_bytes_of_tensors(pairs):
         elif all(isinstance(one, list) and all(isinstance(n, int) for n in one) for one in shape):
             due.append(sum(map(math.prod, shape)) * width)
     assert list(tensors_of([one for one, _ in pairs], [one for _, one in pairs])) == due
-    assert list(tensors_of("[[2]]", ["Float"])) == list(tensors_of([[2]], "Float")) == []
+    assert (
+        list(tensors_of("[[2]]", ["Float"])) == list(tensors_of([[2]], "Float")) == list(tensors_of([[2]], None)) == []
+    )
+    lists = [[[2, 3], [4]], [[5]]]
+    assert list(tensors_of([lists, [lists]], ["Float", "Float"])) == [60]
 
 
 @examples(40)
@@ -97,7 +103,7 @@ def test_bytes_of_tensors(pairs):
 def test_elements_of_a_list_of_tensors(listed):
     """None of another value."""
     assert elements_of(listed) == [math.prod(one) for one in listed]
-    for other in ("[[2]]", [3], [[True]], {"a": [2]}, [[2], 3]):
+    for other in ("[[2]]", [3], [[True]], {"a": [2]}, [[2], 3], None):
         assert elements_of(other) == []
 
 
@@ -105,7 +111,7 @@ def test_a_shape_beyond_any_message_is_not_multiplied_out():
     """A hundred thousand sides of 2**40 are a number of less than 200 bits."""
     (found,) = elements_of([[2**40] * 100_000])
     assert 2**70 < found < 2**200
-    assert elements_of([[2**35, 2**35, 2, 1]]) == [2**71]
+    assert elements_of([[2**35, 2**35, 2, 3]]) == [2**71]
 
 
 @examples(60)
@@ -115,6 +121,7 @@ def test_ratios_of_sizes(many, few):
     for pair in ((many, few), (few, many)):
         low, high = sorted(pair)
         assert ratio_of(pair) == (high // low if low and not high % low and high <= MAX_GROUP * low else 0)
+    assert ratio_of((2, 2 * MAX_GROUP)) == MAX_GROUP
     assert (ratio_of((MAX_GROUP, 1)), ratio_of((1, MAX_GROUP + 1)), ratio_of((0, 8))) == (2**20, 0, 0)
 
 
@@ -145,6 +152,27 @@ def test_ends_of_transfers(text, ends):
 def test_lists_of_ranks(value, ranks):
     """Without repetition; none if the list is cut or another value."""
     assert rank_list(value) == ranks
+
+
+@pytest.mark.parametrize(
+    ("group", "ranks"),
+    [
+        ({"ranks": [1, 3], "group_size": 2}, (1, 3)),
+        ({"ranks": "[0, 2]", "pg_size": 3}, (0, 2)),
+        ({"ranks": ["2", 4]}, (2, 4)),
+        ({"ranks": {"3": 0, "5": 1}}, (3, 5)),
+        ({"ranks": ["x"]}, ()),
+        ({"ranks": [], "group_size": 3}, (0, 1, 2)),
+        ({"ranks": {}, "pg_size": 2, "group_size": 3}, (0, 1)),
+        ({"ranks": []}, ()),
+        ({"pg_size": 2}, ()),
+        ({"ranks": [], "pg_size": MAX_GROUP}, tuple(range(MAX_GROUP))),
+        ({"ranks": [], "pg_size": MAX_GROUP + 1}, ()),
+    ],
+)
+def test_members_of_a_recorded_group(group, ranks):
+    """Those of its list, whose numbers may be texts or keys; an empty list is of all ranks."""
+    assert members_of(group) == ranks
 
 
 def test_names_of_collectives_and_types():
