@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.traces.fsdp import fsdp_step
 from tests.traces.test_flight_recorder import entry
+from tests.traces.test_nsys import training
 
 from opticcl.errors import WorkloadError
 from opticcl.traces import TRACES, load_steps
@@ -33,6 +34,31 @@ rows = st.lists(
         ("pytorch_et", b'{"schema": "1.1.1-chakra', 2),
         ("pytorch_et", b'x {"schema": "1.1.1-chakra', 0),
         ("pytorch_et", b'{"schema": 5', 0),
+        ("flight_recorder", b"\x80\x02", 2),
+        ("flight_recorder", b"\x80\x05", 2),
+        ("flight_recorder", b"\x80\x01}", 0),
+        ("flight_recorder", b"\x80\x06}", 0),
+        ("flight_recorder", b"\x81\x02}", 0),
+        ("flight_recorder", b"\x80", 0),
+        ("flight_recorder", b'\xef\xbb\xbf {"entries" :', 2),
+        ("flight_recorder", b'["entries":', 0),
+        ("flight_recorder", b'{"entry":', 0),
+        ("nccl_inspector", b'\xef\xbb\xbf\n{"coll_perf" :', 3),
+        ("nccl_inspector", b'x {"coll_perf":', 0),
+        ("nccl_inspector", b'{"coll":', 0),
+        ("nccl_profiler", b'\xef\xbb\xbf\n[{"cat": "COLL"', 3),
+        ("nccl_profiler", b'x [{"cat": "COLL"', 0),
+        ("nccl_profiler", b'[{"cat": "OTHER"', 0),
+        ("goal", b"// a\n/* b\n */ num_ranks 2\nrank", 2),
+        ("goal", b"num_ranks 2 x", 0),
+        ("lumorph", b"\xef\xbb\xbfAR; 8", 1),
+        ("lumorph", b"x AR;8", 0),
+        ("htsim", b"# a\n Nodes 2\r\nConnections 1\n", 2),
+        ("htsim", b"Nodes 2\nConnection 1\n", 0),
+        ("htsim", b"Node 2\nConnections 1\n", 0),
+        ("flow_list", b"# a\n0,1,2,3\n\n1,1,2,3\n0,1", 2),
+        ("flow_list", b"# a\n\n", 0),
+        ("flow_list", b"0,1,2,3\n0,1,2\n0,1,2,3\n", 0),
     ],
 )
 def test_how_surely_a_file_is_of_a_format(name, head, sureness):
@@ -112,10 +138,12 @@ def test_sums_by_kind_and_group(tmp_path_factory, drawn, log):
 
 def test_groups_of_unknown_and_of_many_ranks(tmp_path):
     """Without a number of ranks there is no size; members are cut after the 64th."""
-    config = {"1": {"name": "1", "ranks": str(list(range(70)))}}
+    config = {"1": {"name": "1", "ranks": str(list(range(70)))}, "2": {"name": "transfers", "ranks": "[0, 2, 5]"}}
     unknown = {"version": "2", "entries": [entry()]}
+    named = entry(process_group=["transfers", "d"])
     for value, size, members in (
         (unknown, None, []),
+        ({"version": "2", "pg_config": config, "entries": [named]}, 3, [0, 2, 5]),
         ({"version": "2", "pg_config": config, "entries": [entry(process_group=["1", "d"])]}, 70, list(range(64))),
     ):
         (tmp_path / "rank_0.json").write_text(json.dumps(value))
@@ -123,6 +151,10 @@ def test_groups_of_unknown_and_of_many_ranks(tmp_path):
         (row,) = found.by_group()
         assert (row["size"], row["members"]) == (size, members)
         assert found.by_kind()[0]["ranks"] == size
+    (tmp_path / "rank_0.json").write_text(json.dumps(unknown))
+    found = load_contents(tmp_path / "rank_0.json", num_ranks=70)
+    assert [(row["size"], row["members"]) for row in found.by_group()] == [(70, list(range(64)))]
+    assert [row["ranks"] for row in found.by_kind()] == [70]
     (tmp_path / "rank_0.json").write_text(json.dumps({**unknown, "entries": [entry("nccl:wait")]}))
     with pytest.raises(WorkloadError, match="no collective with a size among several ranks; entries: 1"):
         load_contents(tmp_path / "rank_0.json")
@@ -138,3 +170,14 @@ def test_steps_and_ranks_have_their_recorded_times(tmp_path):
     assert (row["calls"], row["bytes"], row["bound"]) == (step.num_calls, step.network_bytes, step.bound or None)
     assert row["computed_s"] == step.compute_s == pytest.approx(rank["computed_s"])
     assert (found.median.step, rank["steps"], row["step"]) == (step.step, 1, step.step or None)
+
+
+@pytest.mark.parametrize(("waits", "bound"), [(True, None), (False, "upper")])
+def test_steps_have_names_and_bounds(tmp_path, waits, bound):
+    """Of a report of two steps; without a number of ranks there is no graph of them."""
+    report = training(waits)
+    rows = load_contents(report.write(tmp_path / "a.sqlite")).by_step()
+    assert [(row["step"], row["bound"]) for row in rows] == [("ProfilerStep#0", bound), ("ProfilerStep#1", bound)]
+    del report.rows["NVTX_EVENTS"][0]
+    found = load_contents(report.write(tmp_path / "b.sqlite"))
+    assert (found.steps, found.workload.num_ranks, len(found.workload.calls)) == ((), 0, 2)

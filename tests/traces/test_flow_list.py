@@ -16,7 +16,10 @@ def load(folder, content, name="flows.csv"):
     return load_workload(folder / name)
 
 
-@pytest.mark.parametrize("content", [COMMAS, SPACES, "# start, from, to, bytes\n" + COMMAS, COMMAS.replace(",", ", ")])
+@pytest.mark.parametrize(
+    "content",
+    [COMMAS, SPACES, "# start, from, to, bytes\n" + COMMAS, COMMAS.replace(",", ", "), COMMAS.replace("\n", "\n\n")],
+)
 @pytest.mark.parametrize("name", ["flows.csv", "flow_arrivals.txt", "flows"])
 def test_both_forms(tmp_path, content, name):
     """Hosts are numbered from 0, and that is said."""
@@ -34,7 +37,7 @@ def test_both_forms(tmp_path, content, name):
 def test_flows_are_sent_in_the_order_of_their_start(tmp_path):
     """Whatever the order of the lines."""
     found = load(tmp_path, "5,0,1,10\n0,1,0,20\n")
-    assert [c.size_bytes for c in found.calls] == [20, 10]
+    assert [(c.name, c.size_bytes) for c in found.calls] == [("flow of line 2", 20), ("flow of line 1", 10)]
     assert load_job(tmp_path / "flows.csv").num_calls == 2
 
 
@@ -54,10 +57,12 @@ def test_the_flows_of_a_plan_are_read_back(tmp_path):
         ("0,0,1,10\n0,0,1\n", "line 2: '0,0,1' is not a flow"),
         ("0,0,1,10\nstart,of,the,end\n", "line 2"),
         (f"0,0,1,{10**18}\n", "line 1: "),
+        ("0,0,1,10\n" * 4_000 + "L2L;0,0,1,10\n", "line 4,001: 'L2L;0,0,1,10' is not a flow"),
+        ("0,0,1,10\n" * 4_000 + "0,0,1,10,0\n", "line 4,001: '0,0,1,10,0' is not a flow"),
     ],
 )
 def test_another_line_is_refused(tmp_path, content, said):
-    """With its number."""
+    """With its number; in a list that is scanned by columns too."""
     with pytest.raises(WorkloadError, match=said):
         load(tmp_path, content)
 

@@ -67,13 +67,13 @@ def test_calls_and_dependencies(path):
     assert any(note.startswith("order: a transfer starts when its sender is ready") for note in read.notes)
     assert any("several cpus" in note for note in read.notes)
     job = load_job(path)
-    assert longest(job) == pytest.approx(
+    assert longest(job, 1e-6) == pytest.approx(
         {
-            ("l1", (0, 1)): 1,
+            ("l1", (0, 1)): 1e-6,
             ("line 6", (0,)): 500e-9,
-            ("b", (0, 1)): 2,
-            ("l3", (0,)): 2 + 1e-6,
-            ("l4", (0, 1)): 3,
+            ("b", (0, 1)): 2e-6,
+            ("l3", (0,)): 3e-6,
+            ("l4", (0, 1)): 3e-6,
         }
     )
     assert job.compute_s == pytest.approx(1.5e-6)
@@ -109,7 +109,9 @@ def test_large_files_are_refused(path, monkeypatch, limit, value, said):
 
 def test_remarks_are_left_out(path):
     """Of a line, within a line, over several lines, one of each within the other."""
-    marked = f"/* send\n8b */ // /* x\n{FILE}".replace("num_ranks 2\n", "num_ranks 2 /* / */\n/* Send begin */ //*\n")
+    marked = f"/* send\n9b\n8b */ // /* x\n{FILE}".replace(
+        "num_ranks 2\n", "num_ranks 2 /* / */\n/* Send begin */ //*\n"
+    )
     marked = marked.replace("l3 requires l2\n", "l3 /* // */ requires l2 /* l3 requires l4\n// */ // l9 requires l9\n")
     assert load(path, marked) == load(path, FILE)
     assert "line 5: 'x'" in one_line(load, path, "/* a\n\n*/\nnum_ranks 1\nx /* y */")
@@ -253,6 +255,7 @@ def test_drawn_files_by_an_independent_parser(path, text):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        (FILE, "\n// remark\n", "line 1: '' is not num_ranks"),
         ("num_ranks 2", "num_ranks x", "line 2: 'num_ranks x' is not num_ranks|no trace that opticcl reads"),
         ("num_ranks 2", "num_ranks 0", "line 2: 'num_ranks 0' is not num_ranks with a number from 1"),
         ("rank 1 {", "rank 2 {", "line 13: rank 2 is not 0 to 1"),
@@ -277,6 +280,11 @@ def test_a_wrong_file_is_refused_with_its_line(path, old, new, said):
     with pytest.raises(WorkloadError, match=said) as caught:
         load_job(path)
     assert str(caught.value).isprintable()
+
+
+def test_a_workload_needs_no_order(path):
+    """Labels that require each other are refused where tasks are wanted."""
+    assert len(load(path, FILE.replace("l4 irequires l3", "l3 requires l3")).calls) == 3
 
 
 @examples(60)

@@ -63,6 +63,10 @@ def test_times_and_subgroups(path):
         ("L2L;8;1;0;3;4,5", "'3' to '4,5' is not a pair of GPUs"),
         ("L2L;8;1;0;0", "not a record"),
         ("3;2,2;0,1", "not a record"),
+        ("8;1;0;0;1", "not a record"),
+        ("XX;8;1;0;0;1", "not a record"),
+        (f"AR;{'x' * 60};0,1", f"'{'x' * 60}' is not a whole number"),
+        (f"AR;{'x' * 61};0,1", f"'{'x' * 60}\\.\\.\\.' is not a whole number"),
         ("AR;" + "1" * 2**23, "a line of more than"),
     ],
 )
@@ -76,10 +80,18 @@ def test_a_wrong_line_is_refused_with_its_number(path, line, said):
         assert len(str(caught.value)) < 600
 
 
+@pytest.mark.parametrize("lines", [1, 4_000])
+@pytest.mark.parametrize("group", ["0", " 0", "0,1,2,3,4"])
+def test_the_number_of_ranks_is_that_of_the_highest(path, lines, group):
+    """Of a transfer behind others, or of a group; also in a log that is scanned by columns."""
+    read = load(path, f"AR;8;{group}\nL2L;8;0;0;0;0\nL2L;8;0;0;0;1\nL2L;8;0;0;1;0\n" * lines)
+    assert read.num_ranks == (5 if "4" in group else 2)
+
+
 @pytest.mark.parametrize("lines", [1, 400])
 def test_large_numbers_of_layers_and_long_lines(path, lines):
     """Layers of any number have a name, and lines may have spaces; also in a log that is scanned by columns."""
-    layers = [10**9 - 1, 10**9, 10**9 + 1, 10**18]
+    layers = [0, 10**9 - 1, 10**9, 10**9 + 1, 10**18]
     rows = [f"L2L;8;{layer};{way};0;1\n" for layer in layers for way in (0, 1)] * lines
     read = load(path, "".join(rows) + "AR;8;0,1".ljust(2**20))
     names = [f"layer {layer} {way}" for layer in layers for way in ("forward", "backward")] * lines
