@@ -418,6 +418,7 @@ class Searches:
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
         self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
         self._known: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}
+        self._at_a_rate: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}  # by all but the rate of a node
         self._shared: Searches | None = None
 
     @property
@@ -433,13 +434,14 @@ class Searches:
     def under(self, assumed: Assumptions) -> Searches:
         """The same under other assumptions; both evaluate each schedule and its circuits once."""
         made = copy(self)
-        made.assumed, made._known, made._shared = assumed, {}, self
+        made.assumed, made._known, made._at_a_rate, made._shared = assumed, {}, {}, self
         return made
 
     def forget(self) -> None:
         """Release candidates of all fabrics so far, their circuits and the steps that they do not share; verdicts on their data
         are kept."""
         self._known.clear()
+        self._at_a_rate.clear()
         self._cache.clear_unshared()
 
     def of(self, where: Fabric, wanted: Request) -> Search:
@@ -453,13 +455,14 @@ class Searches:
         ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
         key = write_call(where.name, parameters), ranks, where.num_members, where.share, wanted
         if key not in self._known:
-            same = (one for one in self._known.values() if one.wanted == wanted and one.fabric.differs_in_rate(where))
+            parameters.pop(where.machine.rate_parameter, None)
+            at_any_rate = write_call(where.name, parameters), *key[1:]
             if self._shared is not None:
                 made = self._shared.of(where, wanted).under(self.assumed)
-            elif (twin := next(same, None)) is not None:
-                made = twin.under(self.assumed, where)
+            elif at_any_rate in self._at_a_rate:
+                made = self._at_a_rate[at_any_rate].under(self.assumed, where)
             else:
-                made = self._new(where, wanted)
+                made = self._at_a_rate[at_any_rate] = self._new(where, wanted)
             self._known[key] = made
         return self._known[key]
 
