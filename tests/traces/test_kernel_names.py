@@ -86,6 +86,8 @@ def test_the_longest_name_of_a_list_counts(tmp_path):
         (ROW.replace("all_to_all", "all_to_some"), "all_to_some"),
         (ROW.replace("all_to_all", "send_recv"), "transfer"),
         (ROW.replace("1 kB", "-1 kB"), "size"),
+        (ROW.replace("1 kB", "1 kX"), "kX"),
+        ("kernels = " + 9_000 * "[", "TOML"),
         (ROW.replace("dispatch", ""), "name"),
         (ROW + "ranks = [0, 0]\n", "ranks"),
         (ROW + "ranks = [-1]\n", "ranks"),
@@ -192,3 +194,22 @@ def test_events_of_the_host_and_the_size_of_a_list(tmp_path, monkeypatch):
         else:
             with pytest.raises(WorkloadError, match=f"more than {most} bytes"):
                 kernel_names.KernelSizes.read(tmp_path / "sizes.toml")
+
+
+def test_names_in_a_note():
+    """The three that took the most time, of equal times by name; of 10,002 names the last two are others."""
+    counts, more = kernel_names.Activity(), kernel_names.Activity()
+    for number in range(10_000):
+        counts.add("kernels", f"k{number}", 1)
+    for name, took_us in (("k7", 4), ("new", 9), ("newer", 9)):
+        counts.add("kernels", name, took_us)
+    for name, took_us, size in (("c", 2, 70), ("b", 2, 0), ("a", 2, 9)):
+        counts.add("copies", name, took_us, size)
+        more.add("copies", "c", took_us, size)
+    more.add("copies", "z", 1, 2)
+    assert list(counts.notes()) == [
+        "left out: 10,003 kernels, 10.02 ms: others (2), k7 (2), k0 (1), ...",
+        "left out: 3 copies, 6 us, 79 B: a (1), b (1), c (1)",
+    ]
+    counts.add_all(more)
+    assert list(counts.notes())[1:] == ["left out: 7 copies, 13 us, 160 B: c (4), a (1), b (1), ..."]

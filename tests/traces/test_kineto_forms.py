@@ -82,6 +82,7 @@ ALL = (0, 1, 2, 3)
         (record("allreduce", 8, 12), [("all_reduce", 12, ALL)]),
         (record("_allgather_base", 5, 20), [("all_gather", 20, ALL)]),
         (record("all_to_allv", 12, 9), [("all_to_all", 12, ALL)]),
+        (record("gather", 8, 0), [("gather", 8, ALL)]),
         (record("allreduce", 8, None, Out__msg__nelems="x"), [("all_reduce", 8, ALL)]),
         # groups: by ranks, by start and stride, by nothing
         (
@@ -97,14 +98,20 @@ ALL = (0, 1, 2, 3)
             [("all_reduce", 8, ALL)],
         ),
         (
-            record("allreduce", 8, group={"Process Group Ranks": "[1, 3, ...]", "Global rank start": 1}),
-            [("all_reduce", 8, ())],
+            record(
+                "allreduce", 8, group={"Process Group Ranks": "[1, 3, ...]", "Global rank start": 1, "Group size": 2}
+            ),
+            [("all_reduce", 8, (0, 1))],
+        ),
+        (
+            record("allreduce", 8, group={"Process Group Ranks": {"1": 3}, "Global rank stride": 2, "Group size": 3}),
+            [("all_reduce", 8, (0, 1, 2))],
         ),
         (record("allreduce", 8, group={"Process Group Ranks": [1.5, 3]}), [("all_reduce", 8, ())]),
         (record("_allgather_base", 5, 10, group={}), [("all_gather", 10, (0, 1))]),
         (record("_reduce_scatter_base", 10, 5, group={}), [("reduce_scatter", 10, (0, 1))]),
         (record("_allgather_base", 5, 10, group={"Group size": 4}), [("all_gather", 10, ())]),
-        (record("_allgather_base", 5, 10, group={"Process Group Ranks": "[2, 3]"}), [("all_gather", 10, (2, 3))]),
+        (record("_allgather_base", 5, 20, group={"Process Group Ranks": "[2, 3]"}), [("all_gather", 20, (2, 3))]),
         (record("broadcast", 5, 10, group={}), [("broadcast", 10, ())]),
         # ends of transfers: of the job, or of the group
         (record("send", 8, Dst__Rank=2, Src__Rank=0, Rank=1), [("send_recv", 8, (0, 2))]),
@@ -125,8 +132,8 @@ ALL = (0, 1, 2, 3)
         (event("nccl:gather", **FLOATS), [("gather", 400, ())]),
         (event("nccl:all_gather", **FLOATS), [("all_gather", 400, ())]),
         (
-            event("nccl:all_gather", **{"Input Dims": [[2], [3]], "Input type": ["int", "int"]}),
-            [("all_gather", 20, ())],
+            event("nccl:all_gather", **{"Input Dims": [[2], [4]], "Input type": ["int", "int"]}),
+            [("all_gather", 24, ())],
         ),
         (event("nccl:scatter", **FLOATS), [("scatter", 100, ())]),
         (event("gloo:barrier"), [("barrier", 0, ())]),
@@ -135,8 +142,8 @@ ALL = (0, 1, 2, 3)
         (event("nccl:recv 0<-2", **FLOATS), [("send_recv", 100, (2, 0))]),
         # operators: all tensors, outputs first
         (
-            event("c10d::allreduce_", **{"Input Dims": [[2], [3]], "Input type": ["int", "int"]}),
-            [("all_reduce", 12, ())],
+            event("c10d::allreduce_", **{"Input Dims": [[2], [4]], "Input type": ["int", "int"]}),
+            [("all_reduce", 16, ())],
         ),
         (
             event("c10d::_allgather_base_", **{"Input Dims": [[8], [4]], "Input type": ["int"] * 2}),
@@ -147,8 +154,12 @@ ALL = (0, 1, 2, 3)
             [("reduce_scatter", 32, (0, 1))],
         ),
         (
-            event("c10d::alltoall_base_", **{"Input Dims": [[6], [4]], "Input type": ["int"] * 2}),
-            [("all_to_all", 24, ())],
+            event("c10d::gather_", **{"Input Dims": [[6], [2]], "Input type": ["int"] * 2}),
+            [("gather", 24, (0, 1, 2))],
+        ),
+        (
+            event("c10d::scatter_", **{"Input Dims": [[2], [4]], "Input type": ["int"] * 2}),
+            [("scatter", 16, (0, 1))],
         ),
         (event("c10d::allgather_", **{"Input Dims": [[8]], "Input type": ["int"]}), [("all_gather", 128, ())]),
         # ends and tags among the values of operators
@@ -164,11 +175,45 @@ ALL = (0, 1, 2, 3)
         (event("hcom_allReduce__950_0", "", **{"size(Byte)": 3 << 31}), [("all_reduce", 3 << 31, ())]),
         (event("hcom_allReduce__950_0", "", count=3 << 31, data_type="fp16"), [("all_reduce", 3 << 32, ())]),
         (event("hcom_broadcast_", None, **{"Task Type": "HCCL", "size(Byte)": 64}), [("broadcast", 64, ())]),
+        (event("hcom_other__950_0", "", **{"size(Byte)": 64}), []),
     ],
 )
 def test_the_call_of_an_event(path, one, calls):
     """Collective, bytes and ranks; where a group is not recorded the ranks are those of its size, or none."""
     assert Read(path, [one]).calls == calls
+
+
+SIDES = {"Input Dims": [[6], [4]], "Input type": ["int"] * 2}
+LISTS = {"Input Dims": [[[1], [5]], [[2], [0]]], "Input type": ["int"] * 2}
+
+
+@pytest.mark.parametrize(
+    ("one", "sent", "received"),
+    [
+        (record("all_to_allv", 9, 12, dtype="Float"), (36,), (48,)),
+        (record("all_to_allv", 9, Out__msg__nelems="x"), (9,), (9,)),
+        (
+            record("all_to_allv", 8, 6, In__split__size="[1, 0, 2, 1]", Out__split__size="[3, 0, 0, 0]"),
+            (8, 2, 0, 4, 2),
+            (6, 6, 0, 0, 0),
+        ),
+        (record("all_to_allv", 8, Out__msg__nelems="x", Out__split__size=[1, 0, 0, 0]), (8,), (8, 8, 0, 0, 0)),
+        (event("c10d::alltoall_base_", **SIDES), (16,), (24,)),
+        (event("c10d::alltoall_base_", **SIDES, Concrete__Inputs=["", "", "", "[1, 2]"]), (16,), (24,)),
+        (
+            event("c10d::alltoall_base_", **SIDES, Concrete__Inputs=["", "", "", [1, 2], [3, 1]]),
+            (16, 12, 4),
+            (24, 8, 16),
+        ),
+        (event("c10d::alltoall_", **LISTS), (8, 8, 0), (24, 4, 20)),
+    ],
+)
+def test_both_sides_of_an_exchange(path, one, sent, received):
+    """What a rank sends and receives, each with its parts if they are recorded."""
+    (trace,) = load_traces(write(path, [one]))
+    (call,) = trace.calls
+    assert (call.size_bytes, *call.sent_splits) == sent
+    assert (call.received_bytes, *call.received_splits) == received
 
 
 SHAPED = "without shapes of a known type"
@@ -196,6 +241,11 @@ SHAPED = "without shapes of a known type"
                 **{**FLOATS, "Input Dims": [[4], [4]], "Input type": ["int"] * 2},
             ),
             "1 out split sizes that do not fit, not used: the list has 3 rows in all for 16 elements",
+            False,
+        ),
+        (
+            record("all_to_allv", 4, In__split__size="[1, 2]"),
+            "1 in split sizes that do not fit, not used: the list has 3 rows in all for 4 elements",
             False,
         ),
         (event("nccl:coalesced"), "1 nccl:coalesced, which moves no data itself", False),
@@ -264,6 +314,11 @@ def test_a_record_without_a_size(path, one, said, missing):
             ["left out: 2 device events of an unknown kind, 7 us: odd (1), even (1)"],
         ),
         ([event("odd", "mtia", dur=4, ph="i")], 0, []),
+        (
+            [event("odd", "", dur=4, **{"Task Type": ["AIV"]})],
+            0,
+            ["left out: 1 device events of an unknown kind, 4 us: odd (1)"],
+        ),
         (
             [event("nvshmemi_x", "mtia", dur=4)],
             0,
@@ -340,6 +395,8 @@ def test_calls_without_a_number_are_matched_in_order(path):
     assert Read(path, made, {"world_size": 4}).calls == [("all_reduce", 8, ALL), ("all_reduce", 9, ALL)]
     made = [record("allreduce", 8, ts=i, rank=rank, Seq=i) for rank, i in ((0, 0), (0, 1), (1, 1), (1, 2))]
     assert len(Read(path, made, {"world_size": 4}).calls) == 3
+    made = [record("allreduce", size, ts=size, rank=rank) for rank, size in ((0, 8), (0, 9), (1, 9))]
+    assert len(Read(path, made, {"world_size": 4}).calls) == 2
 
 
 @pytest.mark.parametrize(("about", "streams"), [({}, [0]), ({"stream": 0}, [1]), ({"stream": "x"}, [0])])
