@@ -53,7 +53,7 @@ class HostCall:
         thread: index of the host thread; -1 for a kernel without a host record.
         start_us, end_us: interval of its outermost record on the host [us].
         kernels: of the call, by start.
-        launch_us: time of its first launch; -1 if not recorded [us].
+        launch_us: time of its first launch; -1: not recorded, or `end_us` [us].
         in_graph: whether it was launched by a graph, together with the kernels around it.
         on_host: whether the host executes it, as Gloo does.
     """
@@ -133,8 +133,8 @@ def select_calls(events: Events) -> Selection:
                 events.omissions[one.kind].add(why)
         if one.kind in (KERNEL, SIZED):
             at_us = launches[one.correlation][1] if one.correlation in launches else one.start_us
-            known = at_us if one.correlation in launches else -1.0
-            calls.append(HostCall(one.call, -1, at_us, at_us, [one], known, one.correlation in events.graph_launches))
+            in_graph = one.correlation in events.graph_launches
+            calls.append(HostCall(one.call, -1, at_us, at_us, [one], in_graph=in_graph))
         else:
             calls.append(HostCall(one.call, *extents.of(one), on_host=one.kind == GLOO))
     foreign: dict[str, list[Record]] = {}
@@ -313,17 +313,17 @@ def _link_across(kernel: Record, events: Events, launches: Launches, by_start: l
     """Add a kernel to the only call without one that another thread issued while it was launched.
 
     Args:
-        kernel: of no call so far.
+        kernel: of no call so far, and so of none of its own thread.
         events, launches: of the trace.
         by_start: all calls, by start.
     Returns: whether there is one.
     """
-    thread, us = launches.get(kernel.correlation, (-1, -1.0))
-    if kernel.correlation in events.graph_launches:
+    if kernel.correlation not in launches or kernel.correlation in events.graph_launches:
         return False
+    us = launches[kernel.correlation][1]
     until = bisect_right(by_start, us, key=lambda call: call.start_us)
     near = [one for one in by_start[max(0, until - NEAR) : until] if us <= one.end_us and not one.on_host]
-    if len(near) != 1 or near[0].kernels or near[0].thread in (thread, -1):
+    if len(near) != 1 or near[0].kernels:
         return False
     near[0].launch_us = us
     near[0].kernels.append(kernel)
@@ -406,7 +406,7 @@ def _link_graphs(
             elif correlation == in_order[-1] and whole[: len(form)] == form:
                 mine = captures[whole][: len(form)]
         for kernel, call in zip(replays[correlation], mine, strict=False):
-            kept.append(HostCall(replace(call.call), thread, us, us, [kernel], us, in_graph=True))
+            kept.append(HostCall(replace(call.call), thread, us, us, [kernel], in_graph=True))
             taken.add(id(kernel))
     remark = (
         f"graphs: launched {len(replays):,} times, with {len(taken):,} kernels of collectives, whose sizes are those of the "
