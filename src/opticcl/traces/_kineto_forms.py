@@ -159,8 +159,7 @@ class FileEvents:
                 continue
             self.count += 1
             self._add_event(_event_of(value), at)
-        if self._num_open:
-            self.irregular["events that begin and do not end, left out"] += self._num_open
+        self.irregular["events that begin and do not end, left out"] += self._num_open
 
     def _add_event(self, event: TraceEvent, at: int) -> None:
         """Add a decoded event.
@@ -304,7 +303,7 @@ class FileEvents:
             elif collective_of(word):
                 part.omissions[KERNEL].add(f"{KERNEL} of {printable(word[:40])} without a size", missing=True)
             part.records[KERNEL].append(
-                Record(KERNEL, stream, start_us, start_us + took_us, call, None, -1, collective_of(word), name)
+                Record(KERNEL, stream, start_us, start_us + took_us, call, word=collective_of(word), name=name)
             )
         elif activity_of_task(args.get("Task Type")) == "computation":
             part.add_kernel(start_us, took_us, stream, -1)
@@ -386,7 +385,7 @@ class FileEvents:
         part = self.part("process", event, args)
         collective, thread = collective_of(word), part.thread_index(_name(event.tid))
         if word == BATCH:
-            part.batches.append(Record(kind, thread, start_us, end_us, None, _external(args), -1, BATCH))
+            part.batches.append(Record(kind, thread, start_us, end_us, None, _external(args), word=BATCH))
         name = printable(event.name)
         needed = kind != NCCL or count_of(args.get("rank"), -1) not in self._with_records
         call = shaped_call(part, kind, name, collective, ends, args, at) if needed else None
@@ -396,7 +395,7 @@ class FileEvents:
         if call is not None and values is not None:
             for why in give_values(call, values):
                 part.omissions[kind].add(why)
-        one = Record(kind, thread, start_us, end_us, call, _external(args), -1, collective, values=values)
+        one = Record(kind, thread, start_us, end_us, call, _external(args), word=collective, values=values)
         part.records[kind].append(one)
 
 
