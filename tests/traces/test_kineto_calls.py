@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
-from tests.traces.test_kineto_forms import FLOATS, Read, event, kernel, launch, record
+from tests.traces.test_kineto_forms import FLOATS, Read, event, kernel, launch, record, write
 
 from opticcl.traces import load_steps
+from opticcl.traces.loading import load_traces
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +107,8 @@ INSIDE, EARLIER, ABSENT = (
         ([CALL, OTHER, launch(1, 10), launch(2, 30), nccl(2, 40, 3), nccl(1, 20, 7)], [7, 3], ""),
         ([CALL, launch(1, 10), launch(2, 11), nccl(2, 30, 5), nccl(1, 20, 7)], [12], ""),
         ([CALL, launch(0, 10), nccl(0, 20, 7)], [7], ""),
+        ([CALL, {**launch(1, 10), "cat": "runtime"}, nccl(1, 20, 7)], [7], ""),
+        ([CALL, {**launch(1, 10), "cat": "hip_driver"}, nccl(1, 20, 7)], [7], ""),
         ([CALL, launch(2**40, 10), nccl(2**40, 20, 7)], [7], ""),
         ([CALL, launch(2**63, 10), nccl(2**63, 20, 7)], [0], ABSENT),
         ([CALL, launch(None, 10), nccl(None, 20, 7)], [0], ABSENT),
@@ -120,9 +123,20 @@ INSIDE, EARLIER, ABSENT = (
         ([CALL, around(5, 10), launch(1, 9), nccl(1, 20, 7)], [0], "within a record without a size"),
         ([CALL, around(5, 20, tid=2), launch(1, 18), nccl(1, 20, 7)], [0], INSIDE),
         ([CALL, around(1, 40), around(5, 20), launch(1, 35), nccl(1, 50, 7)], [7], ""),
+        ([CALL, record("allreduce", "x", ts=5, dur=15), launch(1, 18), nccl(1, 20, 7)], [7], ""),
         ([CALL, around(0, 4), around(5, 20), launch(1, 19), nccl(1, 50, 7)], [7], ""),
         # by the id of the operation, of host records
         ([record("allreduce", 8, ts=10, External__id=3), nccl(1, 20, 7, External__id=3)], [7], ""),
+        (
+            [
+                record("allreduce", 8, ts=10, External__id=3),
+                record("allreduce", 9, ts=15, External__id=4),
+                launch(1, 10),
+                nccl(1, 20, 7, External__id=4),
+            ],
+            [7, 0],
+            "",
+        ),
         ([record("allreduce", 8, ts=10, External__id="a"), nccl(1, 20, 7, External__id="a")], [7], ""),
         (
             [record("allreduce", 8, ts=10, External__id=[3]), nccl(1, 20, 7, External__id=[3])],
@@ -130,6 +144,7 @@ INSIDE, EARLIER, ABSENT = (
             "without a record of their launch",
         ),
         ([record("allreduce", 8, ts=10), nccl(1, 20, 7)], [0], "without a record of their launch"),
+        ([record("allreduce", 8, ts=0, dur=5), nccl(1, 20, 7)], [0], "without a record of their launch"),
         # by the only call that another thread issued at that time
         ([CALL, launch(1, 10, tid=2), nccl(1, 20, 7)], [7], ""),
         ([CALL, launch(1, 11, tid=2), nccl(1, 20, 7)], [7], ""),
@@ -149,13 +164,27 @@ INSIDE, EARLIER, ABSENT = (
             "within a record without a size",
         ),
         ([CALL, event("nccl:wait", ts=30, dur=5), launch(1, 36), nccl(1, 40, 7)], [0], INSIDE),
+        (
+            [CALL, record("allreduce", "x", ts=30, dur=5), launch(1, 33), nccl(1, 40, 7)],
+            [0],
+            "within a record without a size",
+        ),
         ([CALL, *GEMM, nccl(1, 39, 7)], [0], EARLIER),
         ([CALL, *GEMM, nccl(91, 39, 7)], [0], EARLIER),
         ([CALL, *GEMM, nccl(91, 40, 7)], [0], ABSENT),
         ([CALL, *GEMM, nccl(89, 60, 7)], [0], EARLIER),
         ([CALL, *GEMM, nccl(0, 60, 7)], [0], EARLIER),
         ([CALL, *GEMM, nccl(None, 60, 7)], [0], ABSENT),
+        ([CALL, *GEMM, launch(95, 60), nccl(91, 50, 7)], [0], ABSENT),
+        ([CALL, launch(0, 40), launch(5, 50), nccl(3, 60, 7)], [0], ABSENT),
+        ([CALL, launch(None, 40), nccl(0, 60, 7)], [0], ABSENT),
         ([CALL, launch(1, 60, "cudaGraphLaunch"), nccl(1, 70, 7), nccl(1, 80, 7)], [0], "launched by a graph"),
+        (
+            [record("broadcast", 8, ts=10), launch(1, 10, "cudaGraphLaunch", tid=2), nccl(1, 70, 7)],
+            [0],
+            "launched by a graph",
+        ),
+        ([CALL, launch(None, 60, "cudaGraphLaunch"), nccl(None, 70, 7)], [0], ABSENT),
     ],
 )
 def test_whose_a_kernel_is(path, events, measured_us, why):
@@ -165,6 +194,7 @@ def test_whose_a_kernel_is(path, events, measured_us, why):
     left = [note for note in read.left_out() if "kernels of collectives" in note]
     assert len(left) == bool(why)
     assert all(why in note for note in left)
+    assert not any(note.startswith("graphs: ") for note in read.notes)
     took = sum(one["dur"] for one in events if one["name"].startswith("ncclDev"))
     on_host = sum(one["dur"] for one in events if one["name"].startswith("gloo"))
     assert all(f", {took - sum(measured_us) + on_host} us, " in note for note in left)
@@ -200,6 +230,32 @@ def test_a_kernel_without_a_record_of_its_own(path, events, measured_us, left):
     assert read.measured_us == [measured_us]
     assert len(read.left_out()) == bool(left)
     assert all(text in note for text in left for note in read.left_out())
+    linked = sum(one["cat"] in ("kernel", "gpu_memcpy") for one in events) * (not left)
+    said = f"repeated records of the same calls, not counted: {linked} communication kernels"
+    assert (said in read.notes) == (not left)
+
+
+def test_the_times_of_a_call(path):
+    """From the start of its first kernel to the end of the one that ends last, on the stream of the first."""
+    kernels = [nccl(2, 30, 5, stream=9), nccl(1, 20, 25, stream=8), nccl(3, 60, 4, stream=9)]
+    write(path, [CALL, OTHER, launch(1, 10), launch(2, 11), launch(3, 30), *kernels])
+    (trace,) = load_traces(path)
+    assert [(call.start_s, call.end_s, call.stream) for call in trace.calls] == [
+        (pytest.approx(20e-6), pytest.approx(45e-6), 1),
+        (pytest.approx(60e-6), pytest.approx(64e-6), 2),
+    ]
+
+
+@pytest.mark.parametrize("at", [0, 100])
+def test_a_call_is_issued_when_its_first_kernel_is_launched(path, at):
+    """It does not depend on a kernel that the host launched between its two, though that had ended; only waits are waits."""
+    between = [launch(5, at + 4), kernel("gemm", ts=at + 21, dur=5, correlation=5)]
+    kernels = [nccl(2, at + 40, 5), nccl(1, at + 30, 5)]
+    more = event("cudaEventRecord", "cuda_runtime", at + 15)
+    write(path, [{**CALL, "ts": at, "dur": 9}, launch(2, at + 8), launch(1, at), *kernels, *between, more])
+    (step,) = load_steps(path)
+    assert any("no stream waits are recorded" in note for note in step.notes)
+    assert [task.after for task in step.tasks if task.communicates] == [()]
 
 
 def batch(ts, tid=1):
@@ -271,6 +327,12 @@ def graph(number, ts, *words, at=None):
 REDUCE, GATHER, SEND = "AllReduce", "AllGather", "SendRecv"
 AG = record("_allgather_base", 4, 16, ts=4)
 AR, AR2, SENT = record("allreduce", 8, ts=2), record("allreduce", 12, ts=6), send(6, 8)
+TAKEN = record("recv", 6, ts=8, Dst__Rank=0, Src__Rank=1)
+
+
+def named(one, key, value):
+    """A later record with another argument."""
+    return {**one, "ts": 9, "args": {**one["args"], key: value}}
 
 
 @pytest.mark.parametrize(
@@ -281,15 +343,29 @@ AR, AR2, SENT = record("allreduce", 8, ts=2), record("allreduce", 12, ts=6), sen
         ([AR, AG, *graph(1, 20, GATHER, REDUCE)], [(8, 0), (16, 0)]),
         ([AR, AG, *graph(1, 20, REDUCE)], [(8, 0), (16, 0)]),
         ([AR, SENT, *graph(1, 20, REDUCE, SEND)], [(8, 5), (6, 6)]),
+        ([AR, TAKEN, *graph(1, 20, REDUCE, SEND)], [(8, 5), (6, 6)]),
+        ([SENT, *graph(1, 20, REDUCE)], [(6, 0)]),
         ([AR, AR2, *graph(1, 20, REDUCE, SEND)], [(8, 0), (12, 0)]),
         ([AR, AG, *graph(1, 20, "X", GATHER)], [(8, 5), (16, 6)]),
         # captured twice, the same or not
         ([AR, {**AR, "ts": 9}, *graph(1, 20, REDUCE)], [(8, 5)]),
         ([AR, AR2, *graph(1, 20, REDUCE)], [(8, 0), (12, 0)]),
+        ([AR, record("broadcast", 8, ts=6), *graph(1, 20, "X")], [(8, 0), (8, 0)]),
+        ([AR, named(AR, "Process Group Name", "1"), *graph(1, 20, REDUCE)], [(8, 0), (8, 0)]),
+        ([AR, named(AR, "Process Group Ranks", "[3, 2, 1, 0]"), *graph(1, 20, REDUCE)], [(8, 0), (8, 0)]),
         # two graphs in the order of their captures
         ([AR, AG, *graph(1, 20, REDUCE), *graph(2, 50, GATHER)], [(8, 5), (16, 5)]),
         ([AR, AG, *graph(1, 50, REDUCE), *graph(2, 20, GATHER)], [(16, 5), (8, 5)]),
         ([AR, AR2, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE)], [(8, 0), (16, 0), (12, 0)]),
+        ([AR, {**AR, "ts": 9}, *graph(1, 20, REDUCE), *graph(2, 50, "X")], [(8, 5), (8, 5)]),
+        ([AR, AG, SENT, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, SEND)], [(8, 5), (16, 6), (6, 5)]),
+        (
+            [
+                *(AR, AG, SENT, record("_allgather_base", 5, 20, ts=9), record("_allgather_base", 6, 24, ts=11)),
+                *(*graph(1, 20, GATHER), *graph(2, 50, REDUCE, GATHER), *graph(3, 90, SEND, GATHER)),
+            ],
+            [(24, 5), (8, 5), (16, 6), (6, 5), (20, 6)],
+        ),
         # a launch in which the recording begins or ends, and one between others
         ([AR, AG, *graph(1, 20, GATHER), *graph(2, 50, REDUCE, GATHER)], [(16, 5), (8, 5), (16, 6)]),
         ([AR, AG, *graph(1, 20, REDUCE, GATHER), *graph(2, 50, REDUCE)], [(8, 5), (16, 6), (8, 5)]),
@@ -325,6 +401,17 @@ def test_the_kernels_of_a_graph(path, events, found):
     lost = sum(one["name"].startswith("ncclDev") for one in events) - linked
     left = [int(note.split()[0]) for note in read.left_out() if "launched by a graph" in note]
     assert left == [lost] * bool(lost)
+
+
+@pytest.mark.parametrize("number", [6, 7])
+def test_as_many_graphs_as_are_told_apart(path, number):
+    """Six different ones; of seven no call is known."""
+    words = {"allreduce": "AllReduce", "_allgather_base": "AllGather", "broadcast": "Broadcast", "reduce": "Reduce"}
+    words |= {"_reduce_scatter_base": "ReduceScatter", "gather": "Gather", "scatter": "Scatter"}
+    events = []
+    for i, (said, word) in enumerate([*words.items()][:number]):
+        events += [record(said, 8 + i, ts=i), *graph(i, 100 + 50 * i, word)]
+    assert Read(path, events).measured_us == [5 * (number < 7)] * number
 
 
 def test_calls_of_the_host_beside_a_graph(path):
@@ -378,6 +465,16 @@ def test_kernels_that_are_calls(path):
         assert sum(int(task.name.split()[0]) for task in step.tasks[:done]) == before
 
 
+def sending(start, end, peer, name="c10d::send"):
+    """The operator of a transfer without shapes."""
+    return around(start, end, name, Concrete__Inputs=["", "", str(peer), "0"])
+
+
+def sided(name, output, entry, **more):
+    """The operator around a call at 5, with the bytes of both sides."""
+    return around(4, 9, f"c10d::{name}", **{"Input Dims": [[output], [entry]], "Input type": ["byte"] * 2, **more})
+
+
 @pytest.mark.parametrize(
     ("events", "calls", "matrices"),
     [
@@ -417,28 +514,80 @@ def test_kernels_that_are_calls(path):
         ),
         # ends that the operator records, where the annotation has none
         (
-            [shaped("nccl:send", 4, 5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [shaped("nccl:send", 4, 5), sending(4, 9, 2)],
             [("send_recv", 4, (0, 2))],
             [()],
         ),
         (
-            [shaped("nccl:send 0->3", 4, 5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [shaped("nccl:send 0->3", 4, 5), sending(4, 9, 2)],
             [("send_recv", 4, (0, 3))],
             [()],
         ),
         (
             [
                 record("send", 4, ts=5, Src__Rank=0, Dst__Rank=3),
-                around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"]),
+                sending(4, 9, 2),
             ],
             [("send_recv", 4, (0, 3))],
             [()],
         ),
         (
-            [record("send", 4, ts=5), around(4, 9, "c10d::send", Concrete__Inputs=["", "", "2", "0"])],
+            [record("send", 4, ts=5), sending(4, 9, 2)],
             [("send_recv", 4, (0, 2))],
             [()],
         ),
+        # not of a kernel, nor of an annotation that is longer
+        (
+            [
+                record("send", 4, ts=5, cat="kernel", name="ncclDev", device=0, stream=0),
+                sending(4, 9, 2),
+            ],
+            [("send_recv", 4, (0, -1))],
+            [()],
+        ),
+        (
+            [
+                shaped("nccl:send", 4, 5, dur=9),
+                sending(4, 9, 2),
+                event("gloo:barrier", ts=50),
+            ],
+            [("send_recv", 4, (0, -1)), ("barrier", 0, ())],
+            [(), ()],
+        ),
+        # the innermost; of many each its own
+        (
+            [
+                shaped("nccl:send", 4, 5),
+                sending(4, 9, 2),
+                sending(4, 20, 3),
+            ],
+            [("send_recv", 4, (0, 2))],
+            [()],
+        ),
+        (
+            [
+                one
+                for at in range(9)
+                for one in (
+                    shaped("nccl:send", 4, 10 * at + 5),
+                    sending(10 * at + 4, 10 * at + 9, 1 + at % 3),
+                )
+            ],
+            [("send_recv", 4, (0, 1 + at % 3)) for at in range(9)],
+            [()] * 9,
+        ),
+        # the size of the group, where it follows from the operator, and what is received
+        ([shaped("nccl:_all_gather_base", 4, 5), sided("_allgather_base_", 6, 4)], [("all_gather", 16, ())], [()]),
+        ([shaped("nccl:gather", 4, 5), sided("gather_", 8, 4)], [("gather", 16, ())], [()]),
+        (
+            [
+                event("nccl:all_reduce", ts=5, **{"Input Dims": [[4], [4]], "Input type": ["byte"] * 2}),
+                sided("allreduce_", 4, 4),
+            ],
+            [("all_reduce", 8, ())],
+            [()],
+        ),
+        ([shaped("nccl:all_to_all", 8, 5), sided("alltoall_base_", 12, 8)], [("all_to_all", 12, ())], [()]),
         # Gloo starts calls later: the first operator of that size which no call has
         (
             [sends(4, 0, 1), sends(8, 2, 2), shaped("gloo:send", 8, 50, tid=5), shaped("gloo:send", 4, 60, tid=5)],
@@ -452,7 +601,7 @@ def test_kernels_that_are_calls(path):
         ),
         (
             [
-                around(0, 30, "c10d::send", Concrete__Inputs=["", "", "2", "0"]),
+                sending(0, 30, 2),
                 sends(4, 1, 3),
                 shaped("gloo:send", 4, 5, tid=1),
                 shaped("gloo:send", 4, 9, tid=1),
@@ -461,6 +610,39 @@ def test_kernels_that_are_calls(path):
             [(), ()],
         ),
         ([sends(4, 70, 1), shaped("gloo:send", 4, 50, tid=5)], [("send_recv", 4, (0, -1))], [()]),
+        ([sends(4, 50, 1), shaped("gloo:send", 4, 50, tid=5)], [("send_recv", 4, (0, 1))], [()]),
+        (
+            [sending(0, 2, 2), shaped("gloo:send", 4, 50, tid=5)],
+            [("send_recv", 4, (0, 2))],
+            [()],
+        ),
+        (
+            [
+                sends(4, 0, 1),
+                sends(8, 2, 2),
+                sends(8, 4, 3),
+                shaped("gloo:send", 8, 50, tid=5),
+                shaped("gloo:send", 8, 60, tid=5),
+            ],
+            [("send_recv", 8, (0, 2)), ("send_recv", 8, (0, 3))],
+            [(), ()],
+        ),
+        (
+            [sends(4, 0, 1), sending(3, 30, 2), shaped("gloo:send", 4, 5), shaped("gloo:send", 4, 40, tid=5)],
+            [("send_recv", 4, (0, 2)), ("send_recv", 4, (0, 1))],
+            [(), ()],
+        ),
+        (
+            [sends(4, 0, 1), sending(3, 30, 2, "c10d::recv_"), shaped("gloo:send", 4, 5)],
+            [("send_recv", 4, (0, 1))],
+            [()],
+        ),
+        (
+            [sends(4, at, 1 + at % 3) for at in range(70)]
+            + [shaped("gloo:send", 4, 100 + at, tid=5) for at in range(70)],
+            [("send_recv", 4, (0, 1 + at % 3)) for at in range(70)],
+            [()] * 70,
+        ),
         # a record keeps its own size
         (
             [
@@ -477,3 +659,34 @@ def test_the_operator_around_a_call(path, events, calls, matrices):
     read = Read(path, events)
     assert read.calls == calls
     assert read.matrices == matrices
+
+
+EXCHANGE = {"In split size": "[1, 1, 1, 1]", "Out split size": "[2, 0, 2, 0]"}
+VALUES = {"Concrete Inputs": ["", "", "", "[0, 3, 1, 0]", "[3, 0, 0, 1]"]}
+
+
+@pytest.mark.parametrize(
+    ("events", "parts", "left"),
+    [
+        ([shaped("nccl:all_to_all", 4, 5), sided("alltoall_base_", 4, 4, **VALUES)], 1, []),
+        ([record("all_to_allv", 4, ts=5, **EXCHANGE), around(4, 9, "c10d::alltoall_base_", **VALUES)], 0, []),
+        ([record("all_to_allv", 4, ts=5), around(4, 9, "c10d::alltoall_base_", **VALUES)], 1, []),
+        ([shaped("nccl:all_to_all", 4, 5), around(4, 9, "c10d::alltoall_base_", **VALUES)], 1, []),
+        (
+            [shaped("nccl:all_to_all", 7, 5), around(4, 9, "c10d::alltoall_base_", **VALUES)],
+            None,
+            [
+                f"1 {side} split sizes that do not fit, not used: the list has 4 rows in all for 7 elements"
+                for side in ("in", "out")
+            ],
+        ),
+        ([shaped("gloo:all_to_all", 4, 50, tid=5), sided("alltoall_base_", 4, 8, **VALUES)], 1, []),
+    ],
+)
+def test_the_parts_of_an_exchange(path, events, parts, left):
+    """Are those of its record, else of the operator around it, if they fit."""
+    read = Read(path, events)
+    assert read.left_out() == left
+    (trace,) = load_traces(path)
+    due = {None: ((), ()), 0: ((1, 1, 1, 1), (2, 0, 2, 0)), 1: ((3, 0, 0, 1), (0, 3, 1, 0))}
+    assert [(call.sent_splits, call.received_splits) for call in trace.calls] == [due[parts]]

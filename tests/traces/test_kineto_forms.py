@@ -315,6 +315,14 @@ def test_a_record_without_a_size(path, one, said, missing):
         ),
         ([event("odd", "mtia", dur=4, ph="i")], 0, []),
         (
+            [event("hcom_other__1", "", dur=4)],
+            0,
+            [
+                "left out: 1 kernels of collectives, 4 us, without a record of their launch: they belong to no call of "
+                "the trace"
+            ],
+        ),
+        (
             [event("odd", "", dur=4, **{"Task Type": ["AIV"]})],
             0,
             ["left out: 1 device events of an unknown kind, 4 us: odd (1)"],
@@ -371,6 +379,25 @@ def test_the_rank_of_a_record(path, one, rank):
     assert Read(path, [one], {"world_size": 4, "rank": 1}).source == f"{source}, rank 1"
 
 
+def test_a_list_of_events_has_no_rank(path):
+    """Nor a number of ranks but that of its largest group."""
+    path.write_text(json.dumps([ANCHOR]))
+    read = load_workload(path)
+    assert (read.source, read.num_ranks) == ("PyTorch profiler trace a.json", 4)
+
+
+def test_arguments_may_be_written_in_any_way(path):
+    """With escapes; an event with a value that is nested too deeply is left out."""
+    write(path, [ANCHOR, event("MatMul", dur=3, **{"Task Type": "AIV"})])
+    path.write_text(path.read_text().replace("Task Type", "Task\\u0020Type"))
+    assert load_workload(path).compute_s == pytest.approx(3e-6)
+    write(path, [ANCHOR, kernel(odd="?"), kernel(dur=3)])
+    path.write_text(path.read_text().replace('"?"', 5_000 * "[" + 5_000 * "]"))
+    read = load_workload(path)
+    assert read.compute_s == pytest.approx(3e-6)
+    assert sum(note.startswith("events that are not JSON, left out") and note.endswith(": 1") for note in read.notes)
+
+
 def test_groups_of_the_file(path):
     """By name, for records that have only that; what is no group is passed over."""
     groups = [
@@ -404,9 +431,10 @@ def test_streams_of_kernels_whose_sizes_are_listed(path, about, streams):
     """Are numbered from 1; 0 where none is recorded."""
     listed = path.parent / "sizes.toml"
     listed.write_text('[[kernels]]\nname = "mscclpp"\ncollective = "all_reduce"\nsize = 64\n')
-    write(path, [event("void mscclpp::x(y)", "kernel", **about)])
-    (one,) = load_traces(path, kernel_sizes=listed)
-    assert [call.stream for call in one.calls] == streams
+    task = {"size(Byte)": 8, "Stream Id": about.get("stream")}
+    for one in (event("void mscclpp::x(y)", "kernel", **about), event("hcom_allReduce__1", "", **task)):
+        (read,) = load_traces(write(path, [one]), kernel_sizes=listed)
+        assert [call.stream for call in read.calls] == streams
 
 
 @pytest.mark.parametrize("info", [{}, {"rank": 0}, {"world_size": "4"}, {"world_size": -4}, None])
@@ -482,6 +510,8 @@ NAMELESS = {"ph": "E", "pid": 0, "tid": 7, "ts": 9}
         ([pair("B", "a", 1), pair("B", "b", 2), pair("E", "a", 5), NAMELESS, NAMELESS], 11, "end and did not begin 1"),
         ([pair("B", ts=5), {**NAMELESS, "name": ["gemm"]}], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("B", ts=5), pair("E", ts=9, tid=8)], 0, "end and did not begin 1, begin and do not end 1"),
+        ([pair("B", ts=5), {**pair("E", ts=9), "pid": 1}], 0, "end and did not begin 1, begin and do not end 1"),
+        ([pair("B", ts=5), {**NAMELESS, "tid": 8}], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("E", ts=9), pair("B", ts=5)], 0, "end and did not begin 1, begin and do not end 1"),
         ([pair("B"), pair("B"), pair("E", ts=3)], 3, "begin and do not end 1"),
         ([pair("E"), pair("E", "b")], 0, "end and did not begin 2"),
