@@ -663,6 +663,7 @@ def test_the_operator_around_a_call(path, events, calls, matrices):
 
 EXCHANGE = {"In split size": "[1, 1, 1, 1]", "Out split size": "[2, 0, 2, 0]"}
 VALUES = {"Concrete Inputs": ["", "", "", "[0, 3, 1, 0]", "[3, 0, 0, 1]"]}
+NOTHING = {"Concrete Inputs": ["", "", "", "[0, 0, 0, 0]", "[3, 0, 0, 1]"]}
 
 
 @pytest.mark.parametrize(
@@ -681,6 +682,7 @@ VALUES = {"Concrete Inputs": ["", "", "", "[0, 3, 1, 0]", "[3, 0, 0, 1]"]}
             ],
         ),
         ([shaped("gloo:all_to_all", 4, 50, tid=5), sided("alltoall_base_", 4, 8, **VALUES)], 1, []),
+        ([shaped("nccl:all_to_all", 4, 5), sided("alltoall_base_", 0, 4, **NOTHING)], 2, []),
     ],
 )
 def test_the_parts_of_an_exchange(path, events, parts, left):
@@ -688,5 +690,10 @@ def test_the_parts_of_an_exchange(path, events, parts, left):
     read = Read(path, events)
     assert read.left_out() == left
     (trace,) = load_traces(path)
-    due = {None: ((), ()), 0: ((1, 1, 1, 1), (2, 0, 2, 0)), 1: ((3, 0, 0, 1), (0, 3, 1, 0))}
+    due = {
+        None: ((), ()),
+        0: ((1, 1, 1, 1), (2, 0, 2, 0)),
+        1: ((3, 0, 0, 1), (0, 3, 1, 0)),
+        2: ((3, 0, 0, 1), (0, 0, 0, 0)),
+    }
     assert [(call.sent_splits, call.received_splits) for call in trace.calls] == [due[parts]]
