@@ -361,12 +361,12 @@ def _listed(call: RankCall | None, side: str, size: int) -> tuple[int, ...]:
 
 
 def _busiest(matrix: tuple[tuple[int, ...], ...]) -> int:
-    """Message of an even all_to_all in which every rank moves as much as the busiest one of the matrix [bytes]."""
+    """Message of an even all_to_all in which each of several ranks moves as much as the busiest one of the matrix [bytes]."""
     size = len(matrix)
     sent = [sum(row) - row[i] for i, row in enumerate(matrix)]
     received = [sum(column) - column[i] for i, column in enumerate(zip(*matrix, strict=True))]
     moved = max(*sent, *received)
-    return -(-moved * size // (size - 1)) if size > 1 else 0
+    return -(-moved * size // (size - 1))
 
 
 def skew_notes(matching: Matching) -> Iterator[str]:
