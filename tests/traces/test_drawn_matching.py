@@ -253,6 +253,8 @@ def test_large_all_to_alls_have_no_matrix(many, kept, listed):
     assert bool(said(read, "all_to_all of more than 256 ranks: 1")) != kept
     if not kept:
         assert call.size_bytes == 300 + many - 1
+    elif listed:
+        assert call.matrix_bytes[0] == (3,) + (1,) * 255
 
 
 @pytest.mark.parametrize("kind", ["all_to_all", "all_gather"])
