@@ -274,7 +274,7 @@ def _nodes(
     for device, (trace, mine) in enumerate(zip(traces, tasks, strict=True)):
         ends: list[set[int]] = []
         computed = -1
-        ordered = next((step.ordered for step in trace.steps), True)
+        ordered = trace.steps[0].ordered
         for place, task in enumerate(mine):
             waits = {i for j in task.after for i in ends[j]}
             here: set[int] = set()
