@@ -7,6 +7,7 @@ from tests.profiles import examples
 
 from opticcl.errors import WorkloadError
 from opticcl.ir.task_graph import RecordedTimes
+from opticcl.traces import merge
 from opticcl.traces.merge import merged_graphs, merged_workload, order_ranks
 from opticcl.traces.recording import GroupEnds, RankCall, RankTask, RankTrace, RecordedStep
 
@@ -149,6 +150,30 @@ def test_tasks_are_in_the_order_in_which_they_start():
     assert place["all_reduce"] == 4
 
 
+def test_a_device_computes_one_thing_at_a_time():
+    """Where the order is not recorded the first in the file of those that are ready; the next when it has ended."""
+    first = [RankTask("a", 3.0, place=1), RankTask("b", 1.0, place=2), RankTask("c", 1.0, place=0, after=(0,))]
+    second = [RankTask("d", 2.0), RankTask("e", 9.0), RankTask("f", 1.0)]
+    traces = [trace_of(rank, tasks=tasks) for rank, tasks in enumerate((first, second))]
+    traces[0].steps[0].ordered = False
+    (job,) = merged_graphs(traces, 2)
+    assert [t.name for t in job.tasks] == ["a", "d", "e", "c", "b", "f"]
+    assert [t.after for t in job.tasks] == [(), (), (1,), (0,), (), (2,)]
+
+
+def test_a_receive_alone_waits_for_what_its_rank_does_before():
+    """Also where other transfers start when their sender is ready."""
+    tasks = [
+        [RankTask("s", 0.0, (call("send", rank, 1 - rank),)), RankTask("r", 0.0, (call("recv", 1 - rank, rank),), (0,))]
+        for rank in range(2)
+    ]
+    tasks[0] += [RankTask("a", 1.0), RankTask("alone", 0.0, (RankCall("alone", "recv", 9, ranks=(2, 0)),), (2,))]
+    (job,) = merged_graphs([trace_of(rank, tasks=mine) for rank, mine in enumerate(tasks)], 3)
+    assert job.notes[0] == "files: 2, ranks 0 to 1"
+    assert any(note.startswith("transfers start when their sender is ready") for note in job.notes)
+    assert [job.tasks[i].name for t in job.tasks if t.name == "alone" for i in t.after] == ["a"]
+
+
 def test_work_without_times_is_ordered_by_operations_and_bytes():
     """1e14 operations or 1e12 bytes take a second, for the order alone."""
     first = [RankTask("a", operations=3e14), RankTask("b", memory_bytes=1e12)]
@@ -188,6 +213,19 @@ def test_the_bound_of_several_ranks(bounds, missing, alone, bound):
     assert job.bound == bound
 
 
+@pytest.mark.parametrize(
+    ("sent", "received", "bound"),
+    [((0, -1), (0, 1), ""), ((0, 1), (-1, 1), ""), ((0, 2), None, ""), (None, (2, 1), "lower")],
+)
+def test_a_receive_whose_sender_is_not_recorded_lowers_the_bound(sent, received, bound):
+    """Not one that has a sender, nor a send alone."""
+    traces = []
+    for rank, (word, ends) in enumerate((("send", sent), ("recv", received))):
+        tasks = [RankTask("x", 0.0, (call("all_reduce", 0, 1),))]
+        traces.append(trace_of(rank, tasks=[*tasks, *([RankTask("t", 0.0, (call(word, *ends),))] if ends else [])]))
+    assert merged_graphs(traces, 3)[0].bound == bound
+
+
 def test_recorded_times_are_those_of_the_longest_rank():
     """The longest step, of equal ones the most computation; its skew is what its calls waited for."""
     times = [RecordedTimes(5.0, 1.0, 1.0, 7.0, 5.0), RecordedTimes(2.0, 3.0, 3.0, 9.0, 2.0), None]
@@ -199,6 +237,7 @@ def test_recorded_times_are_those_of_the_longest_rank():
     assert (job.recorded.total_s, job.recorded.skew_s) == (9.0, 1.0)
     assert [t.measured_s for t in job.tasks] == [1.0]
     traces[1].steps[0].recorded = RecordedTimes(6.0, 3.0)
+    assert merged_graphs(traces, 3)[0].recorded.total_s == 7.0
     traces[0].steps[0].recorded = RecordedTimes(5.0, 1.0)
     assert merged_graphs(traces, 3)[0].recorded.compute_s == 6.0
 
@@ -223,19 +262,73 @@ def test_steps_that_all_ranks_have():
     traces[1].after.clear()
     with pytest.raises(WorkloadError, match="f1: no collective with a size in this trace; leave it out"):
         merged_graphs(traces, 2)
+    traces[1].omissions.add("of a kind")
+    with pytest.raises(WorkloadError, match="f1: no collective with a size in this trace; left out: 1 of a kind"):
+        merged_graphs(traces, 2)
+
+
+@pytest.mark.parametrize(("number", "more"), [(3, ""), (4, "; ...")])
+def test_of_many_traces_without_a_common_step_three_are_named(number, more):
+    """With their steps."""
+    traces = [trace_of(rank, tasks=[RankTask("a", 1.0)], step=f"s{rank}") for rank in range(number)]
+    with pytest.raises(WorkloadError) as refused:
+        merged_graphs(traces, number)
+    assert f"in common: f0 has s0; f1 has s1; f2 has s2{more}; give" in str(refused.value)
+
+
+def test_a_job_needs_the_number_of_its_ranks():
+    """Recorded or given; without steps its calls are the job."""
+    traces = [trace_of(rank, tasks=[RankTask("x", 0.0, (RankCall("x", "all_reduce", 8),))]) for rank in (0, 2)]
+    traces[1].name = "other"
+    with pytest.raises(WorkloadError, match="job: the file does not record the number of devices"):
+        merged_graphs(traces)
+    traces[1].world_size = 4
+    assert [job.num_ranks for job in merged_graphs(traces)] == [4]
+    for trace in traces:
+        trace.steps = []
+    (job,) = merged_graphs(traces)
+    assert [(task.name, task.after) for task in job.tasks] == [("x", ())]
+
+
+@pytest.mark.parametrize(
+    ("names", "name"), [(("job.0", "job.1"), "job"), (("job_a", "job_b"), "job"), (("left", "right"), "left")]
+)
+def test_the_name_and_the_notes_of_a_job(names, name):
+    """What the names have in common, else the first; notes of a step and of all files stand once, as in the first."""
+    traces = [trace_of(rank, tasks=[RankTask("x", 0.0, (call("all_reduce", 0, 1, measured_s=2),))]) for rank in (0, 1)]
+    for trace, own in zip(traces, names, strict=True):
+        trace.name, trace.source = own, f"trace {own}"
+        trace.steps[0].notes = ["of the step"]
+        trace.after = ["x", "y"] if own == names[0] else ["y", "x"]
+    (job,) = merged_graphs(traces, 2)
+    assert (job.name, job.source) == (name, f"trace {names[0]} and 1 other file")
+    assert job.notes[1:] == ("measured: 2 s in all for 1 of 1 calls", "2 ranks (from --nodes)", "x", "y", "of the step")
+
+
+def test_more_tasks_than_a_job_may_have(monkeypatch):
+    """Are refused; as many are not."""
+    traces = [trace_of(rank, tasks=[RankTask("a", 1.0), RankTask("b", 1.0)]) for rank in (0, 1)]
+    monkeypatch.setattr(merge, "MAX_TASKS", 4)
+    assert len(merged_graphs(traces, 2)[0].tasks) == 4
+    monkeypatch.setattr(merge, "MAX_TASKS", 3)
+    with pytest.raises(WorkloadError, match="job: 4 tasks of 2 ranks are more than 3"):
+        merged_graphs(traces, 2)
 
 
 def test_notes_of_all_ranks_stand_once():
     """What all say; the others are counted. Files, ranks without a trace, and what is left out."""
-    traces = [trace_of(rank, [RankCall("x", "all_reduce", 8)], after=["same", f"only {rank}"]) for rank in (0, 2)]
-    read = merged_workload(traces, 12)
+    traces = [
+        trace_of(rank, [RankCall("x", "all_reduce", 8)], after=["same", f"only {rank}", f"and {rank}"])
+        for rank in (0, 2)
+    ]
+    read = merged_workload(traces, 11)
     assert read.notes == (
         "files: 2, ranks 0 to 2",
-        "without a trace: 10 of 12 ranks (1, 3, 4, 5, 6, 7, 8, 9, ...); they are taken to keep up",
-        "12 ranks (from --nodes)",
+        "without a trace: 9 of 11 ranks (1, 3, 4, 5, 6, 7, 8, 9, ...); they are taken to keep up",
+        "11 ranks (from --nodes)",
         "groups assumed: 1 of 1 calls without a group: taken to be all ranks",
         "same",
-        "notes on single files: 2; read a file alone to see them",
+        "notes on single files: 4; read a file alone to see them",
     )
     assert (read.name, read.source) == ("job", "s and 1 other file")
     eleven = merged_workload([trace_of(rank, [RankCall("x", "all_reduce", 8)]) for rank in (0, 1, 2)], 11)
