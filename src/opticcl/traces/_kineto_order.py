@@ -85,12 +85,12 @@ def order_of(kernels: Kernels, calls: Sequence[HostCall], waits: Sequence[Stream
     """Dependencies of a step.
 
     Args:
-        kernels: of the step.
+        kernels: of the step, one at least.
         calls: of the step, by start of their record.
         waits: of the whole trace.
     """
     count = len(kernels.start_us)
-    ended = np.maximum.accumulate(kernels.start_us + kernels.took_us) if count else kernels.start_us
+    ended = np.maximum.accumulate(kernels.start_us + kernels.took_us)
     kernel_issue, call_issue = _issue(kernels, calls)
     opens = []
     for call, issued in zip(calls, call_issue, strict=True):
@@ -175,7 +175,7 @@ def _listed(places: Sequence[int]) -> dict[int, list[int]]:
 
 def _issue(kernels: Kernels, calls: Sequence[HostCall]) -> tuple[Floats | None, list[float]]:
     """When kernels, as a running maximum, and calls were issued: by time of launch, by correlation id, or unknown."""
-    if len(kernels.launch_us) and not np.isnan(kernels.launch_us).any():
+    if not np.isnan(kernels.launch_us).any():
         by_time = [call.launch_us if call.launch_us >= 0 else call.end_us for call in calls]
         return np.maximum.accumulate(kernels.launch_us), by_time
     timed = [call.kernels[0].correlation if call.kernels else -1 for call in calls]
