@@ -437,6 +437,28 @@ def test_a_graph_opens_what_was_launched_with_it(path):
     ]
 
 
+def test_numbers_of_kernels_of_which_one_is_unknown(path):
+    """Say nothing: a call depends on a kernel that had ended, though its number is higher."""
+    for known, after in ((True, ()), (False, (0,))):
+        last = nccl(9 if known else None, 40, 5, External__id=4)
+        events = [record("allreduce", 8, External__id=3), nccl(1, 20, 5, External__id=3), kernel(ts=9, correlation=5)]
+        (step,) = load_steps(write(path, [*events, record("allreduce", 9, ts=30, External__id=4), last]))
+        assert next(task.after for task in step.tasks if task.communicates) == after
+
+
+@pytest.mark.parametrize(
+    ("word", "held"), [("allreduce", False), ("send", False), ("reduce", False), ("barrier", False), ("recv", True)]
+)
+def test_what_waits_for_a_hidden_call(path, word, held):
+    """Without stream waits: the next kernel, if the call brings data; else those behind the last call."""
+    one = record(word, 8, External__id=3, Dst__Rank=1, Src__Rank=0)
+    events = [one, nccl(None, 10, 5, External__id=3, stream=20), kernel(ts=9, dur=20), kernel(ts=30)]
+    events += [record("allreduce", 9, ts=50, External__id=4), nccl(None, 70, 5, External__id=4, stream=20)]
+    (step,) = load_steps(write(path, events))
+    done = [task.communicates for task in step.tasks].index(True)
+    assert any(done in task.after for task in step.tasks) == held
+
+
 def sends(size, ts, peer):
     """The operator of a transfer."""
     return shaped("c10d::send", size, ts, Concrete__Inputs=["", "", str(peer), "0"])
