@@ -119,3 +119,73 @@ def test_times_and_streams_of_calls_and_kernels(path, seed):
     outside = [call for call in rules.calls if not any(call in step.calls for step in rules.steps())]
     left = [note for note in read.after if "outside of the profiler's steps" in note]
     assert [int(note.split()[2]) for note in left] == [len(outside)] * bool(outside)
+
+
+def waits_for_its_call(path, *kernels, waits=()):
+    """Whether a kernel waits for the call that ends at 40 before another one."""
+    names = "stream", "wait_on_stream", "correlation", "wait_on_cuda_event_record_corr_id"
+    events = [record("allreduce", 8, ts=10, dur=2), launch(100, 11), record("allreduce", 9, ts=70, dur=2)]
+    events += [launch(200, 71), kernel("ncclX", 80, 9, correlation=200, stream=0)]
+    for number, (at, start, end, stream) in enumerate(kernels, 101):
+        events += [launch(number, at), kernel(ts=start, dur=end - start, correlation=number, stream=stream)]
+    for wait in waits:
+        events.append(event("Stream Wait Event", "cuda_sync", **dict(zip(names, wait, strict=True))))
+    call = kernel("ncclX", 20, 20, correlation=100, stream=0)
+    (step,) = load_steps(write(path, [*events, call]))
+    done = [task.communicates for task in step.tasks].index(True)
+    return any(done in task.after for task in step.tasks)
+
+
+@pytest.mark.parametrize(
+    ("launched", "before", "start", "waits"),
+    [
+        (2, 38, 41, True),
+        (2, 39, 41, False),
+        (2, 40, 41, False),
+        (2, 38, 59, True),
+        (2, 38, 60, False),
+        (19, 38, 41, True),
+        (20, 38, 41, False),
+    ],
+)
+def test_a_kernel_that_was_queued(path, launched, before, start, waits):
+    """Launched 20 us before the end of a call, and begun within 20 us of it on an idle device: it waited for the call."""
+    kernels = (1, 5, before, 7), (launched, start, start + 5, 7)
+    assert waits_for_its_call(path, *kernels, waits=[(98, 99, 0, 0)]) == waits
+
+
+@pytest.mark.parametrize(("stream", "start", "waits"), [(0, 39, True), (0, 40, True), (0, 38, False), (7, 40, False)])
+def test_a_kernel_behind_a_call_on_its_stream(path, stream, start, waits):
+    """Waits for it, rounded to microseconds."""
+    assert waits_for_its_call(path, (1, 5, 60, 7), (25, start, 70, stream)) == waits
+
+
+@pytest.mark.parametrize(
+    ("waits", "waited"),
+    [
+        ([], False),
+        ([(7, 0, 101, 100)], True),
+        ([(7, 0, 101, 99)], False),
+        ([(7, 8, 101, 100)], False),
+        ([(8, 0, 101, 100), (7, 8, 103, 102)], True),
+        ([(8, 0, 101, 100), (7, 8, 103, 100)], False),
+    ],
+)
+def test_waits_of_one_stream_for_another(path, waits, waited):
+    """Pass on what the other one had waited for when its event was recorded."""
+    idle = [(2, 5, 60, 9), (3, 5, 60, 9), (4, 5, 60, 9), (25, 61, 70, 7)]
+    assert waits_for_its_call(path, *idle, waits=[*waits, (98, 99, 0, 0)]) == waited
+
+
+def test_times_of_calls_without_records_of_their_kernels(path):
+    """Kernels of a list are communication as others are; of calls of the host the times are added."""
+    listed = path.parent / "sizes.toml"
+    listed.write_text('[[kernels]]\nname = "mscclpp"\ncollective = "all_reduce"\nsize = 64\n')
+    write(path, [kernel(ts=5, dur=10), kernel("void mscclpp::x(y)", 20, 10)])
+    (step,) = load_steps(path, kernel_sizes=listed)
+    times = step.recorded.compute_s, step.recorded.communication_s, step.recorded.exposed_s, step.recorded.total_s
+    assert times == pytest.approx((10e-6, 10e-6, 10e-6, 25e-6))
+    floats = {"Input Dims": [[25]], "Input type": ["float"]}
+    host = [event("gloo:all_reduce", ts=at, dur=90, **floats) for at in (10, 200)]
+    (step,) = load_steps(write(path, [*host, kernel(ts=5, dur=40), event("gloo:all_reduce", ts=400, dur=0, **floats)]))
+    assert (step.recorded.compute_s, step.recorded.communication_s) == pytest.approx((40e-6, 180e-6))
