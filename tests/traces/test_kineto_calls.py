@@ -250,7 +250,7 @@ def test_the_times_of_a_call(path):
 def test_a_call_is_issued_when_its_first_kernel_is_launched(path, at):
     """It does not depend on a kernel that the host launched between its two, though that had ended; only waits are waits."""
     between = [launch(5, at + 4), kernel("gemm", ts=at + 21, dur=5, correlation=5)]
-    kernels = [nccl(2, at + 40, 5), nccl(1, at + 30, 5)]
+    kernels = [nccl(1, at + 30, 5), nccl(2, at + 40, 5)]
     more = event("cudaEventRecord", "cuda_runtime", at + 15)
     write(path, [{**CALL, "ts": at, "dur": 9}, launch(2, at + 8), launch(1, at), *kernels, *between, more])
     (step,) = load_steps(path)

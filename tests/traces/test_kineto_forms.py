@@ -379,6 +379,20 @@ def test_the_rank_of_a_record(path, one, rank):
     assert Read(path, [one], {"world_size": 4, "rank": 1}).source == f"{source}, rank 1"
 
 
+def test_the_rank_that_some_records_say(path):
+    """Is that of a file in which others do not."""
+    about = [("allreduce", 1), ("allreduce", 2), ("broadcast", 0)]
+    made = [record(said, 8, ts=i, Rank=n, group={"Process Group Ranks": "[2, 3]"}) for i, (said, n) in enumerate(about)]
+    assert Read(path, made, {"world_size": 4}).source == "PyTorch profiler trace a.json, rank 3"
+
+
+def test_ends_that_operators_say_without_a_rank(path):
+    """The own end is unknown."""
+    for word, ranks in (("send", (-1, 2)), ("recv_", (2, -1))):
+        one = event(f"c10d::{word}", **FLOATS, Concrete__Inputs=["", "", "2", "0"])
+        assert Read(path, [one], {"world_size": 4}).calls == [("send_recv", 100, ranks)]
+
+
 def test_a_list_of_events_has_no_rank(path):
     """Nor a number of ranks but that of its largest group."""
     path.write_text(json.dumps([ANCHOR]))

@@ -206,6 +206,10 @@ def test_a_side_of_one_tag_joins_that_tag_first():
             [recv(0, 2, options=((0, 2), (1, 2))), recv(0, 2, options=((0, 2), (1, 2))), send(0, 2), send(1, 2)],
             [(0, 2), (1, 2)],
         ),
+        (
+            [recv(2, 0, options=((2, 0), (1, 0))), send(2, 0), send(2, 0, options=((2, 0), (2, 1))), recv(2, 1)],
+            [(2, 0), (2, 1)],
+        ),
         # of the same size and tag
         ([send(0, 1, options=((0, 1), (0, 2))), recv(0, 2, 9)], [(0, 1), (0, 2)]),
         ([send(0, 1, options=((0, 1), (0, 2)), tag="1"), recv(0, 2, tag="2")], [(0, 1), (0, 2)]),
