@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from opticcl.collective import collective_name
-from opticcl.errors import ParameterError, UnitError
+from opticcl.errors import ParameterError
 from opticcl.files import read_toml
 from opticcl.reading import content_of, printable, reading, refusal
 from opticcl.traces.recording import MAX_RANKS, RankCall
@@ -176,7 +176,7 @@ class KernelSizes:
             try:
                 collective = collective_name(row.collective)
                 size = message_size(row.size, f"kernels[{i}].size")
-            except (ParameterError, UnitError) as error:
+            except ParameterError as error:
                 raise refusal(path, f"kernels[{i}]: {error}") from None
             if not row.name or collective == "send_recv":
                 what = "collective: a transfer has no place in the list" if row.name else "name: it is empty"
