@@ -64,7 +64,7 @@ def test_names_of_kernels(name, library):
 
 def test_the_longest_name_of_a_list_counts(tmp_path):
     """Bytes and ranks are those of the list; a note counts what each name was used for."""
-    (tmp_path / "a.json").write_text(trace(DEEP, DEEP, "gemm"))
+    (tmp_path / "a.json").write_text(trace(DEEP, DEEP, "gemm", "void mscclpp::x(y)"))
     longer = '[[kernels]]\nname = "internode::dispatch"\ncollective = "all_gather"\nsize = 64\nranks = [0, 2]\n'
     (tmp_path / "sizes.toml").write_text(ROW + longer)
     read = load_workload(tmp_path / "a.json", kernel_sizes=tmp_path / "sizes.toml")
@@ -73,6 +73,7 @@ def test_the_longest_name_of_a_list_counts(tmp_path):
     assert read.compute_s == pytest.approx(50e-6)
     assert "sizes of sizes.toml: 0 kernels of dispatch" in read.notes
     assert "sizes of sizes.toml: 2 kernels of internode::dispatch" in read.notes
+    assert any(note.startswith("left out: 1 kernels of MSCCL++ without a size") for note in read.notes)
 
 
 @pytest.mark.parametrize(

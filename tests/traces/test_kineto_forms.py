@@ -157,6 +157,8 @@ ALL = (0, 1, 2, 3)
             event("c10d::gather_", **{"Input Dims": [[6], [2]], "Input type": ["int"] * 2}),
             [("gather", 24, (0, 1, 2))],
         ),
+        (event("c10d::gather_", **{"Input Dims": [[6], [4]], "Input type": ["int"] * 2}), [("gather", 64, ())]),
+        (event("c10d::scatter_", **{"Input Dims": [[4], [6]], "Input type": ["int"] * 2}), [("scatter", 64, ())]),
         (
             event("c10d::scatter_", **{"Input Dims": [[2], [4]], "Input type": ["int"] * 2}),
             [("scatter", 16, (0, 1))],
@@ -402,7 +404,7 @@ def test_a_list_of_events_has_no_rank(path):
 
 def test_arguments_may_be_written_in_any_way(path):
     """With escapes; an event with a value that is nested too deeply is left out."""
-    write(path, [ANCHOR, event("MatMul", dur=3, **{"Task Type": "AIV"})])
+    write(path, [event("MatMul", dur=3, **{"Task Type": "AIV"}), ANCHOR])
     path.write_text(path.read_text().replace("Task Type", "Task\\u0020Type"))
     assert load_workload(path).compute_s == pytest.approx(3e-6)
     write(path, [ANCHOR, kernel(odd="?"), kernel(dur=3)])
@@ -410,6 +412,14 @@ def test_arguments_may_be_written_in_any_way(path):
     read = load_workload(path)
     assert read.compute_s == pytest.approx(3e-6)
     assert sum(note.startswith("events that are not JSON, left out") and note.endswith(": 1") for note in read.notes)
+
+
+def test_tasks_without_a_size(path):
+    """Are missing if they are collectives."""
+    one = event("hcom_allReduce__2", "", **{"size(Byte)": 8})
+    said = "1 communication kernels of allReduce without a size"
+    assert Read(path, [event("hcom_other__1", ""), one]).left_out() == []
+    assert Read(path, [event("hcom_allReduce__1", ""), one]).left_out() == [said]
 
 
 def test_groups_of_the_file(path):

@@ -36,6 +36,11 @@ def loaded(path, events, info, **options):
     return load_workload(path, **options)
 
 
+def measured(path):
+    """What each rank measured of its calls."""
+    return [call.measured_s for trace in load_traces(path) for call in trace.calls]
+
+
 def said(read, *words):
     """Notes with any of these words."""
     return [note for note in read.notes if any(word in note for word in words)]
@@ -56,7 +61,10 @@ def test_one_thread_that_launches_on_two_devices(path):
     assert said(read, "are not recorded") == [
         "ranks of devices are not recorded, taken in the order of their numbers: 2"
     ]
-    read = loaded(path, [*DEVICES, call(30), record("allreduce", "x", ts=35)], {"world_size": 2})
+    assert measured(path) == [pytest.approx(5e-6)] * 2
+    more = [call(30), launch(None, 31), record("allreduce", "x", ts=37), launch(2, 50)]
+    more += [nccl(2, 60, 0, "gemm"), nccl(-1, 60, 1, "gemm")]
+    read = loaded(path, [*DEVICES, *more], {"world_size": 2})
     assert said(read, "launches on") == [
         "left out: 1 allreduce of a thread that launches on no device, or on several, 8 bytes in all"
     ]
@@ -97,14 +105,17 @@ def test_devices_and_processes_that_are_all_ranks(path, info, fits, pids):
             loaded(path, events, info)
 
 
-def test_devices_of_processes_by_the_kernels_of_their_calls(path):
-    """The process with the higher id launched on the first device."""
-    events = [{**one, "pid": 9} for one in (call(0), launch(0, 2))] + [
-        {**one, "pid": 5} for one in (call(1), launch(1, 2))
-    ]
-    read = loaded(path, [*events, nccl(0, 20, 0), nccl(1, 21, 1)], {"world_size": 2})
-    assert said(read, "left out") == []
-    assert [call.measured_s for call in read.calls] == [pytest.approx(5e-6)]
+@pytest.mark.parametrize("known", [True, False])
+def test_devices_of_processes_by_the_kernels_of_their_calls(path, known):
+    """The process with the higher id launched on the first device, which may be known by its place alone."""
+    events = []
+    for number, pid in enumerate((9, 5)):
+        events += [{**one, "pid": pid} for one in (call(number), launch(number, number + 1))]
+        events.append({**nccl(number, 20, number), "pid": 70 + number})
+        if not known:
+            del events[-1]["args"]["device"]
+    assert len(loaded(path, events, {"world_size": 2}).calls) == 1
+    assert measured(path) == [pytest.approx(5e-6)] * 2
 
 
 def test_devices_on_which_kernels_of_a_list_run(path):
