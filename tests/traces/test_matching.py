@@ -281,6 +281,22 @@ def test_the_skew_on_clocks_of_which_one_was_late_once():
     assert "waited 3 s for the last (median of 3), 3 s at most; rank 1 was last in 3" in note
 
 
+@pytest.mark.parametrize(
+    "groups", [[(0, 1), (2, 3), (0, 2), (1, 3)], [(1, 3), (0, 2), (2, 3), (0, 1)], [(0, 1), (2, 3)]]
+)
+def test_the_skew_of_ranks_in_several_groups(groups):
+    """On clocks of which each is 100 s ahead of another one: rank 1 is 1 s late for rank 0, rank 3 always 2 s."""
+    calls = [[], [], [], []]
+    for number, ranks in enumerate(groups * 3):
+        for rank in ranks:
+            clock_s = 1000 + 100 * rank + 10 * number
+            late_s = 2 if rank == 3 else int(rank == 1 and ranks == (0, 1))
+            about = {"group": str(ranks), "ranks": ranks}
+            calls[rank].append(collective(start_s=clock_s + late_s, end_s=clock_s + 5, **about))
+    (note,) = said(job(calls, 4), "skew")
+    assert f"waited 1.5 s for the last (median of {3 * len(groups)}), 2 s at most" in note
+
+
 def test_what_a_rank_waited():
     """In collectives that several ranks measured, for the one that took least; not in transfers."""
     calls = [

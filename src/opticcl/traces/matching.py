@@ -382,15 +382,11 @@ def skew_notes(matching: Matching) -> Iterator[str]:
     timed = [sides for sides in timed if len(sides) > 1]
     if not timed:
         return
-    differences: dict[int, list[float]] = defaultdict(list)
-    for sides in timed:
-        for side in sides:
-            differences[side.rank].append(side.call.end_s - sides[0].call.end_s)
-    offset = {rank: median(values) for rank, values in differences.items()}
+    ahead_s = _clocks(timed)
     waited: list[float] = []
     last = Counter[int]()
     for sides in timed:
-        starts = {side.rank: side.call.start_s - offset[side.rank] for side in sides}
+        starts = {side.rank: side.call.start_s - ahead_s[side.rank] for side in sides}
         latest = max(starts, key=lambda rank: starts[rank])
         last[latest] += 1
         waited.append(round(starts[latest] - min(starts.values()), 12))
@@ -399,6 +395,34 @@ def skew_notes(matching: Matching) -> Iterator[str]:
         f"skew between ranks: the first rank of a collective waited {format_seconds(median(waited))} for the last (median of "
         f"{len(timed):,}), {format_seconds(max(waited))} at most; rank {rank} was last in {n:,}"
     )
+
+
+def _clocks(timed: Sequence[Sequence[Side]]) -> dict[int, float]:
+    """How far the clock of each rank is ahead, by the median of the ends of the calls that it shares with a rank before [s].
+
+    Ranks that no calls join, through others either, are each by themselves.
+
+    Args: timed: calls of several ranks.
+    """
+    of_rank: dict[int, list[tuple[float, Sequence[Side]]]] = defaultdict(list)
+    for sides in timed:
+        for side in sides:
+            of_rank[side.rank].append((side.call.end_s, sides))
+    ahead_s: dict[int, float] = {}
+    for first in of_rank:
+        waiting = deque([] if first in ahead_s else [first])
+        ahead_s.setdefault(first, 0.0)
+        while waiting and len(ahead_s) < len(of_rank):
+            rank = waiting.popleft()
+            differences: dict[int, list[float]] = defaultdict(list)
+            for end_s, sides in of_rank[rank]:
+                for side in sides:
+                    if side.rank not in ahead_s:
+                        differences[side.rank].append(side.call.end_s - end_s)
+            for other, values in differences.items():
+                ahead_s[other] = ahead_s[rank] + median(values)
+                waiting.append(other)
+    return ahead_s
 
 
 def waited_s(matching: Matching, rank: int) -> float | None:
