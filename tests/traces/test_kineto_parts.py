@@ -70,6 +70,15 @@ def test_one_thread_that_launches_on_two_devices(path):
     ]
 
 
+def test_a_kernel_on_an_unknown_device(path):
+    """Is computation of none of them."""
+    alone = nccl(7, 60, 0, "gemm")
+    del alone["args"]["device"]
+    loaded(path, [*DEVICES, alone], {"world_size": 2})
+    for trace in load_traces(path):
+        assert (trace.compute_s, trace.after.count("kernels without a device, left out: 1")) == (0, 1)
+
+
 def test_devices_in_the_order_of_the_ranks_that_their_records_say(path):
     """Device 0 is rank 1, which computes longer."""
     events = [{**one, "args": {**one["args"], "Rank": 1 - one["ts"] // 10}} for one in DEVICES]

@@ -65,6 +65,9 @@ def _divided(path: Path, events: FileEvents, parts: dict[Owner, Events]) -> list
     calling = {name: one for name, one in devices.items() if one.records[KERNEL] or one.records[SIZED]}
     if len(calling) > 1:
         together = _together([*processes.values(), *places.values()])
+        if others := len(together.kernel_us):
+            events.irregular["kernels without a device, left out"] += others
+            together.forget_kernels()
         return _numbered(path, events, "devices", by_device(together, calling))
     whole = _together([*processes.values(), *places.values()])
     for name, one in devices.items():
