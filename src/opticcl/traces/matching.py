@@ -404,21 +404,23 @@ def _clocks(timed: Sequence[Sequence[Side]]) -> dict[int, float]:
 
     Args: timed: calls of several ranks.
     """
-    of_rank: dict[int, list[tuple[float, Sequence[Side]]]] = defaultdict(list)
-    for sides in timed:
+    calls_of: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for i, sides in enumerate(timed):
         for side in sides:
-            of_rank[side.rank].append((side.call.end_s, sides))
+            calls_of[side.rank].append((i, side.call.end_s))
     ahead_s: dict[int, float] = {}
-    for first in of_rank:
+    compared = [False] * len(timed)  # all ranks of such a call are known
+    for first in calls_of:
         waiting = deque([] if first in ahead_s else [first])
         ahead_s.setdefault(first, 0.0)
-        while waiting and len(ahead_s) < len(of_rank):
+        while waiting:
             rank = waiting.popleft()
             differences: dict[int, list[float]] = defaultdict(list)
-            for end_s, sides in of_rank[rank]:
-                for side in sides:
+            for i, end_s in calls_of[rank]:
+                for side in () if compared[i] else timed[i]:
                     if side.rank not in ahead_s:
                         differences[side.rank].append(side.call.end_s - end_s)
+                compared[i] = True
             for other, values in differences.items():
                 ahead_s[other] = ahead_s[rank] + median(values)
                 waiting.append(other)
