@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from opticcl.kernels import njit
-from opticcl.reading import MAX_LINE
 
 _DIGITS = 18  # of a number: below 2**60
 _EXACT = 15  # digits of a decimal number whose value is the correctly rounded quotient of two exact ones
@@ -16,7 +15,7 @@ def _number(data, at, stop):  # type: ignore[no-untyped-def]
     while at < stop and 48 <= data[at] <= 57:
         if at - first == _DIGITS:
             return -1, at
-        value = 10 * value + data[at] - 48
+        value = 10 * value + int(data[at]) - 48
         at += 1
     return (value if at > first else -1), at
 
@@ -27,7 +26,7 @@ def _decimal(data, at, stop):  # type: ignore[no-untyped-def]
     mantissa, digits, after, point = 0, 0, 0, False
     while at < stop:
         if 48 <= data[at] <= 57:
-            mantissa = 10 * mantissa + data[at] - 48
+            mantissa = 10 * mantissa + int(data[at]) - 48
             digits += 1
             after += point
         elif data[at] == 46 and not point and digits:
@@ -53,8 +52,6 @@ def scan(data, tagged, separator, start, end, text_start, text_end, matched, num
     count = numbers.shape[1]
     for line in range(len(start)):
         at, stop = start[line], end[line]
-        if stop - at > MAX_LINE:
-            continue
         if stop > at and data[stop - 1] == 13:  # a carriage return
             stop -= 1
         text = False
