@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from opticcl.files import read_toml
 from opticcl.reading import refusal
@@ -29,17 +29,15 @@ class ForeignReader(TraceReader):
         raise refusal(path, f"is {self.kind}, not a trace that opticcl reads; {self.instead}")
 
 
-def _sniff(entry: Mapping[str, Any]) -> Callable[[bytes], int]:
-    """How surely the first bytes of a file are of that kind; a pattern is surer than a start."""
-    starts = tuple(map(bytes.fromhex, entry.get("starts", ())))
-    patterns = [re.compile(text.encode()) for text in entry.get("patterns", ())]
-    return lambda head: (
-        3 if patterns and all(one.search(head) for one in patterns) else 2 * bool(starts and head.startswith(starts))
-    )
+def _sureness(starts: tuple[bytes, ...], patterns: Sequence[re.Pattern[bytes]], head: bytes) -> int:
+    """How surely the first bytes of a file are of a kind; patterns, which must all be there, are surer than a start."""
+    return 3 if patterns and all(one.search(head) for one in patterns) else 2 * head.startswith(starts)
 
 
 for _name, _entry in read_toml("opticcl.traces", "foreign.toml").items():
     _about = {"kind": _entry["kind"], "instead": _entry["instead"]}
-    register_trace(_name, tuple(_entry.get("suffixes", ())), _sniff(_entry))(
+    _starts = tuple(map(bytes.fromhex, _entry.get("starts", ())))
+    _patterns = [re.compile(text.encode()) for text in _entry.get("patterns", ())]
+    register_trace(_name, tuple(_entry.get("suffixes", ())), partial(_sureness, _starts, _patterns))(
         type(f"Foreign{_name}", (ForeignReader,), _about)
     )
