@@ -94,7 +94,14 @@ def test_calls_come_in_the_order_in_which_they_can_start(path):
         ("task 9", "all_reduce", 4096, (0, 1, 2, 3)),
     ]
     assert (read.num_ranks, read.compute_s, read.sizes("all_reduce")) == (4, pytest.approx(5e-3), (4096,))
-    assert "tasks: 1 all_reduce, 1 forward, 1 backward, 1 transfer; 4 in all" in read.notes
+    assert read.notes == (
+        "tasks: 1 all_reduce, 1 forward, 1 backward, 1 transfer; 4 in all",
+        "transfers from one rank to another: 1 of 64 bytes in all",
+        "4 ranks (from number of nodes of graph.fbuf)",
+        "computation: 5 ms on the busiest device",
+    )
+    read = load(path, graph([task(ALL_REDUCE, 9, size=4096, following=(0, 1, 2, 3))]))
+    assert read.notes == ("tasks: 1 all_reduce; 1 in all", "4 ranks (from number of nodes of graph.fbuf)")
 
 
 def test_the_tasks_of_the_busiest_device_and_the_calls_that_it_waits_for(path):
@@ -181,17 +188,18 @@ def test_calls_of_one_size_go_together(path):
 
 
 def test_odd_dependencies_are_repaired_and_noted(path):
-    """A circle, a dangling id and an id given twice: every call is kept."""
+    """A circle, a dangling id and an id given twice: every call is kept, that behind the circle as the last."""
     tasks = [
+        task(TRANSFER, 5, device=50, size=4),
         task(FORWARD, 1, following=(2, 77)),
-        task(FORWARD, 2, following=(1,)),
+        task(FORWARD, 2, following=(1, 5)),
         task(ALL_REDUCE, 3, size=8, following=(0, 1)),
         task(ALL_REDUCE, 3, size=9, following=(0, 1)),
     ]
-    read = load(path, graph(tasks))
-    assert read.sizes("all_reduce") == (8, 9)
+    read = load(path, graph(tasks, DEVICES))
+    assert [call.size_bytes for call in read.calls] == [8, 9, 4]
     assert "dangling dependencies, ignored: 1 on ids that no task has" in read.notes
-    assert any(note.startswith("cyclic dependencies: 2 tasks") for note in read.notes)
+    assert any(note.startswith("cyclic dependencies: 3 tasks") for note in read.notes)
     assert any(note.startswith("duplicate ids: 1") for note in read.notes)
 
 

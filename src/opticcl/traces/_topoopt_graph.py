@@ -152,15 +152,15 @@ def _call(
             return None
         return RankCall(f"task {task.id}", "all_reduce", task.size_bytes, ranks=ranks)
     if task.type == _TRANSFER:
-        src, dst = ends.get(task.device, (-1, -1))
-        if src < 0:
+        pair = ends.get(task.device)
+        if pair is None:
             omissions.add("transfers on no device between nodes", task.size_bytes)
-        elif max(src, dst) >= num_nodes:
+        elif max(pair) >= num_nodes:
             omissions.add("transfers from or to a switch or an unknown node", task.size_bytes)
-        elif src == dst:
+        elif pair[0] == pair[1]:
             omissions.add("transfers from a node to itself", task.size_bytes)
         else:
-            return RankCall(f"task {task.id}", "send", task.size_bytes, ranks=(src, dst))
+            return RankCall(f"task {task.id}", "send", task.size_bytes, ranks=pair)
     elif task.type == _COMM:
         omissions.add("comm, one hop of a transfer", task.size_bytes)
     elif task.size_bytes:
