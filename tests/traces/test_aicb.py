@@ -285,6 +285,35 @@ def rows_of(*rows):
     return "\n".join([HEAD, *rows])
 
 
+@pytest.mark.parametrize(
+    ("one", "ranks", "left"),
+    [
+        (full_row("all_reduce", size=str(2**20)), [()], ()),
+        (full_row("all_reduce", count="None"), [(0, 1, 2, 3)], ()),
+        (full_row("barrier", message="None"), [(0, 1, 2, 3)], ()),
+        (full_row("all_reduce", message="((4, 6), (6, 10))"), [], ("1 all_reduce, without a size",)),
+        (full_row("wait"), [], ("1 wait, which moves no data",)),
+        (full_row("isend", "CommGroup.pp_group"), [(-1, -1)], ()),
+    ],
+)
+def test_calls_of_single_rows(path, one, ranks, left):
+    """The largest group, a row without a count or a size, one that is no call, and a transfer without a direction."""
+    read = load(path, rows_of(one, full_row("all_reduce", "CommGroup.x", "2")), num_ranks=2**20)
+    assert [call.ranks for call in read.calls] == [*ranks, (0, 1)]
+    assert tuple(note[10:] for note in read.notes if note.startswith("left out: ")) == left
+    assert "order: rows run one after the other, as AICB runs them; transfers start at once" in read.notes
+
+
+@pytest.mark.parametrize("kind", ["isend", "irecv"])
+def test_transfers_of_one_kind_alone(path, kind):
+    """They are of a pipeline whose length is not known, and nothing waits for what follows them."""
+    read = load(
+        path, rows_of(full_row("all_reduce"), full_row(kind, "CommGroup.pp_group", "1", more=f"{kind[1:]}_next"))
+    )
+    assert (len(read.calls), read.num_ranks) == (2, 0)
+    assert any("taken to be those of the first two stages" in note for note in read.notes)
+
+
 @pytest.mark.parametrize("ends", ["", "first", "middle", "late", "last", "both"])
 def test_where_the_initialisation_ends(path, ends):
     """At the first end of an epoch, if rows follow it; what follows the last is a step too."""
@@ -313,6 +342,7 @@ def test_where_the_initialisation_ends(path, ends):
     ("rows", "said"),
     [
         ([full_row("all_reduce"), full_row("all_reduce", size="2")], "line 3: dp_group has 2 ranks here, and 4 before"),
+        ([full_row("all_reduce", size="1"), full_row("all_reduce")], "line 3: dp_group has 4 ranks here, and 1 before"),
         ([full_row("all_reduce", message="8.5")], "line 2: msg_size is 8.5, not a whole number"),
         ([full_row("all_reduce", size="2.5")], "line 2: comm_group_size is 2.5, not a whole number"),
         ([full_row("all_reduce", count="0")], "line 2: count is 0, not 1 to"),
@@ -374,6 +404,7 @@ def test_rows_without_the_size_of_their_group(path):
         ("((4, 6), (5, 10))", None),
         ("((4,), (4, 6))", None),
         ("((4, 6), (6, 10), (1, 2))", None),
+        ("24 floats", None),
     ],
 )
 def test_products_of_matrices(path, shapes, work):

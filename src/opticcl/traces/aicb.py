@@ -141,7 +141,7 @@ class _Row(NamedTuple):
         group: comm_group, without CommGroup.; empty without one.
         group_size: 0 if not recorded [count].
         size_bytes: of the message; -1 if not recorded [bytes].
-        work: operations and bytes of a computation of two matrices without a time; else empty.
+        work: operations and bytes of the product of two matrices whose shapes it has instead of a time; else empty.
         stage: name of the row.
         additional: the direction of a transfer.
         took_s: None if not recorded [s].
@@ -221,10 +221,10 @@ def _row(number: int, values: Mapping[str, str], shapes: str) -> _Row:
     return _Row(
         number,
         kind,
-        "" if group in ("None", "") else printable(group),
+        "" if group == "None" else printable(group),
         int(group_size),
         -1 if size is None else check_size(int(size), number, "the message"),
-        _work(shapes) if kind == "computation" and took_ms is None else (),
+        _work(shapes) if took_ms is None else (),
         printable(values.get("stage") or kind),
         values.get("additional", ""),
         None if took_ms is None else took_ms * 1e-3,
