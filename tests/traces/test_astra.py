@@ -178,6 +178,15 @@ def test_what_computation_waits_for(path, drawn):
     assert {place for place, task in enumerate(tasks) if task.fusible} == fusible
 
 
+@pytest.mark.parametrize(("word", "fusible"), [("ALLREDUCE", True), ("REDUCESCATTER", False), ("ALLTOALL", False)])
+def test_sums_of_gradients_may_be_fused(path, word, fusible):
+    """Other collectives of theirs may not; the order of a step is told."""
+    path.write_text(f"DATA\n1\na -1 1 {word} 8 1 {word} 8 1 {word} 8 1\n")
+    job = load_job(path, num_ranks=4)
+    assert [task.fusible for task in job.tasks if task.communicates] == [False, False, fusible]
+    assert "order: forward through the layers and back; the next layer depends on activations" in job.notes
+
+
 # --- dialects ---------------------------------------------------------------------------------------------------------
 
 HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2"
@@ -281,6 +290,8 @@ def test_drawn_files_by_an_independent_parser(path, data):
     ("first", "layer", "said"),
     [
         ("pp: 3 all_gpus: 16", "ALLREDUCE", "line 1: 16 ranks are not a multiple of TP 2 \\* PP 3"),
+        ("ep: 1 pp: 3 all_gpus: 16", "ALLTOALL_EP", "line 1: 16 ranks are not a multiple of TP 2 \\* PP 3"),
+        ("ep: 1 pp: 3 all_gpus: 16", "ALLREDUCE_DP_EP", "line 1: 16 ranks are not a multiple of TP 2 \\* PP 3"),
         ("ep: 3 all_gpus: 16", "ALLREDUCE_DP_EP", "line 1: ep: 3 does not divide the 8 data-parallel ranks"),
         ("ep: 16 all_gpus: 16", "ALLTOALL_EP", "line 1: ep: 16 does not divide the 8 data-parallel ranks"),
         ("ep: 0", "ALLREDUCE", "line 1: ep: '0' is not a whole number from 1"),

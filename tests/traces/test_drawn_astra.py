@@ -133,6 +133,10 @@ def test_drawn_files(path, first, drawn, extra, usual):
             r"line 3: forward computation is 1000000000000000001 cycles, more than 1e\+18",
         ),
         (
+            f"DATA\n2\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 1\nb -1 1 NONE 0 {10**18 + 1} NONE 0 1 NONE 0 1\n",
+            r"line 4: input gradient computation is 1000000000000000001 cycles, more than 1e\+18",
+        ),
+        (
             f"DATA\n1\na -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 8 -{10**18 + 1}\n",
             "line 3: update delay is -1000000000000000001",
         ),

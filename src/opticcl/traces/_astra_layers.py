@@ -178,7 +178,7 @@ class FirstLine(NamedTuple):
             return self._simai_group(label or ("DP" if phase == 2 else "TP"))
         if self.tensor and not label:
             rule = f"model_parallel_NPU_group: {self.tensor}"
-            return LayerGroup(_GROUPS[phase], rule, *((0, self.tensor) if phase == 2 else (self.tensor, 1)))
+            return LayerGroup(_GROUPS[phase], rule, *((0, self.tensor) if phase == 2 else (self.tensor,)))
         return LayerGroup(label or (_GROUPS[phase] if self.text.startswith(_SPLIT) else ""))
 
     def _simai_group(self, label: str) -> LayerGroup:
@@ -306,7 +306,7 @@ def _block(first: int, text: str, left: int) -> _Block:
     text = text if text.endswith("\n") else f"{text}\n"
     words = text.replace("\n", f" {_MARK} ").split()
     num_lines = len(words) // 13
-    if len(words) == 13 * num_lines and words[12::13].count(_MARK) == words.count(_MARK) == num_lines:
+    if words[12::13].count(_MARK) == words.count(_MARK) == num_lines:  # the last word is a mark
         taken = min(num_lines, left)  # all lines have 12 columns: the usual case
         return _Block(range(first, first + taken), [words[k : 13 * taken : 13] for k in range(12)], num_lines - taken)
     rows = [(number, row) for number, line in enumerate(text.split("\n"), first) if (row := line.split())]

@@ -98,7 +98,8 @@ def _tasks(read: Layers, clock_hz: float | None) -> tuple[list[RankCall], list[R
     tasks: list[RankTask] = []
     calls: list[RankCall] = []
     needed: tuple[int, ...] = ()  # dependencies of the next computation
-    name_of, made = _Names(read.names), dict[int, RankCall]()
+    name_of = _Names(read.names)
+    made: dict[int, RankCall] = {}
     cycles, kinds, sizes = (one.ravel().tolist() for one in (read.cycles, read.kind, read.size_bytes))
     for label in _order(read).tolist():
         phase = label % 3
