@@ -221,6 +221,8 @@ def test_a_file_that_both_laws_fit_says_what_the_other_makes_of_it(path):
     assert "its 2 all_gathers are 40 bytes in all (--dialect simai" in note
     (note,) = [note for note in load(path, f"{HEAD} pp: 1\n{LAYER}", num_ranks=16).notes if note.startswith("dialect")]
     assert note == "dialect: SimAI's, by 'pp:' in the first line: bytes are whole messages"
+    given = load(path, f"{HEAD}\n{LAYER}", num_ranks=16, dialect="astra")
+    assert not any(note.startswith("dialect") for note in given.notes)
     with pytest.raises(ParameterError, match="dialect: 'simia' is not astra or simai"):
         load(path, f"{HEAD}\n{LAYER}", dialect="simia")
 

@@ -459,6 +459,17 @@ def test_recorded_times_add_up(folder, drawn, starts, data):
     assert recorded.total_s == pytest.approx((lit[-1] + 1 - lit[0]) * 1e-6)
 
 
+@pytest.mark.parametrize("starts", [(0, 9), (9, 0), (0, 0)])
+def test_a_start_that_is_missing_leaves_the_sums(folder, starts):
+    """Of the computation, or of the call."""
+    nodes = [Node(1, COMP, False, [], starts[0], 5)]
+    nodes.append(Node(2, COLL, False, [], starts[1], 7, {"comm_type": 0, "comm_size": 8}))
+    (folder / "c.et").write_bytes(as_protobuf(nodes, [9], False))
+    recorded = load_job(folder / "c.et", num_ranks=2).recorded
+    assert (recorded.compute_s, recorded.communication_s) == (pytest.approx(5e-6), pytest.approx(7e-6))
+    assert recorded.total_s is None
+
+
 def test_memory_of_a_trace_is_bounded(folder):
     """Beyond 8 MiB of ids and dependencies they are given up, which a note says."""
     for many, noted in ((2**23 - 3 * 8, False), (2**23 - 3 * 8 + 1, True)):  # an id and two ends of 8 bytes

@@ -69,6 +69,44 @@ def test_kernels_run_in_order_and_collectives_beside_them(tmp_path):
     assert any("the kernel after the last collective depends" in note for note in job.notes)
 
 
+def test_what_kernels_wait_for(tmp_path):
+    """For what a node of the host issues, once it has run; not for other nodes of the host that the call needs."""
+    content = trace(
+        node(1, COMP, ON_HOST),
+        node(2, 7, ON_HOST),
+        kernel(3, 10, 1, 2),
+        coll(4, 64, 0, ON_DEVICE, needs=field(4, 2) + packed(1)),
+        kernel(5, 20, 1),
+        kernel(6, 30, 2),
+        kernel(7, 40, 4),
+        coll(8, 128, 0, ON_DEVICE),
+    )
+    job = load_job(written(tmp_path, "job.et", content), num_ranks=2)
+    us = pytest.approx
+    assert shape(job) == [
+        (us(10e-6), ()),
+        (("all_reduce", 64), (0,)),
+        (us(20e-6), ()),
+        (us(70e-6), (1,)),
+        (("all_reduce", 128), (3,)),
+    ]
+    assert [task.name for task in job.tasks if not task.communicates] == ["1 kernel", "1 kernel", "2 kernels"]
+    assert [note for note in job.notes if note.startswith("order")] == [
+        "order: kernels run in the order of the file; a collective depends on those before it"
+    ]
+
+
+def test_calls_of_the_host_alone(tmp_path):
+    """They are the calls where there are no kernels, a transfer as well as a collective."""
+    sent = [attribute("comm_size", 6), attribute("comm_src", 0), attribute("comm_dst", 3)]
+    content = trace(coll(1, 64, 0, ON_HOST), kernel(2, 5), node(3, SEND, ON_HOST, *sent))
+    assert shape(load_job(written(tmp_path, "job.et", content), num_ranks=4)) == [
+        (("all_reduce", 64), ()),
+        (pytest.approx(5e-6), ()),
+        (("send_recv", 6), (1,)),
+    ]
+
+
 def test_a_host_that_only_issues_calls_is_one(tmp_path):
     """The kernel behind the last collective depends on it, whatever its dependencies are."""
     content = trace(node(1, 7, ON_HOST), coll(2, 64, 0, ON_DEVICE, needs=packed(1)), kernel(3, 5))

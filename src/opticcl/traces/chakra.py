@@ -177,7 +177,7 @@ def _streams(graph: _Graph) -> tuple[list[RankTask], list[str]]:
     owners = {j: node.id for i, node in enumerate(nodes) if node.call for j in (*data.row(i), *control.row(i))}
     issuing = {node.id for node in nodes if node.issues}
     pending: tuple[float, int, set[int]] = 0.0, 0, set()
-    last_call = max((i for i, node in enumerate(nodes) if node.call), default=-1)
+    last_call = max((i for i, node in enumerate(nodes) if node.call), default=len(nodes))
     computed = -1
 
     def flush() -> None:
