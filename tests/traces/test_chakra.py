@@ -197,8 +197,10 @@ def test_host_records_count_where_there_are_no_kernels(tmp_path):
 def test_everything_dropped_is_counted(tmp_path):
     """No size, no type, an unknown type, sends and receives: each has its line."""
     broken = [node(1, COLL), node(2, COLL, attribute("comm_size", 8)), coll(3, 8, 77)]
-    read = load(tmp_path, trace(*broken, node(4, SEND), node(5, RECV), coll(6, 0)))
+    host = attribute("is_cpu_op", 1, 27)
+    read = load(tmp_path, trace(*broken, node(4, SEND, host), node(5, RECV), coll(6, 0)))
     assert read.sizes("all_reduce") == (0,)
+    assert all(one.missing for one in read.omitted)
     for line in ("1 comm_coll without comm_size", "2 comm_coll without a known comm_type, 16 bytes in all"):
         assert f"left out: {line}" in read.notes
     assert "left out: 1 comm_send without comm_size" in read.notes

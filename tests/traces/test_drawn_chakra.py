@@ -393,6 +393,34 @@ def test_dependencies_alone_decide(folder, nodes, data):
     assert sum(note.startswith("order: as dependencies allow") for note in job.notes) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "about", "work"),
+    [
+        (COMP, {"num_ops": 1, "tensor_size": 1}, (1, 1)),
+        (COMP, {"num_ops": 9, "tensor_size": -1}, (9, 0)),
+        (COMP, {"num_ops": -9, "tensor_size": 5}, (0, 5)),
+        (COMP, {"num_ops": "9", "tensor_size": 5}, (0, 5)),
+        (COMP, {"num_ops": 9, "tensor_size": "5"}, (9, 0)),
+        (COMP, {"num_ops": 0, "tensor_size": 0}, None),
+        (3, {"num_ops": 9, "tensor_size": 5}, None),
+    ],
+)
+def test_work_of_a_computation(folder, kind, about, work):
+    """Operations and bytes from 1, where they are numbers; other nodes have none."""
+    nodes = [Node(1, kind, None, attributes=about), Node(2, COLL, False, [1], 0, 0, {"comm_type": 0, "comm_size": 8})]
+    (folder / "c.et").write_bytes(as_protobuf(nodes, [9], False))
+    found = [(t.operations, t.memory_bytes) for t in load_job(folder / "c.et", num_ranks=2).tasks if not t.communicates]
+    assert found == ([work] if work else [])
+
+
+@pytest.mark.parametrize("form", [7, 9, 15, 17, 23, 25])
+def test_a_negative_rank_is_unknown(folder, form):
+    """In each form of numbers with a sign."""
+    about = {"comm_size": 8, "comm_src": -5, "comm_dst": 3}
+    (folder / "c.et").write_bytes(as_protobuf([Node(1, SEND, False, attributes=about)], [form], False))
+    assert load_workload(folder / "c.et").calls[0].ranks == (-1, 3)
+
+
 @examples(30)
 @given(st.lists(st.tuples(st.integers(1, 8), st.lists(st.integers(1, 10), max_size=3)), min_size=1, max_size=10))
 def test_ids_and_circles(folder, drawn):

@@ -162,8 +162,8 @@ class ChakraNode:
                 attributes.update([_attribute(self.message, value, end)])
         operations, size = attributes.get("num_ops"), attributes.get("tensor_size")
         return (
-            float(operations) if isinstance(operations, int) and operations > 0 else 0.0,
-            float(size) if isinstance(size, int) and size > 0 else 0.0,
+            float(max(operations, 0)) if isinstance(operations, int) else 0.0,
+            float(max(size, 0)) if isinstance(size, int) else 0.0,
         )
 
     @property
