@@ -153,12 +153,23 @@ def test_zigzag_integers(tmp_path, kind):
     assert load(tmp_path, trace(message)).total_bytes == 100
 
 
-@pytest.mark.parametrize(("kind", "form"), [(19, "<I"), (21, "<Q"), (23, "<i"), (25, "<q")])
-def test_integers_of_fixed_width(tmp_path, kind, form):
+@pytest.mark.parametrize(
+    ("kind", "form", "value"), [(19, "<I", 2**32 - 1), (21, "<Q", 2**40), (23, "<i", 70000), (25, "<q", 2**40)]
+)
+def test_integers_of_fixed_width(tmp_path, kind, form, value):
     """fixed32, fixed64 and their signed kinds stand as 4 or 8 bytes, least first."""
     wire = 5 if form in ("<I", "<i") else 1
-    size = field(1, "comm_size") + varint(kind << 3 | wire) + struct.pack(form, 70000)
-    assert load(tmp_path, trace(node(1, COLL, attribute("comm_type", 0), size))).total_bytes == 70000
+    size = field(1, "comm_size") + varint(kind << 3 | wire) + struct.pack(form, value)
+    assert load(tmp_path, trace(node(1, COLL, attribute("comm_type", 0), size))).total_bytes == value
+
+
+@pytest.mark.parametrize("value", [field(9, b"8"), field(29, 8), field(30, 8), varint(19 << 3 | 1) + bytes(8)])
+def test_values_of_another_form_are_none(tmp_path, value):
+    """A list, a text that is a number, a field of no schema, and a width that is not that of the kind."""
+    odd = node(1, COLL, attribute("comm_type", 0), field(1, "comm_size") + value)
+    read = load(tmp_path, trace(odd, coll(2, 8)))
+    assert read.total_bytes == 8
+    assert "left out: 1 comm_coll without comm_size" in read.notes
 
 
 def test_node_number_zero_and_unknown_fields(tmp_path):
@@ -176,6 +187,13 @@ def test_metadata_of_new_and_old_files(tmp_path):
     for number in (1, 2):
         read = load(tmp_path, trace(coll(1, 8), metadata=field(number, attribute("schema", "1.0.1"))))
         assert "schema 1.0.1" in read.source
+
+
+def test_a_trace_without_metadata_is_refused(tmp_path):
+    """Its first message is a node."""
+    assert "the first message is not GlobalMetadata; before" in refused(
+        tmp_path, trace(coll(1, 8), metadata=node(1, COMP))
+    )
 
 
 def test_host_records_are_dropped_where_kernels_do_the_call(tmp_path):

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opticcl.formats.encoding.protobuf import LENGTH, VARINT, check_varints, fields, messages, written
+from opticcl.formats.encoding.protobuf import EIGHT_BYTES, FOUR_BYTES, LENGTH, check_varints, fields, messages, written
 from opticcl.reading import DamageError, check_size, printable, reading
 from opticcl.traces._dependencies import IdLists, irregularities
 from opticcl.traces.notes import Omissions
@@ -248,7 +248,7 @@ class Trace:
         call = RankCall(name, collective, size, counts, "" if group is None else str(group))  # type: ignore[arg-type]
         call.ranks, call.measured_s = ranks, node.duration_us * 1e-6
         call.tag = str(attributes.get("comm_tag", ""))
-        if node.start_us and node.duration_us:
+        if node.start_us:
             call.start_s, call.end_s = node.start_us * 1e-6, (node.start_us + node.duration_us) * 1e-6
         (self._by_host if on_host else self._by_kernel).append(call)
 
@@ -275,6 +275,15 @@ _NAME, _INPUTS, _OUTPUTS, _ATTR = (number << 3 | LENGTH for number in (2, 8, 9, 
 _CONTROL, _DATA = 4 << 3, 5 << 3  # dependencies
 _PACKED_CONTROL, _PACKED_DATA = _CONTROL | LENGTH, _DATA | LENGTH
 _NOT_NEEDED = (_NAME, _INPUTS, _OUTPUTS)
+# Of an attribute: its name and its value, in two's complement, zigzag, without a sign or in fixed bytes, perhaps with one.
+_KEY, _STRING = 1 << 3 | LENGTH, 29 << 3 | LENGTH
+_INT, _SINT, _UINT = (7 << 3, 9 << 3), (15 << 3, 17 << 3), (11 << 3, 13 << 3, 27 << 3)
+_FIXED = {
+    19 << 3 | FOUR_BYTES: False,
+    21 << 3 | EIGHT_BYTES: False,
+    23 << 3 | FOUR_BYTES: True,
+    25 << 3 | EIGHT_BYTES: True,
+}
 
 
 def _rank(value: Value) -> int:
@@ -290,19 +299,18 @@ def _attribute(data: bytes, i: int, end: int) -> tuple[str, Value]:
     name: str = ""
     content: Value = None
     for tag, value, stop in fields(data, i, end):
-        number, wire = tag >> 3, tag & 7
-        if wire == LENGTH and number == 1:
+        if tag == _KEY:
             name = _text(data[value:stop])
-        elif wire == LENGTH and number == 29:
+        elif tag == _STRING:
             content = _text(data[value:stop])
-        elif wire == VARINT and number in (7, 9):  # int32, int64: two's complement
+        elif tag in _INT:
             content = value - (value >> 63 << 64)
-        elif wire == VARINT and number in (15, 17):  # sint32, sint64: zigzag
+        elif tag in _SINT:
             content = value >> 1 ^ -(value & 1)
-        elif wire == VARINT:  # uint32, uint64, bool
+        elif tag in _UINT:
             content = value
-        elif number in (19, 21, 23, 25):  # fixed32, fixed64, sfixed32, sfixed64
-            content = int.from_bytes(data[value:stop], "little", signed=number > 21)
+        elif tag in _FIXED:
+            content = int.from_bytes(data[value:stop], "little", signed=_FIXED[tag])
     return name, content
 
 
