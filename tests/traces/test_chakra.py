@@ -255,6 +255,7 @@ def test_ids_given_twice_are_counted(tmp_path):
     [
         ({1: [2], 2: [3], 3: [1]}, "1 close a cycle, such as 1 needs 2 needs 3 needs 1"),
         ({1: [1], 2: [2, 1]}, "2 close a cycle, such as 1 needs 1"),
+        ({1: [2], 2: [2]}, "1 close a cycle, such as 2 needs 2"),
         ({300: [2**64 - 1], 2**64 - 1: [300]}, f"1 close a cycle, such as 300 needs {2**64 - 1} needs 300"),
         ({128: [256], 256: [128]}, "1 close a cycle, such as 128 needs 256 needs 128"),
         ({1: [2], 2: [1], 3: [2], 4: [5], 5: [4]}, "2 close a cycle, such as 1 needs 2 needs 1"),

@@ -10,7 +10,7 @@ from tests.traces.test_drawn_chakra import COLL, Node
 from tests.traces.test_drawn_chakra import as_json as drawn_json
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import load_job, load_workload
+from opticcl.traces import TRACES, load_job, load_workload
 
 TYPES = ["INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL"]
 
@@ -97,11 +97,42 @@ def test_the_form_that_the_feeder_reads(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("head", "sure"),
+    [
+        (b'{"version": "0.0.4"} {"type": "COMM_COLL_NODE"', 2),
+        (b'\xef\xbb\xbf\n[{"dataDeps": [', 2),
+        (b'node: {"type": "COMM_COLL_NODE"', 0),
+        (b'{"version": "0.0.4"} {"type": "NODE"', 0),
+    ],
+)
+def test_the_first_characters_of_a_trace(head, sure):
+    """An object or a list, and a word that other files do not have."""
+    assert TRACES.get("chakra_json").sniff(head) == sure
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"workload_graph": [{"NodeType": 7, "comm_type": 0, "comm_size": 8, "loss": 0.5, "more": [1]}]}',
+        """{"type": "COMM_COLL_NODE", "attr": [{"name": "comm_type", "int64Val": 0}, {"name": "loss", "int64Val": 0.5},
+        {"name": "comm_size", "int64Val": 8}]}""",
+    ],
+)
+def test_attributes_that_do_not_count_may_be_anything(tmp_path, content):
+    """Also a number that is not whole."""
+    (tmp_path / "a.json").write_text(content)
+    assert load_workload(tmp_path / "a.json").total_bytes == 8
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         ('{"version": "1"} {"type": "COMP_NODE", "id": "x"}', "id is 'x', not a whole number"),
         ('{"version": "1"} {"type": "COMP_NODE", "id": 1, "attr": [{"int64Val": 1}]}', "an attribute without a name"),
         ('[{"type": "COMP_NODE", "id": 1}, 5]', "a node that is not an object"),
+        ('{"version": "1"} {"type": "COMP_NODE", "id": 1, "attr": [5]}', "an attribute without a name"),
+        ('{"version": "1"} {"type": "COMP_NODE", "id": 1, "attr": [[1, 2]]}', "an attribute without a name"),
+        ('{"type": "COMP_NODE"} {"id": 1}', "a node without content"),
         ('{"version": "1"} {"type": "COMP_NODE", "id": 1', "character"),
         ('{"type": "COMM_COLL_NODE", "id": true}', "not a whole number"),
         ('{"workload_graph": [{"NodeType": 7, "comm_size": 8.5}]}', "int64_val is '8.5', not a whole number"),

@@ -112,7 +112,7 @@ def _node(value: dict[str, Any], at: int) -> ChakraNode:
                 if isinstance(one, dict) and isinstance(called := one.get("name"), str) and called not in USED:
                     continue
                 # Most attributes are a name and a value that occurred before.
-                kind = tuple(map(type, one.values())) if isinstance(one, dict) and len(one) == 2 else ()
+                kind = tuple(map(type, one.values())) if isinstance(one, dict) else ()
                 parts.append(
                     _known(tuple(one.items()), kind, at) if kind in _PLAIN else _field(10, _attribute(one, at))
                 )
@@ -178,7 +178,7 @@ def _attribute(value: Any, at: int) -> bytes:
 
 def _is_number(value: Any) -> bool:
     """Whether it is a whole number of 64 bits, written as a number or a text."""
-    return isinstance(value, (int, str)) and not isinstance(value, bool) and _NUMBER(str(value)) is not None
+    return _NUMBER(str(value)) is not None
 
 
 def _number(value: Any) -> int:
