@@ -437,7 +437,7 @@ def test_bounds_of_the_trace_of_one_rank(missing, word, bound):
 @examples(60)
 @given(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 3), st.booleans()), min_size=1, max_size=14))
 def test_transfers_that_go_at_once(drawn):
-    """Each is in the first batch in which neither end has that role; one of unknown ends is with no other such one."""
+    """Each is in the first batch in which neither end has that role; one of unknown ends is alone."""
     calls, sets = [], []
     for src, dst, transfer in drawn:
         if src == dst:
@@ -450,9 +450,9 @@ def test_transfers_that_go_at_once(drawn):
         return
     due, last = [], None
     for call in calls:
-        if call.collective != last:
+        if last != (last := (call.collective, -1 in call.ranks)):
             due += sets
-            sets, last = [], call.collective
+            sets = []
         roles = set(enumerate(call.ranks)) if call.is_transfer else {(0, rank) for rank in call.ranks}
         if -1 in call.ranks:
             roles = {(0, -1), (1, -1)}

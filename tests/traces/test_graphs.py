@@ -10,9 +10,10 @@ from tests.traces.test_kineto import event, record, text
 from tests.traces.test_topoopt import ALL_REDUCE, BACKWARD, DEVICES, FORWARD, GOOD, TRANSFER, graph, task
 
 from opticcl.errors import WorkloadError
-from opticcl.ir.task_graph import Workload
+from opticcl.ir.task_graph import Omission, RecordedTimes, Workload
 from opticcl.traces import CollectiveCall, builtin, load_job, load_workload
-from opticcl.traces.graphs import disjoint_batches, job_of
+from opticcl.traces.graphs import disjoint_batches, job_of, task_graphs
+from opticcl.traces.recording import RankCall, RankTask, RankTrace, RecordedStep
 from opticcl.training.iteration import Runtime, simulate_iteration
 
 ON_DEVICE, ON_HOST = attribute("is_cpu_op", 0, 27), attribute("is_cpu_op", 1, 27)
@@ -290,6 +291,167 @@ calls = st.lists(
 )
 
 
+def made(*kinds):
+    """Calls (collective, bytes, group, ranks)."""
+    return tuple(
+        CollectiveCall(f"call {i}", kind, size, group, ranks=ranks)
+        for i, (kind, size, group, ranks) in enumerate(kinds)
+    )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "said"),
+    [
+        ((4, "the header"), 0, ("the header", 4)),
+        ((4, "the header"), 4, ("the given number", 4)),
+        ((4, "the header"), 8, "w: 8 ranks are given, but the header has 4"),
+        ((8, ""), 4, "w: 4 ranks are given, but the workload has 8"),
+        ((0, ""), 3, "w: 3 ranks are given, but the workload has 4"),
+        ((0, ""), 5, ("the given number", 5)),
+        ((0, ""), 0, "w: the file does not record the number of devices; give it with --nodes"),
+    ],
+)
+def test_the_number_of_ranks_of_a_list_of_calls(recorded, given, said):
+    """As recorded or given, which must not contradict each other, nor the ranks of calls; the highest here is 3."""
+    workload = Workload("w", "", made(("all_reduce", 8, "", (0, 3))), num_ranks=recorded[0], ranks_source=recorded[1])
+    if isinstance(said, str):
+        with pytest.raises(WorkloadError, match=f"^{said}$"):
+            job_of(workload, num_ranks=given)
+    else:
+        job = job_of(workload, num_ranks=given)
+        assert (job.ranks_source, job.num_ranks) == said
+
+
+@pytest.mark.parametrize("computed", [0, 3])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_list_of_calls_has_no_order(computed, missing):
+    """All calls behind all computation: an upper bound, unless calls are left out; calls wait for nothing else."""
+    calls = tuple(CollectiveCall("c", "all_reduce", size, measured_s=size / 2) for size in (2, 6))
+    omitted = (Omission("late", 1, 8, missing),)
+    job = job_of(Workload("w", "", calls, ("first",), 4, computed, omitted=omitted))
+    assert job.bound == {(0, 0): "", (3, 0): "upper", (0, 1): "lower", (3, 1): "estimate"}[computed, missing]
+    assert shape(job) == [
+        *([(3, ())] if computed else []),
+        *((("all_reduce", n), (0,) * bool(computed)) for n in (2, 6)),
+    ]
+    assert [task.measured_s for task in job.tasks if task.communicates] == [1, 3]
+    assert job.recorded == RecordedTimes(computed, 4)
+    said = "all computation precedes all communication: the format does not record when calls start"
+    assert job.notes == ("first", *([said] if computed else []))
+
+
+def test_names_of_groups():
+    """By the trace, or as all, a part or a pair; with a number where another group has the name."""
+    groups = [
+        ("tp", (0, 1)),
+        ("tp", (0, 1)),
+        ("tp", (2, 3)),
+        ("tp", (1, 2)),
+        ("dp", (0, 1)),
+        ("", ()),
+        ("", (3, 2, 1, 0)),
+    ]
+    groups += [("", (0, 1, 2)), ("", (1, 2, 3))]
+    calls = made(*(("all_reduce", size, *group) for size, group in enumerate(groups)), ("send_recv", 9, "", (0, 1)))
+    calls += made(("all_reduce", 10, "dp", (0, 1)), ("all_reduce", 10, "dp", (2, 3)))
+    job = job_of(Workload("w", "", calls), num_ranks=4)
+    names = ["tp", "tp", "tp 2", "tp 3", "dp", "all", "all", "part", "part 2", "pair", "dp 2"]
+    assert [task.group for task in job.tasks] == names
+    assert [(*job.groups[name].ranks,) for name in names[5:]] == [(0, 1, 2, 3)] * 2 + [
+        (0, 1, 2),
+        (1, 2, 3),
+        (0, 1),
+        (0, 1),
+    ]
+    assert [job.groups[name].num_groups for name in names] == [1] * 10 + [2]
+    assert (list(job.groups), job.notes) == (["tp", "tp 2", "tp 3", "dp", "all", "part", "part 2", "pair", "dp 2"], ())
+
+
+@pytest.mark.parametrize(
+    ("ranks", "matrix"), [((), ((0, 1), (2, 0))), ((0, 1), ((0, 1), (2, 0))), ((1, 0), ((0, 2), (1, 0)))]
+)
+def test_parts_of_an_exchange_in_the_order_of_its_group(ranks, matrix):
+    """Of all ranks in theirs, whatever the order in which the call has them."""
+    call = CollectiveCall("c", "all_to_all", 4, ranks=ranks, matrix_bytes=((0, 1), (2, 0)))
+    (task,) = job_of(Workload("w", "", (call,)), num_ranks=2).tasks
+    assert task.matrix_bytes == matrix
+
+
+@pytest.mark.parametrize("receives", [False, True])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_step_of_one_rank(receives, missing):
+    """What a call that is left out waits for is waited for; receives and calls that are missing lower the bound."""
+    calls = [RankCall("self", "send", 64, ranks=(1, 1)), RankCall("sum", "all_reduce", 8, stream=3)]
+    calls += [RankCall("from 0", "recv" if receives else "send", 16, ranks=(0, 1))]
+    tasks = [RankTask("a", 1), RankTask("self", 0, calls[:1], (0,)), RankTask("b", 2, after=(1,))]
+    tasks += [RankTask("sum", 0, calls[1:2], (2,)), RankTask("from 0", 0, calls[2:], (2,))]
+    times = RecordedTimes(3, 1, 1, 4)
+    trace = RankTrace("job", "file", "f", calls, [RecordedStep("step 3", tasks, ["as drawn"], "upper", recorded=times)])
+    trace.world_size, trace.world_source, trace.before, trace.after = 4, "the header", ["before"], ["after"]
+    trace.omissions.add("late", 8, missing=missing)
+    (job,) = task_graphs(trace)
+    assert shape(job) == [(1, ()), (2, (0,)), (("all_reduce", 8), (1,)), (("send_recv", 16), (1,))]
+    assert [(task.size_bytes, task.streams) for task in job.tasks] == [(0, ()), (0, ()), (8, (3,)), (16, ())]
+    assert (job.step, job.bound, job.recorded) == ("step 3", "estimate" if receives or missing else "upper", times)
+    waits = [note for note in job.notes if "1 receives start as early as the order of this rank allows" in note]
+    assert len(waits) == receives
+    assert {"before", "after", "as drawn", "left out: 1 late, 8 bytes in all"} <= set(job.notes)
+    assert "left out: 1 send from a rank to itself, 64 bytes in all" in job.notes
+
+
+def test_a_step_needs_the_number_of_devices(tmp_path):
+    """Which a trace of one rank may not record."""
+    with pytest.raises(
+        WorkloadError, match="job: the file does not record the number of devices; give it with --nodes"
+    ):
+        load_job(written(tmp_path, "job.et", trace(coll(1, 8))))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "batches"),
+    [
+        ([("all_reduce", 8, "", (0, 1)), ("all_gather", 8, "", (2, 3))], 2),
+        ([("all_reduce", 8, "", (0, 1)), ("all_reduce", 9, "", (2, 3))], 2),
+        ([("all_reduce", 8, "a", (0, 1)), ("all_reduce", 8, "b", (2, 3))], 2),
+        ([("all_reduce", 8, "", (0, 1)), ("all_reduce", 8, "", (2, 3, 4))], 2),
+        ([("all_reduce", 8, "", (0, 1)), ("all_reduce", 8, "", (2, 3))], 1),
+        ([("all_reduce", 8, "", ()), ("all_reduce", 8, "", ())], 2),
+        ([("send_recv", 8, "", (0, 1)), ("send_recv", 8, "", (1, 0))], 1),
+        ([("send_recv", 8, "", (0, 1)), ("send_recv", 8, "", (2, 1))], 2),
+        ([("send_recv", 8, "", (2, 3)), ("send_recv", 8, "", (-1, -1))], 2),
+        ([("send_recv", 8, "", (-1, 3)), ("send_recv", 8, "", (2, -1))], 2),
+        ([("send_recv", 8, "", (2, -1)), ("send_recv", 8, "", (0, 1))], 2),
+    ],
+)
+def test_what_shares_a_batch(kinds, batches):
+    """Of one collective, size, group and number of ranks, with no rank in common; a pair that is not known is alone."""
+    assert len(list(disjoint_batches(made(*kinds)))) == batches
+
+
+def test_pairs_that_are_not_known_are_counted():
+    """Each of them, also beside others of their size."""
+    calls = made(*(("send_recv", 8, "", ranks) for ranks in ((2, 3), (-1, -1), (1, -1))))
+    job = job_of(Workload("w", "", calls), num_ranks=4)
+    assert [(job.groups[task.group].ranks, job.groups[task.group].num_groups) for task in job.tasks] == [
+        ((2, 3), 1)
+    ] + [((0, 1), 1)] * 2
+    assert job.notes == ("transfers without recorded ranks: 2, assumed from rank 0 to rank 1",)
+
+
+def test_batches_are_bounded(monkeypatch):
+    """Behind as many of one pair as may be open none joins an earlier one."""
+    monkeypatch.setattr("opticcl.traces.graphs.MAX_BATCHES", 2)
+    pairs = [(0, 1), (0, 1), (0, 1), (2, 3), (0, 1)]
+    batches = disjoint_batches(made(*(("send_recv", 8, "", ranks) for ranks in pairs)))
+    assert [[call.ranks for call in batch] for batch in batches] == [[(0, 1)], [(0, 1)], [(0, 1), (2, 3)], [(0, 1)]]
+
+
+def test_a_batch_takes_as_long_as_its_longest_call():
+    """Of those that go at once."""
+    calls = tuple(CollectiveCall("c", "all_reduce", 8, "", took, ranks) for took, ranks in ((1, (0, 1)), (2, (2, 3))))
+    assert [task.measured_s for task in job_of(Workload("w", "", calls), num_ranks=4).tasks] == [2]
+
+
 @pytest.mark.parametrize("ends", [(0, 1), (1, 0)])
 def test_a_transfer_between_all_ranks_keeps_its_direction(ends):
     """Its group is that pair, where the group of a collective is all ranks, in whatever order."""
@@ -306,10 +468,10 @@ def test_a_rank_that_begins_in_a_later_batch_is_free_in_the_first():
 
 @examples(60)
 @given(calls)
-def test_what_goes_at_once_shares_no_rank(made):
+def test_what_goes_at_once_shares_no_rank(drawn):
     """Every call once, in batches of one kind; a transfer may send and receive at once."""
-    batches = list(disjoint_batches(made))
-    assert sorted(map(repr, (call for batch in batches for call in batch))) == sorted(map(repr, made))
+    batches = list(disjoint_batches(drawn))
+    assert sorted(map(repr, (call for batch in batches for call in batch))) == sorted(map(repr, drawn))
     for batch in batches:
         assert len({(call.collective, call.size_bytes) for call in batch}) == 1
         for role in (0, 1):

@@ -168,12 +168,12 @@ def rank_batches(calls: Iterable[RankCall]) -> Iterator[list[RankCall]]:
 
 
 def _batches(calls: Iterable[Call], transfers: Callable[[Call], bool]) -> Iterator[list[Call]]:
-    for _, run in groupby(calls, lambda c: (c.collective, c.size_bytes, c.group, len(c.ranks), transfers(c))):
+    for _, run in groupby(calls, lambda c: (c.collective, c.size_bytes, c.group, len(c.ranks), -1 in c.ranks)):
         batches: list[list[Call]] = []
         busy: dict[tuple[int, int], int] = {}  # (rank, role) -> bit set of the batches that it is in
         for call in run:
             ends = list(enumerate(call.ranks)) if transfers(call) else [(0, rank) for rank in call.ranks or (0,)]
-            if transfers(call) and -1 in call.ranks:
+            if -1 in call.ranks:
                 ends = [(0, -1)]  # an unknown pair shares a batch with no other
             taken = 0
             for role, rank in ends:
@@ -270,7 +270,7 @@ class GraphBuilder:
         """Name of the process group of such a call."""
         ranks: range | tuple[int, ...] = call.ranks or range(self.num_ranks)
         source = call.group_source
-        if call.is_transfer and -1 in call.ranks:
+        if -1 in call.ranks:
             self.unknown_pairs += 1
             ranks, source = (0, 1), "assumed"
         if len(ranks) == self.num_ranks and sorted(ranks) == list(range(self.num_ranks)) and not call.is_transfer:
