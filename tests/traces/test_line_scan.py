@@ -22,8 +22,8 @@ TAGGED = {
     "AR;8;|9": (TEXT, [8], "", 9),
 }
 PLAIN = {
-    "0,32,33,125000": (NUMBERS, [0, 32, 33, 125000], "", 0),
     "9,1,0,7\r": (NUMBERS, [9, 1, 0, 7], "", 0),
+    "0,32,33,125000": (NUMBERS, [0, 32, 33, 125000], "", 0),
 }
 NOT_TAGGED = ["", "\r", "L2L;", "AR;", "AR;8", "64;7;0;1;2", "M2L;1;2;3;4;5", "L3L;1;2;3;4;5", "L2M;1;2;3;4;5"]
 NOT_TAGGED += ["L2L,1;2;3;4;5", "BR;8;0,1", "AS;8;0,1", "AR,8;0,1", "L2L;1;2;3;4", "L2L;1;2;3;4;", "L2L;1;2;3;4;5;"]
@@ -69,20 +69,24 @@ def lines_of(content, form):
             yield lines.first + i, lines.line(i), lines.found[i], numbers, lines.text(i), lines.took_ms[i]
 
 
-@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("end", ["\n", "", "\nL2L", "\nAR", "\n1,2,3"])
 @pytest.mark.parametrize(
     ("read", "left", "form"),
     [(TAGGED, NOT_TAGGED, (True, ";", 5)), (PLAIN, NOT_PLAIN, (False, ",", 4))],
     ids=["tagged", "plain"],
 )
 def test_lines_that_are_read_and_lines_that_are_left(monkeypatch, read, left, form, end):
-    """All of them one after the other, each with what is in it; the last one with and without an end."""
+    """All of them one after the other, each with what is in it; the last one with and without an end, or cut off."""
     monkeypatch.setattr("opticcl.traces.line_scan.SMALL", 0)
-    rows = list(lines_of("\n".join([*left, *read]) + end, form))
-    assert [row[:2] for row in rows] == [*enumerate((one.lstrip("\ufeff").strip() for one in (*left, *read)), 1)]
-    assert [text for text, row in zip(left, rows, strict=False) if row[2] != OTHER] == []
-    for row, (found, numbers, text, took_ms) in zip(rows[len(left) :], read.values(), strict=True):
-        assert (row[2], row[3][: len(numbers)], *row[4:]) == (found, numbers, text, took_ms)
+    text = "\n".join([*left, *read]) + end
+    rows = list(lines_of(text, form))
+    assert [row[:2] for row in rows] == [
+        *enumerate((one.lstrip("\ufeff").strip() for one in text.removesuffix("\n").split("\n")), 1)
+    ]
+    assert [one for one, row in zip(left, rows, strict=False) if row[2] != OTHER] == []
+    for row, (found, numbers, words, took_ms) in zip(rows[len(left) :], read.values(), strict=False):
+        assert (row[2], row[3][: len(numbers)], *row[4:]) == (found, numbers, words, took_ms)
+    assert all(row[2] == OTHER for row in rows[len(left) + len(read) :])
 
 
 def test_a_line_may_be_long_but_not_longer():

@@ -10,11 +10,9 @@ _EXACT = 15  # digits of a decimal number whose value is the correctly rounded q
 
 @njit
 def _number(data, at, stop):  # type: ignore[no-untyped-def]
-    """A whole number from `at`, and where it ends; -1 if there is none of at most 18 digits."""
+    """A whole number of at most 18 digits from `at`, and where it ends; -1 if there is none."""
     value, first = 0, at
-    while at < stop and 48 <= data[at] <= 57:
-        if at - first == _DIGITS:
-            return -1, at
+    while at < stop and at - first < _DIGITS and 48 <= data[at] <= 57:
         value = 10 * value + int(data[at]) - 48
         at += 1
     return (value if at > first else -1), at
@@ -70,7 +68,7 @@ def scan(data, tagged, separator, start, end, text_start, text_end, matched, num
                 good = False
                 break
             at = after
-            if text or i + 1 < count:
+            if i + 1 < count:  # also behind the number of a text
                 if at == stop or data[at] != separator:
                     good = False
                     break
@@ -87,6 +85,5 @@ def scan(data, tagged, separator, start, end, text_start, text_end, matched, num
             took_ms[line] = _decimal(data, bar + 1, stop)
             if took_ms[line] < 0:
                 continue
-        if text:
-            text_start[line], text_end[line] = at, bar
+        text_start[line], text_end[line] = at, bar
         matched[line] = 2 if text else 1
