@@ -185,6 +185,7 @@ def test_sums_of_gradients_may_be_fused(path, word, fusible):
     job = load_job(path, num_ranks=4)
     assert [task.fusible for task in job.tasks if task.communicates] == [False, False, fusible]
     assert "order: forward through the layers and back; the next layer depends on activations" in job.notes
+    assert not any(note.startswith("order") for note in load_workload(path).notes)
 
 
 # --- dialects ---------------------------------------------------------------------------------------------------------

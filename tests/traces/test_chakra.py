@@ -187,6 +187,10 @@ def test_metadata_of_new_and_old_files(tmp_path):
     for number in (1, 2):
         read = load(tmp_path, trace(coll(1, 8), metadata=field(number, attribute("schema", "1.0.1"))))
         assert "schema 1.0.1" in read.source
+    about = field(1, "0.0.4") + field(2, attribute("schema", "1.0.1")) + field(2, attribute("time", 5))
+    read = load(tmp_path, trace(coll(1, 8), metadata=about))
+    assert read.source == "Chakra trace, job.et, version 0.0.4, schema 1.0.1, time 5"
+    assert not any(note.startswith("computation") for note in read.notes)
 
 
 def test_a_trace_without_metadata_is_refused(tmp_path):
@@ -407,6 +411,7 @@ def test_gzip_is_read_through(tmp_path):
     [
         (trace(), 1),
         (b"\xac\2\x0a\5", 1),
+        (b"\x80\1\x0a\5", 1),
         (b"\xff\xff\xff\xff\3\x12\5", 1),
         (b"\xff\xff\xff\xff\xff\3\x12", 0),
         (b"\0\5\x08\1", 1),

@@ -91,9 +91,9 @@ def test_lines_that_are_read_and_lines_that_are_left(monkeypatch, read, left, fo
 
 def test_a_line_may_be_long_but_not_longer():
     """Of as many bytes as a log has; the line of a longer one is named."""
-    rows = ["1", "2", "3" * MAX_LINE]
+    rows = ["1", "2" * 700_000, "3", "4" * MAX_LINE]
     assert [row[:2] for row in lines_of("\n".join(rows), (False, ",", 1))] == [*enumerate(rows, 1)]
-    for end in ("", "\n4"):
+    for end in ("4", "4\n5"):
         with pytest.raises(DamageError, match="a line of more than 1,048,576 bytes") as caught:
-            list(lines_of("\n".join(rows) + "3" + end, (False, ",", 1)))
-        assert caught.value.at == 3
+            list(lines_of("\n".join(rows) + end, (False, ",", 1)))
+        assert caught.value.at == 4

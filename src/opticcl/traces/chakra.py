@@ -78,7 +78,7 @@ def _is_chakra(head: bytes) -> int:
     if head[:1] == b"\0":
         return int(head[2:3] == b"\x08")
     start = next((i + 1 for i, byte in enumerate(head[:5]) if byte < 128), 0)
-    return int(start > 0 and head[start : start + 1] in (b"\x0a", b"\x12") and b"\n" != head[:1] != b"\r")
+    return int(head[start : start + 1] in (b"\x0a", b"\x12") and b"\n" != head[:1] != b"\r")
 
 
 @register_trace("chakra", (".et",), _is_chakra)
