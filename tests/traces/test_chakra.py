@@ -151,6 +151,8 @@ def test_zigzag_integers(tmp_path, kind):
     """sint32 and sint64: 200 stands for 100."""
     message = node(1, COLL, attribute("comm_type", 0), attribute("comm_size", 200, kind))
     assert load(tmp_path, trace(message)).total_bytes == 100
+    text = refused(tmp_path, trace(node(1, COLL, attribute("comm_type", 0), attribute("comm_size", 9, kind))))
+    assert "comm_size of node 1 is -5 bytes" in text
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_node_number_zero_and_unknown_fields(tmp_path):
     """A zero id is not written at all; fields of later schemas are stepped over by their wire type."""
     later = field(11, 5) + field(300, "x" * 300) + varint(12 << 3 | 1) + bytes(8) + varint(13 << 3 | 5) + bytes(4)
     message = later + field(10, attribute("comm_size", 8) + field(99, b"?")) + field(10, attribute("comm_type", 0))
-    read = load(tmp_path, trace(message + field(3, COLL), node(1, 23, needs=packed(0))))
+    read = load(tmp_path, trace(message + field(3, COLL), node(1, 11, needs=packed(0))))
     assert read.sizes("all_reduce") == (8,)
     assert "nodes: 1 comm_coll, 1 of unknown type; 2 in all" in read.notes
     assert not any("dangling" in note for note in read.notes)
@@ -346,11 +348,11 @@ def test_fields_of_another_wire_type_are_refused(tmp_path, number):
         assert load(tmp_path, content).total_bytes == 8
 
 
-@pytest.mark.parametrize("size", [-1, 2**60 + 1, 2**63])
-def test_absurd_sizes_are_refused(tmp_path, size):
+@pytest.mark.parametrize(("size", "shown"), [(-1, -1), (2**60 + 1, 2**60 + 1), (2**63, -(2**63))])
+def test_absurd_sizes_are_refused(tmp_path, size, shown):
     """A message has 0 to 2**60 bytes; the byte is where the node starts."""
     text = refused(tmp_path, trace(coll(5, size)))
-    assert "comm_size of node 5" in text
+    assert f"comm_size of node 5 is {shown:,} bytes" in text
     assert "byte 9:" in text
 
 

@@ -402,6 +402,7 @@ def test_dependencies_alone_decide(folder, nodes, data):
         (COMP, {"num_ops": "9", "tensor_size": 5}, (0, 5)),
         (COMP, {"num_ops": 9, "tensor_size": "5"}, (9, 0)),
         (COMP, {"num_ops": 0, "tensor_size": 0}, None),
+        (COMP, {"tensor_size": 5}, None),
         (3, {"num_ops": 9, "tensor_size": 5}, None),
     ],
 )
@@ -416,9 +417,9 @@ def test_work_of_a_computation(folder, kind, about, work):
 @pytest.mark.parametrize("form", [7, 9, 15, 17, 23, 25])
 def test_a_negative_rank_is_unknown(folder, form):
     """In each form of numbers with a sign."""
-    about = {"comm_size": 8, "comm_src": -5, "comm_dst": 3}
+    about = {"comm_size": 8, "comm_src": 3, "comm_dst": -5}
     (folder / "c.et").write_bytes(as_protobuf([Node(1, SEND, False, attributes=about)], [form], False))
-    assert load_workload(folder / "c.et").calls[0].ranks == (-1, 3)
+    assert load_workload(folder / "c.et").calls[0].ranks == (3, -1)
 
 
 @examples(30)

@@ -71,13 +71,13 @@ def test_kernels_run_in_order_and_collectives_beside_them(tmp_path):
 
 
 def test_what_kernels_wait_for(tmp_path):
-    """For what a node of the host issues, once it has run; not for other nodes of the host that the call needs."""
+    """For what a node of the host issues, once it has run; not for other nodes that the call needs, nor by control."""
     content = trace(
         node(1, COMP, ON_HOST),
         node(2, 7, ON_HOST),
         kernel(3, 10, 1, 2),
         coll(4, 64, 0, ON_DEVICE, needs=field(4, 2) + packed(1)),
-        kernel(5, 20, 1),
+        node(5, COMP, ON_DEVICE, needs=packed(1) + field(4, bytes([4])), duration_us=20),
         kernel(6, 30, 2),
         kernel(7, 40, 4),
         coll(8, 128, 0, ON_DEVICE),
