@@ -418,7 +418,9 @@ class Searches:
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
         self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
         self._known: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}
-        self._at_a_rate: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}  # by all but the rate of a node
+        self._at_a_rate: dict[
+            tuple[str, tuple[int, ...], int, int, Request], Search
+        ] = {}  # by all but the rate of a node
         self._shared: Searches | None = None
 
     @property
