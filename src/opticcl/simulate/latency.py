@@ -68,6 +68,20 @@ class PathLatency:
             self._table = np.atleast_1d(_seconds(of_hops, assumed))
             self.least_s += float(self._table.min(initial=np.inf)) if len(self._table) else 0.0
 
+    def __eq__(self, other: object) -> bool:
+        """Equal latencies of all hops; of those apart from hops too."""
+        if not isinstance(other, PathLatency) or self._numbers != other._numbers:
+            return False
+        mine, its = self._table, other._table
+        return mine is its or (mine is not None and its is not None and np.array_equal(mine, its))
+
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
+    @property
+    def _numbers(self) -> tuple[float, ...]:
+        return self.base_s, self.least_s, self.message_gap_s, self.num_hops
+
     def of_hops(self, hops: IntArray) -> FloatArray | None:
         """Latency that each hop adds, float64 (hops,) [s], or None if hops add none."""
         return None if self._table is None else self._table[hops]
