@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -11,11 +11,14 @@ import numpy as np
 
 from opticcl.circuits import Rounds
 from opticcl.ir import Circuits, IntArray, Transfers
+from opticcl.ir.limits import limit
+from opticcl.ir.recent import num_bytes
 
 __all__ = ["Recalled", "as_listed", "by_pair", "farthest_first", "recalled"]
 
 T = TypeVar("T")
 
+MOST_BYTES = limit("order.MOST_BYTES")
 RULES_RECALLED = 4  # of two candidates, which each may have one within another
 RECALLED = 2  # steps that add and steps that store, or first and further ones, have the same pairs
 
@@ -95,9 +98,14 @@ class Recalled(Generic[T]):
             value = make()
             kept = [*kept[1 - self._most :], (columns, value)] if self._most > 1 else [(columns, value)]
         _KEPT[self] = kept
-        while len(_KEPT) > RULES_RECALLED:
+        while len(_KEPT) > RULES_RECALLED or (len(_KEPT) > 1 and sum(map(_num_bytes, _KEPT.values())) > MOST_BYTES):
             del _KEPT[next(iter(_KEPT))]
         return value
+
+
+def _num_bytes(kept: Sequence[tuple[tuple[IntArray, ...], Any]]) -> int:
+    """Of the values of a rule that are circuits of rounds [bytes]."""
+    return sum(num_bytes(each) for _, value in kept if isinstance(value, tuple) for each in value)
 
 
 _KEPT: WeakKeyDictionary[Recalled[Any], list[tuple[tuple[IntArray, ...], Any]]] = WeakKeyDictionary()

@@ -59,6 +59,7 @@ LIMITS: dict[str, Guard] = {
     "ends.ROWS_TOGETHER": Guard(1 << 12, "rows", MEMORY, "of steps whose senders and receivers are counted together"),
     "candidate.MOST_DISTINCT_STEPS": Guard(1 << 14, "steps", EFFORT, "of a schedule that a search evaluates to the end"),
     "search.MOST_STEP_BYTES": Guard(1 << 27, "bytes", MEMORY, "of the steps and circuits of a fabric that are kept"),
+    "order.MOST_BYTES": Guard(1 << 26, "bytes", MEMORY, "of circuits of the last steps that rules of circuits remember"),
     "direct_parts.MOST_PARTS": Guard(256, "parts", EFFORT, "of a block, in a search"),
     "graph_schedule.MOST_BITS": Guard(1 << 26, "bits", REFUSAL, "of the tables of a custom collective"),
     "digraphs.MOST_RELAXED": Guard(1 << 29, "links", EFFORT, "that are relaxed in a pass which moves the paths of all pairs"),
