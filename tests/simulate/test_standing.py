@@ -15,7 +15,7 @@ from opticcl.ir import Circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.device_settings import DeviceSettings
 from opticcl.plans.plan import compile
-from opticcl.simulate.closed_form.engine import profile
+from opticcl.simulate.closed_form.engine import costs, profile
 from opticcl.simulate.closed_form.facts import PlanFacts
 from opticcl.simulate.standing import Standing
 
@@ -34,13 +34,16 @@ def round_of(rows):
 @examples(60)
 def test_a_round_changes_what_stands_if_it_has_other_circuits(rounds):
     """On a fabric without devices; the circuits of a round that changes nothing leave those that stand."""
-    standing = Standing(SimpleNamespace(devices=(), links_set=lambda circuits: None))
+    where = SimpleNamespace(devices=(), links_set=lambda circuits: None)
+    standing, by_numbers = Standing(where), Standing(where)
     stand = None
     for rows in rounds:
         new = None if stand is None else [row not in stand for row in rows]
         due = None if new is None else any(new)
         assert standing.copy().changes(round_of(rows)) == due
         assert standing.changes(round_of(rows)) == due
+        assert by_numbers.changes(round_of(rows)) == due
+        by_numbers.let_go(lambda: pytest.fail("the circuits are asked for where numbers say it"))
         stand = set(rows) if due in (None, True) else stand
 
 
@@ -128,9 +131,12 @@ class Divided:
 def test_light_that_is_divided_otherwise_stands_where_its_devices_do(before, rows, pool, spread):
     """On the same paths, every setting as often as it is needed in a pool; whether devices are numbered densely or not."""
     where = Divided(pool, spread)
-    standing = Standing(where)
+    standing, by_numbers = Standing(where), Standing(where)
     standing.changes(round_of(before))
+    by_numbers.changes(round_of(before))
+    by_numbers.let_go(lambda: round_of(before))
     changes = standing.changes(round_of(rows))
+    assert by_numbers.changes(round_of(rows)) == changes
 
     def needed(wanted):
         found = {}
@@ -162,3 +168,15 @@ def test_facts_hold_under_all_assumptions(where):
         ):  # fmt: skip
             assumed = assumptions("common", **changed)
             assert profile(plan, assumed, facts).costs == profile(plan, assumed).costs
+
+
+@pytest.mark.parametrize("where", ["terarack:nodes=16", "lightpath:shape=4x4", "ramp:groups=2,racks=2,wavelengths=4"])
+@pytest.mark.parametrize("algorithm", ["lumorph:radix=2", "double_tree:pipeline=8"])
+def test_an_evaluation_goes_on_where_it_was_given_up(where, algorithm):
+    """A search releases the circuits of a plan that it may come back to, also of one whose steps repeat."""
+    plan = compile(where, "all_reduce", 10**6, algorithm=algorithm).circuits
+    facts, found = PlanFacts(plan), []
+    for cost in costs(facts, plan.fabric, assumptions("common")):
+        found.append(cost)
+        facts.release()
+    assert tuple(found) == profile(plan, assumptions("common")).costs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b
@@ -49,6 +49,15 @@ class Standing:
     def copy(self) -> Standing:
         """What stands now, whatever is set later."""
         return copy(self)
+
+    def let_go(self, again: Callable[[], Circuits]) -> None:
+        """Keep numbers of the circuits that stand in place of their columns.
+
+        Args: again: gives them where they are needed.
+        """
+        self._rounds = []
+        if self._last is not None:
+            self._last.let_go(again)
 
     def changes(self, circuits: Circuits) -> bool | None:
         """Whether a round has circuits that do not stand yet; None for the first round, if it is not known. They stand then.
@@ -147,24 +156,45 @@ class _Set:
     """Circuits that were set, with the sorted numbers by which others are found among them, computed when they are."""
 
     def __init__(self, circuits: Circuits) -> None:
-        self.circuits = circuits
+        self._circuits: Circuits | None = circuits
+        self._again: Callable[[], Circuits] = lambda: circuits
         self.numbers: dict[tuple[str, ...], npt.NDArray[np.uint64]] = {}
+
+    @property
+    def circuits(self) -> Circuits:
+        """All of them."""
+        return self._again() if self._circuits is None else self._circuits
 
     @cached_property
     def digest(self) -> bytes:
         """Equal for sets of equal circuits, whatever they carry."""
-        return blake2b(np.sort(circuit_numbers(self.circuits)).tobytes(), digest_size=16).digest()
+        return blake2b(self._sorted(CIRCUIT).tobytes(), digest_size=16).digest()
+
+    def let_go(self, again: Callable[[], Circuits]) -> None:
+        """As of `Standing`."""
+        if self._circuits is not None:
+            for columns in (CIRCUIT, ENDS):
+                self._sorted(columns)
+            self._circuits, self._again = None, again
 
     def has(self, circuits: Circuits, columns: tuple[str, ...]) -> bool:
         """Whether all circuits of a round are among these, by some columns and their paths."""
-        if _same(circuits, self.circuits, columns):
-            return True
-        if _one_missing(circuits, self.circuits, columns):
-            return False
-        number = circuit_numbers if columns == CIRCUIT else path_numbers
+        if self._circuits is not None:
+            if _same(circuits, self._circuits, columns):
+                return True
+            if _one_missing(circuits, self._circuits, columns):
+                return False
+        return all_within(_numbers(circuits, columns), self._sorted(columns))
+
+    def _sorted(self, columns: tuple[str, ...]) -> npt.NDArray[np.uint64]:
         if columns not in self.numbers:
-            self.numbers[columns] = np.sort(number(self.circuits))
-        return all_within(number(circuits), self.numbers[columns])
+            self.numbers[columns] = np.sort(_numbers(self.circuits, columns))
+        return self.numbers[columns]
+
+
+def _numbers(circuits: Circuits, columns: tuple[str, ...]) -> npt.NDArray[np.uint64]:
+    """Numbers of circuits by some columns and their paths."""
+    return circuit_numbers(circuits) if columns == CIRCUIT else path_numbers(circuits)
 
 
 def _by_path(circuits: Circuits, others: Circuits) -> Iterator[tuple[IntArray, IntArray]]:

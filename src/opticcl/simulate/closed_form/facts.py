@@ -187,10 +187,12 @@ class _Changes:
     Args:
         standing: circuits that stand after the last of these runs.
         of_runs: of each run, of its first step and of the next one.
+        set_by: step and round whose circuits stand.
     """
 
     standing: Standing
     of_runs: list[tuple[list[bool | None], list[bool | None]]] = field(default_factory=list)
+    set_by: tuple[int, int] = (-1, -1)
 
 
 class PlanFacts:
@@ -236,20 +238,23 @@ class PlanFacts:
             if known is None:
                 known = self._changes[initial] = _Changes(Standing(self.plan.fabric, initial))
             while len(known.of_runs) <= number:
-                known.of_runs.append(self._changes_of(len(known.of_runs), known.standing))
+                self._change(known)
             if len(known.of_runs) == len(self._runs):
                 known.standing = Standing(self.plan.fabric)  # releases the circuits
             return known.of_runs[number][again]
 
         return changes
 
-    def _changes_of(self, number: int, standing: Standing) -> tuple[list[bool | None], list[bool | None]]:
-        run = self._runs[number]
-        first, again = (
-            [standing.changes(circuits) for circuits in run.rounds] if wanted else []
-            for wanted in (True, len(run.steps) > 1)
-        )
-        return first, again
+    def _change(self, known: _Changes) -> None:
+        """Add the changes of the next run."""
+        run = self._runs[len(known.of_runs)]
+        twice: tuple[list[bool | None], list[bool | None]] = ([], [])
+        for changed in twice[: min(2, len(run.steps))]:
+            for number, circuits in enumerate(run.rounds):
+                changed.append(known.standing.changes(circuits))
+                if changed[-1] is not False:
+                    known.set_by = run.steps.start, number
+        known.of_runs.append(twice)
 
     def _listed_plan(self) -> CircuitPlan:
         """The plan, or rows of some senders: no sender has more, or is slower, than those whose images all others are.
@@ -276,11 +281,19 @@ class PlanFacts:
         self._step = (step, transfers, rounds)
         return rounds
 
+    def _again(self, step: int, number: int) -> Circuits:
+        """Circuits of a round of a step, which are not kept."""
+        return self._listed.rounds(step)[number]
+
     def release(self) -> None:
-        """Keep no transfers and no circuits but those that stand.
+        """Keep no transfers and no circuits, of those that stand their numbers.
 
         It may be called at any time, when an evaluation that was given up is collected.
         """
+        for known in self._changes.values():
+            step, number = known.set_by
+            if step >= 0:
+                known.standing.let_go(partial(self._again, step, number))
         self._step, self.of_rounds = None, self._of_last()
         self._listed = self._listed_plan()
 
