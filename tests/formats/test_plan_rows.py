@@ -13,6 +13,7 @@ from tests.profiles import examples
 
 import opticcl
 from opticcl.errors import PlanFileError
+from opticcl.formats import plan_write
 from opticcl.formats.plan_read import read_plan_file
 
 NODES = [4, 0, 7, 2]
@@ -109,10 +110,11 @@ def ring(folder):
     return json.loads((folder / "ring.json").read_text("utf-8"))
 
 
-def changed(folder, ring, change):
-    """The plan of a file whose columns are changed."""
-    whole = {"header": ring["header"], "columns": {name: list(cells) for name, cells in ring["columns"].items()}}
-    change(whole["columns"])
+def changed(folder, ring, change=len, **header):
+    """The plan of a file whose columns and fields of the header are changed."""
+    columns = {name: list(cells) for name, cells in ring["columns"].items()}
+    change(columns)
+    whole = {"header": ring["header"] | header, "columns": columns}
     (folder / "changed.json").write_text(json.dumps(whole), "utf-8")
     return read_plan_file(folder / "changed.json").plan
 
@@ -137,10 +139,137 @@ def test_transfers_of_phases_without_rows(folder, ring):
     def change(columns):
         for cells in columns.values():
             del cells[1]
+        columns["transfer"][2] = -1
 
     plan = changed(folder, ring, change)
-    assert plan.rounds(0)[0].transfer.tolist() == [0, 2, 3]
+    assert plan.rounds(0)[0].transfer.tolist() == [0, 2, -1]
     assert len(plan.schedule.step(0)) == 4
+
+
+def in_phases(rows, **phase):
+    """Field `steps` of a header with one phase, of a message with three chunks for each rank."""
+    return {"radices": [4], "parts": [[[0, 1, 4], [-1, 1, 3]]], "phases": [{"rows": {"num_rows": 1, **rows}, **phase}]}
+
+
+@pytest.mark.parametrize(
+    ("count", "apart", "wrong"),
+    [(2, [2, 2, 2, 2], ""), (2, [2, 1, 2, 2], "transfer 1 is"), (2, None, "transfer 0 is"), (1, [5, 1, 7, 1], "")],
+)
+def test_distances_that_phases_contradict(folder, ring, count, apart, wrong):
+    """Of several chunks; one chunk is no distance from itself."""
+
+    def change(columns):
+        for cells in columns.values():
+            del cells[4:]
+        columns |= {"chunk_lo": [9, 0, 3, 6], "chunk_n": [count] * 4, "parts": [1] * 4}
+        columns |= {} if apart is None else {"chunk_step": apart}
+
+    steps = in_phases({"dst": 1, "lo": 3, "unit_count": count, "unit_step": 2, "op": 2}, moves=[0])
+    collective = ring["header"]["collective"] | {"num_chunks": 12}
+    plan = changed(folder, ring, change, steps=steps, num_steps=1, collective=collective)
+    if not wrong:
+        assert plan.rounds(0)[0].transfer.tolist() == [0, 1, 2, 3]
+        return
+    with pytest.raises(PlanFileError, match=f"{wrong} not what the phases in its header say"):
+        plan.rounds(0)
+
+
+def test_transfers_that_phases_do_not_have(folder, ring):
+    """One number for two transfers, and a number behind that of the only one."""
+
+    def twice(columns):
+        for cells in columns.values():
+            cells[3:] = [cells[2]]
+        columns["chunk_step"] = [1, 1, 1, 2]
+
+    def second(columns):
+        for cells in columns.values():
+            del cells[1:]
+        columns["transfer"] = [1]
+
+    collective = ring["header"]["collective"] | {"num_chunks": 12}
+    only = in_phases({"dst": 1, "lo": 3, "op": 2})
+    for change, header, number in (
+        (
+            twice,
+            {"steps": ring["header"]["steps"] | {"phases": [ring["header"]["steps"]["phases"][0] | {"count": 1}]}},
+            2,
+        ),
+        (second, {"steps": only, "collective": collective}, 1),
+        (lambda columns: columns["transfer"].__setitem__(3, 4), {"num_steps": 3}, 4),
+    ):
+        plan = changed(folder, ring, change, **{"num_steps": 1} | header)
+        with pytest.raises(PlanFileError, match=f"transfer {number} is not what the phases in its header say"):
+            plan.rounds(0)
+
+
+@pytest.mark.parametrize(("same", "lengths"), [(False, [1, 1, 1]), (True, [3])])
+def test_circuits_of_steps_that_are_alike(folder, ring, same, lengths):
+    """The rows list them once or, where the header does not say that they are the same, for each step."""
+
+    def change(columns):
+        columns |= {"chunk_lo": [3, 0, 1, 2] * 3, "parts": [1] * 12}
+        for cells in columns.values():
+            del cells[4 * len(lengths) :]
+
+    phase = {"rows": {"num_rows": 1, "dst": 1, "lo": 3, "op": 2}, "moves": [0], "count": 3, "same_circuits": same}
+    plan = changed(folder, ring, change, steps=ring["header"]["steps"] | {"phases": [phase]})
+    assert [len(steps) for steps in plan.schedule.step_classes()] == lengths
+    assert [len(plan.rounds(steps.start)[0]) for steps in plan.schedule.step_classes()] == [4] * len(lengths)
+
+
+@pytest.mark.parametrize(("parts_step", "lengths"), [(0, [3]), (1, [1, 1, 1])])
+def test_steps_of_a_run_that_are_alike(folder, ring, parts_step, lengths):
+    """They differ in the numbers of chunks alone unless contributions become more."""
+
+    def change(columns):
+        for cells in columns.values():
+            del cells[4:]
+
+    shift = {"kind": "digits", "radices": [4], "digit": 0, "add": -1}
+    run = {"step": 0, "count": 3, "members": [{"first_transfer": 0, "shift": shift, "parts_step": parts_step}]}
+    plan = changed(folder, ring, change, steps=None, version=3, runs=[run])
+    assert [len(steps) for steps in plan.schedule.step_classes()] == lengths
+    assert plan.schedule.step(2).chunk_lo.tolist() == [1, 2, 3, 0]
+    assert [len(steps) for steps in changed(folder, ring, steps=None, version=3).schedule.step_classes()] == [1] * 3
+
+
+def test_steps_without_transfers(folder, ring):
+    """A step that no row has, and one whose rows are all idle, behind one of rounds; distances that differ are none."""
+
+    def change(columns):
+        for cells in columns.values():
+            del cells[4:8]
+        columns["transfer"][4:] = [-1] * 4
+        columns["round"][:4] = [0, 0, 0, 2]
+        columns["wavelength_step"][2:4] = [2, 2]
+
+    plan = changed(folder, ring, change, steps=None, version=1)
+    assert [(len(circuits), circuits.wavelength_step) for circuits in plan.rounds(0)] == [(3, 0), (1, 2)]
+    assert [len(plan.schedule.step(i)) for i in range(3)] == [4, 0, 0]
+    assert plan.rounds(1) == ()
+    assert [circuits.transfer.tolist() for circuits in plan.rounds(2)] == [[-1] * 4]
+
+
+def test_operations_that_do_not_exist(folder, ring):
+    """Whatever their number, they are none of those that do."""
+
+    def change(columns):
+        columns |= {"op": [-1, 256, 3, 1 << 30] * 3, "chunk_n": [1, 2, 1, 2] * 3, "parts": [1, 2, 1, 2] * 3}
+
+    plan = changed(folder, ring, change, steps=None, version=1)
+    assert plan.schedule.step(1).op.tolist() == [255, 255, 3, 255]
+
+
+def test_most_rows_and_wrong_counts(folder, ring, monkeypatch):
+    """A file of as many rows as may be; steps that the phases do not have."""
+    with pytest.raises(PlanFileError, match="num_steps=4, but the phases have 3"):
+        changed(folder, ring, num_steps=4)
+    monkeypatch.setitem(plan_write.MOST_ROWS, ".json", 12)
+    assert changed(folder, ring).schedule.num_steps == 3
+    monkeypatch.setitem(plan_write.MOST_ROWS, ".json", 11)
+    with pytest.raises(PlanFileError, match="12 circuits are more than 11"):
+        changed(folder, ring)
 
 
 HOPS = "a path has an empty or impossible hop"
@@ -149,6 +278,7 @@ HOPS = "a path has an empty or impossible hop"
 @pytest.mark.parametrize(
     ("column", "row", "cell", "said"),
     [
+        ("src", 0, None, "row 0: column 'src' is empty"),
         ("src", 3, None, "row 3: column 'src' is empty"),
         ("dst", 6, None, "row 6: column 'dst' is empty"),
         ("src", 3, 2**31, "row 3: src=2147483648 is beyond 32 bits"),
@@ -182,3 +312,10 @@ def test_cells_that_cannot_be_are_refused(folder, ring, column, row, cell, said)
         return
     with pytest.raises(PlanFileError, match=said):
         read()
+
+
+def test_the_first_cell_beyond_32_bits_is_named(folder, ring):
+    """Not the smallest number before it."""
+    plan = changed(folder, ring, lambda columns: columns.update(port=[0, -(2**31), 2**31 - 1, 2**31] * 3))
+    with pytest.raises(PlanFileError, match="row 3: port=2147483648 is beyond 32 bits"):
+        plan.rounds(0)

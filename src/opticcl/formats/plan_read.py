@@ -279,8 +279,9 @@ class _Step:
                 np.ones(len(mine), np.int32) if c is None else c for c in (getattr(mine, name), getattr(said, name))
             )
             differ |= (one != other) & ((said.chunk_n > 1) if name == "chunk_step" else True)
-        if differ.any() or (np.diff(self.numbers) < 1).any():
-            number = int(self.numbers[np.flatnonzero(differ)[0]]) if differ.any() else int(self.numbers[0])
+        differ[1:] |= np.diff(self.numbers) < 1
+        if differ.any():
+            number = int(self.numbers[np.flatnonzero(differ)[0]])
             raise PlanFileError(
                 f"{path}: the step of row {first_row}: transfer {number} is not what the phases in its header say; "
                 f"write a file to be changed with --listed"
