@@ -21,7 +21,7 @@ from opticcl.errors import OpticclError, OutputError, ParameterError, PlanFileEr
 from opticcl.formats import plan_write
 from opticcl.formats.device_tables import instructions_of_node
 from opticcl.formats.plan_file import write_plan_file
-from opticcl.ir import CircuitPlan, Schedule
+from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
 from opticcl.plans.plan import read
 
 ENDINGS = ("parquet", "csv", "json")
@@ -247,14 +247,17 @@ def test_transfers_keep_their_numbers(tmp_path):
 
 
 def test_numbers_of_transfers_of_another_program(tmp_path):
-    """Gaps are closed; of one number with several contents each is a transfer, in the order of the rows."""
+    """Gaps are closed; of one number with several contents each is a transfer, in the order of their first rows."""
     opticcl.compile("ideal:nodes=4", "broadcast", "1 MB", algorithm="mesh").save(path := tmp_path / "plan.json")
     whole = json.loads(path.read_text("utf-8"))
-    dst = whole["columns"]["dst"]
+    dst = whole["columns"]["dst"] = whole["columns"]["dst"][::-1]
     for numbers, order in (([7, 2, 9], [1, 0, 2]), ([5, 5, 2], [2, 0, 1]), ([5, 5, 5], [0, 1, 2])):
         whole["columns"]["transfer"] = numbers
         path.write_text(json.dumps(whole), "utf-8")
-        assert opticcl.load(path).schedule.step(0).dst.tolist() == [dst[row] for row in order]
+        assert read(path).schedule.step(0).dst.tolist() == [dst[row] for row in order]
+    dst[2] = dst[0]
+    path.write_text(json.dumps(whole), "utf-8")
+    assert read(path).schedule.step(0).dst.tolist() == dst[:2]
 
 
 # --- damaged or foreign -------------------------------------------------------------------------------------------------
@@ -329,7 +332,14 @@ def test_a_wrong_header_is_refused(tmp_path, fields, words):
             lambda f: f.with_columns((pl.col("transfer") - 3 * (pl.int_range(pl.len()) == 1)).alias("transfer")),
             "row 1: transfer -2 is negative",
         ),
-        (lambda f: f.with_columns(pl.lit(0).alias("path")), "'path' holds Int32"),
+        (lambda f: f.with_columns(pl.lit(0).alias("path")), "'path' holds Int32, not lists of whole numbers"),
+        (
+            lambda f: f.with_columns(pl.lit(["a"]).alias("path")),
+            "'path' holds List(String), not lists of whole numbers",
+        ),
+        (lambda f: f.with_columns(pl.lit("a").alias("port")), "'port' holds String, not whole numbers"),
+        (lambda f: f.with_columns(pl.lit("far").alias("chunk_step")), "'chunk_step' holds String, not whole numbers"),
+        (lambda f: f.with_columns(pl.lit(None, pl.List(pl.Null)).alias("path")), "path_broken"),
     ],
 )
 def test_wrong_columns_are_refused(tmp_path, edit, words):
@@ -348,6 +358,7 @@ def test_wrong_columns_are_refused(tmp_path, edit, words):
     [
         (lambda c: c.update(src="text"), "column 'src' is not a list of its values"),
         (lambda c: c["src"].pop(), "'step' has 30 rows, but 'src' has 29"),
+        (lambda c: c["step"].pop(), "'step' has 29 rows, but 'round' has 30"),
         (lambda c: c["dst"].__setitem__(2, 1.5), "row 2: dst=1.5 is not a whole number of 64 bits"),
         (lambda c: c["op"].__setitem__(3, 2**70), f"row 3: op={2**70} is not a whole number of 64 bits"),
         (lambda c: c["port"].__setitem__(1, "\x1b[31m"), r"row 1: port=\x1b[31m is not a whole number"),
@@ -419,20 +430,50 @@ def test_flipped_bytes_never_give_a_traceback(tmp_path, data):
         opticcl.load(path)
 
 
+NO_PLAN = "is JSON, but not an object of header and columns$"
+
+
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.txt", b""), ("a.parquet", b"PAR1"), ("a.csv", b"x,y\n1,2\n"), ("a.json", b"[1]"), ("a.json", b"{}")],
+    ("name", "content", "said"),
+    [
+        ("a.txt", b"", "a plan file ends in .parquet, .csv, .json"),
+        ("a.parquet", b"PAR1", "cannot be read as a plan file: "),
+        ("a.csv", b"x,y\n1,2\n", "its first line is not a header of a plan file, which begins with '# '"),
+        ("a.csv", b"# {}\nstep,round\n0,0\n", "column 'transfer' is missing"),
+        *(("a.json", text, NO_PLAN) for text in (b"[1]", b"{}", b"5", b'["header", "columns"]')),
+        ("a.json", b'{"header": {}, "columns": []}', NO_PLAN),
+    ],
 )
-def test_foreign_files_are_refused(tmp_path, name, content):
+def test_foreign_files_are_refused(tmp_path, name, content, said):
     """Files of other kinds; nothing is left open."""
     (tmp_path / name).write_bytes(content)
     free = []
     for _ in range(2):
-        with pytest.raises(PlanFileError):
+        with pytest.raises(PlanFileError, match=said):
             read(tmp_path / name)
         free.append(os.dup(0))  # the first number that is free
         os.close(free[-1])
     assert free[0] == free[1]
+
+
+def test_tables_without_a_header_or_a_path_are_refused(tmp_path):
+    """Parquet files of other programs, and rows whose circuits take no way."""
+    plan_of("ideal").save(path := tmp_path / "plan.csv")
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join([lines[0], *(line.rpartition(",")[0] for line in lines[1:])]), "utf-8")
+    with pytest.raises(PlanFileError, match="column 'path' is missing"):
+        read(path)
+    pl.DataFrame({"step": [0]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(PlanFileError, match="is a Parquet file without the header of a plan"):
+        read(tmp_path / "a.parquet")
+
+
+def test_columns_without_rows(tmp_path):
+    """Whatever stands in none of them, they are of whole numbers."""
+    opticcl.compile("ideal:nodes=1", "all_reduce", "1MB").save(path := tmp_path / "one.csv")
+    header, names = path.read_text("utf-8").splitlines()
+    path.write_text(f"{header}\n{names},chunk_step,waveguide\n", "utf-8")
+    assert opticcl.load(path).verify().ok
 
 
 def test_absent_files_are_refused(tmp_path):
@@ -617,6 +658,51 @@ def test_slots_hold_the_payload():
     plan = plan_of("ramp", size="1MB")
     rows = instructions_of_node(plan.circuits, plan.size_bytes, 3)
     assert all((row["slots"] - 1) * 950 < row["bytes"] <= row["slots"] * 950 for row in rows)
+
+
+def test_instructions_of_a_node_by_hand():
+    """A transfer of two circuits, one to the node and an idle one; slots of 950 bytes are begun for less than one."""
+    fabric = opticcl.fabric("ramp:groups=2,racks=2,wavelengths=4")
+    assert fabric.slot_payload_bytes == pytest.approx(950)
+    every = np.ones((8, 16), bool)
+    step = Transfers.of([0, 2], [1, 0], [1, 5], [2, 1], [Op.REDUCE, Op.COPY], chunk_step=[3, 1])
+    circuits = Circuits.of(
+        [-1, 0, 0, 1], [0, 0, 0, 2], [2, 1, 1, 0], port=[0, 1, 2, 3], wavelength_lo=[0, 4, 0, 1], wavelength_n=[1, 1, 3, 2],
+        path=(np.array([7, 8, 9]), np.array([0, 0, 1, 3, 3])), wavelength_step=2, waveguide=[4, 5, 6, -1],
+    )  # fmt: skip
+    schedule = Schedule("own", custom_collective("mine", every, every, True), 1, lambda i: step)
+    plan = CircuitPlan(fabric, schedule, lambda i: (circuits,))
+    rows = instructions_of_node(plan, 8 * 5700, 0)
+    sent = {"step": 0, "round": 0, "action": "send", "peer": 1, "op": "reduce", "chunks": [1, 4], "chunk_step": 3}
+    sent |= {"first_slot": 0, "slots": 3}
+    assert rows == [
+        sent | {"bytes": 2850, "port": 1, "wavelengths": [4], "path": [7], "waveguide": 5},
+        sent | {"bytes": 8550, "port": 2, "wavelengths": [0, 2, 4], "path": [8, 9], "waveguide": 6},
+        {"step": 0, "round": 0, "action": "receive", "peer": 2, "op": "copy", "chunks": [5, 5], "bytes": 5700, "port": 3,
+         "wavelengths": [1, 3], "path": [], "waveguide": -1, "first_slot": 0, "slots": 3},
+    ]  # fmt: skip
+    assert instructions_of_node(plan, 8 * 5700, 0, max_rows=2) == rows[:2]
+    assert [row["slots"] for row in instructions_of_node(plan, 8 * 5701, 0)] == [4, 4, 4]
+    assert instructions_of_node(plan, 8, 15) == []
+    with pytest.raises(ParameterError, match="-1 is not a node of ramp; try 0 to 15"):
+        instructions_of_node(plan, 8, -1)
+
+
+@pytest.mark.parametrize("system", ["ramp:groups=2,racks=2,wavelengths=2", "terarack:nodes=6"])
+def test_times_of_instructions_are_those_of_the_programme(system):
+    """Of every circuit, in the order of the steps; of steps that a run repeats too."""
+    plan = opticcl.compile(system, "all_reduce", "10 KB", algorithm="ring")
+    programme, found = plan.programme(), []
+    for node in range(plan.fabric.num_nodes):
+        rows = instructions_of_node(plan.circuits, plan.size_bytes, node, programme=programme)
+        assert ("first_slot" in rows[0]) == (plan.fabric.name == "ramp")
+        for row in rows:
+            assert "first_slot" not in row or row["first_slot"] == round(row["from_s"] / plan.fabric.slot_s)
+            if row["action"] == "send":
+                found.append((row["step"], row["from_s"], row["end_s"]))
+    ends = {step: max(end for one, _, end in found if one == step) for step, _, _ in found}
+    assert all(end > begin >= ends.get(step - 1, 0) - 1e-12 for step, begin, end in found)
+    assert 0 < max(ends.values()) <= programme.total_s + 1e-12
 
 
 def test_unknown_nodes_are_refused():
