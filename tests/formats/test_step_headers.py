@@ -3,6 +3,7 @@
 import base64
 import re
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -15,11 +16,14 @@ from tests.independent.phases import Phases
 from tests.independent.plan_rows import permutation, unpacked
 from tests.profiles import examples
 
+import opticcl
 from opticcl.collective import collective, custom_collective
 from opticcl.formats import plan_phases
-from opticcl.formats.plan_phases import StepsHeader, read_steps
+from opticcl.formats.plan_phases import StepsHeader, file_steps, header_of_steps, read_steps
 from opticcl.formats.plan_runs import RunHeader, num_file_steps, read_runs
-from opticcl.ir import Transfers
+from opticcl.ir import CircuitPlan, Schedule, Transfers
+from opticcl.ir.circuit_plan import ClassRounds
+from opticcl.ir.phases import Phase, PhaseRows, Steps
 
 
 def packed(values, width="<i4"):
@@ -399,6 +403,7 @@ def in_rows(**more):
         (in_rows(parts=packed([2**31 - 1, 1])), ""),
         (in_rows(parts=growing(2**30, 2**30)), "values beyond 32 bits"),
         (in_rows(unit_lo=growing(-(2**31), -1)), "values beyond 32 bits"),
+        (in_rows(unit_lo=growing(-(2**31), 1)), "schedule: phase 1: units that the part does not have"),
         (in_rows(part=1), "steps: schedule: phase 1: a part of the message that does not exist"),
     ],
 )
@@ -411,6 +416,90 @@ def test_steps_that_cannot_be_are_refused(change, said):
         return
     with pytest.raises(ValueError, match=re.escape(said)):
         read_steps(header, of_size(4, 4), lambda i, stated: pytest.fail("no step is needed"))
+
+
+MOVED = {"rows": {"num_rows": 1, "dst": 1, "lo": 3, "op": 2}, "moves": [0]}
+PATHS = {"rows": ROWS, "hops": packed([7, 8, 9]), "lengths": packed([1, 2])}
+ALONE = {"rows": ROWS}
+
+
+def as_values(header):
+    """A header whose packed values are lists."""
+    if isinstance(header, dict):
+        return {name: as_values(one) for name, one in header.items()}
+    if isinstance(header, list):
+        return [as_values(one) for one in header]
+    return np.cumsum(numbers(header, None)).tolist() if isinstance(header, str) else header
+
+
+def plan_of(steps, rounds):
+    """A plan of four ranks and chunks."""
+    return CircuitPlan(opticcl.fabric("ideal:nodes=4"), Schedule.of("any", of_size(4, 4), steps), rounds)
+
+
+def steps_of(*phases, stated=None):
+    """Steps of phases; those without rows have no transfers, or one that states a path."""
+    path = None if stated is None else (np.array([stated]), np.array([0, 1]))
+    none = Transfers.of([0], [1], [0], [1], [0]) if path else Transfers.of([], [], [], [], [])
+    found = none if path is None else replace(none, hops=path[0], hop_offsets=path[1])
+    header = msgspec.convert({**RIGHT, "phases": list(phases)}, StepsHeader)
+    return read_steps(header, of_size(4, 4), lambda i, stated: found)[0]
+
+
+@pytest.mark.parametrize(
+    ("phases", "stated"),
+    [
+        ([PHASE], None),
+        ([{**PHASE, "bundles": packed([0, 1])}, MOVED], None),
+        ([MOVED, {}, MOVED], None),
+        ([PATHS], None),
+        ([MOVED, {"states_paths": True}], 9),
+        ([{"states_paths": True}, {"states_paths": True}], 9),
+    ],
+)
+def test_phases_that_are_written(phases, stated):
+    """Are those that were read."""
+    found = header_of_steps(plan_of(steps_of(*phases, stated=stated), lambda i: ()))
+    due = msgspec.convert({**RIGHT, "phases": phases}, StepsHeader)
+    assert as_values(msgspec.to_builtins(found)) == as_values(msgspec.to_builtins(due))
+
+
+def test_phases_that_are_not_written():
+    """Steps that rows list say nothing in a header, and phases without transfers have no rows there."""
+    assert header_of_steps(plan_of(steps_of(ALONE, ALONE), lambda i: ())) is None
+    found = header_of_steps(plan_of(steps_of(MOVED, ALONE), lambda i: ()))
+    assert [one.rows is None for one in found.phases] == [False, True]
+    steps = steps_of(MOVED, PHASE)
+    none = np.zeros((0, 1), int)
+    idle = Steps(steps.space, steps.parts, [steps.phases[0], Phase(PhaseRows.of(1, none, none, none), (), 2)])
+    found = header_of_steps(plan_of(idle, lambda i: ()))
+    assert [one.rows is None for one in found.phases] == [False, True, True]
+    assert len(read_steps(found, of_size(4, 4), lambda i, stated: None)[1]) == 3
+
+
+EACH = tuple(range(i, i + 1) for i in range(5))
+
+
+@pytest.mark.parametrize(
+    ("classes", "due", "same"),
+    [
+        ((range(2), range(2, 5)), (range(2), range(2, 5)), [True, True]),
+        ((*EACH[:2], range(2, 5)), (*EACH[:2], range(2, 5)), [False, True]),
+        ((range(2), *EACH[2:]), (range(2), *EACH[2:]), [True, False]),
+        (None, EACH, [False, False]),
+    ],
+)
+def test_steps_of_a_file(classes, due, same):
+    """Those of a phase are one where its circuits are the same by definition."""
+    plan = plan_of(steps_of(PHASE, {**PHASE, "count": 3}), ClassRounds(classes, len) if classes else lambda i: ())
+    assert file_steps(plan) == due
+    assert [one.same_circuits for one in header_of_steps(plan).phases] == same
+
+
+def test_steps_that_a_function_lists_stand_alone():
+    """Even where their circuits are the same by definition."""
+    steps = Steps.listed(4, 4, 3, lambda i: Transfers.of([0], [1], [0], [1], [0]), (range(3),))
+    assert file_steps(plan_of(steps, ClassRounds((range(3),), len))) == EACH[:3]
 
 
 def test_the_largest_files(monkeypatch):

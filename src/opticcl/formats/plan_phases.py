@@ -123,7 +123,9 @@ def header_of_steps(plan: CircuitPlan) -> StepsHeader | None:
     """The phases of a plan; None where every step is listed in the rows of the file alone, and states no path."""
     steps = plan.schedule.steps
     kept = [
-        isinstance(one.rows, PhaseRows) and (one.count > 1 or not one.listed or one.paths is not None)
+        isinstance(one.rows, PhaseRows)
+        and len(one.rows) > 0
+        and (one.count > 1 or not one.listed or one.paths is not None)
         for one in steps.phases
     ]
     if not any(kept) and not states_paths(plan):
@@ -160,10 +162,7 @@ def _rows_header(rows: PhaseRows) -> RowsHeader:
     columns = {field.name: np.asarray(getattr(rows, field.name)).ravel() for field in fields(rows)}
     return RowsHeader(
         len(rows),
-        **{
-            name: int(values[0]) if len(values) and (values == values[0]).all() else _pack(values)
-            for name, values in columns.items()
-        },
+        **{name: int(values[0]) if (values == values[0]).all() else _pack(values) for name, values in columns.items()},
     )
 
 
@@ -189,7 +188,7 @@ def read_steps(
     """
     try:
         return _read(header, collective, listed)
-    except (OpticclError, zlib.error, OverflowError, ValueError) as error:
+    except (OpticclError, zlib.error, ValueError) as error:
         raise ValueError(f"steps: {error}") from None
 
 
