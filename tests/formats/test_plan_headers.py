@@ -4,16 +4,21 @@ import base64
 import json
 import re
 import zlib
+from dataclasses import replace
 from random import Random
 
 import msgspec
 import numpy as np
 import pytest
+from tests.fabrics.network_files import SIMAI
 
 import opticcl
+from opticcl.collective import collective
 from opticcl.errors import PlanFileError
+from opticcl.fabrics.networks import contents
 from opticcl.formats import plan_header
 from opticcl.formats.plan_header import check_claims, decode_header, encode_header, fabric_and_collective
+from opticcl.ir import CircuitPlan, Schedule, Transfers
 
 SUM = {"name": "all_reduce", "num_ranks": 4, "num_chunks": 4}
 RIGHT = {"format": "opticcl-plan", "version": 3, "opticcl": "1", "fabric": "ideal:nodes=4", "collective": SUM}
@@ -204,3 +209,43 @@ def test_owners_and_tables():
             np.broadcast_to(held(*everywhere), (chunks, ranks)).tolist() for held in (promised.before, promised.after)
         ] == tables
         assert promised.reduces
+
+
+def test_owners_in_rank_order_are_not_written():
+    """They are those of a header without owners."""
+    for order, said in (([0, 0, 1, 1], False), ([0, 1, 0, 1], True)):
+        own = collective("all_gather", 2, 4, owner=np.array(order))
+        plan = CircuitPlan(opticcl.fabric("ideal:nodes=2"), Schedule("idle", own, 0, len), len)
+        assert (plan_header.header_of(plan, 8, "idle").collective.owner is not None) == said
+
+
+@pytest.mark.parametrize(
+    ("system", "asked", "version"),
+    [
+        ("ideal:nodes=4", ("all_reduce", "ring"), 4),
+        ("ideal:nodes=4", ("broadcast", "mesh"), 1),
+        ("lightpath:shape=3x3", ("all_reduce", "de_bruijn:steps=4"), 3),
+    ],
+)
+def test_the_oldest_version_that_can_say_it(system, asked, version):
+    """So that older programs read the file."""
+    plan = opticcl.compile(system, asked[0], 9000, algorithm=asked[1])
+    assert plan_header.header_of(plan.circuits, 9000, "any").version == version
+
+
+def test_paths_and_networks_need_the_newest_version():
+    """A path that a step states, and the file of a network, which is in the header."""
+    stated = Transfers.of([0], [1], [0], [1], [0])
+    for one, version in ((stated, 1), (replace(stated, hops=np.array([5]), hop_offsets=np.array([0, 1])), 5)):
+        schedule = Schedule("any", collective("all_reduce", 4, 4), 1, lambda i, one=one: one)
+        plan = CircuitPlan(opticcl.fabric("ideal:nodes=4"), schedule, len)
+        assert plan_header.header_of(plan, 8, "any").version == version
+    digest = contents.digest_of(SIMAI.encode())
+    for number in range(contents.MOST_KEPT):  # it is not remembered
+        contents.keep(bytes([number]))
+    header = header_of(fabric=f"network:file=gone.txt,content={digest}", content=packed(SIMAI.encode()))
+    machine, promised = fabric_and_collective(header, "a.json")
+    assert machine.num_nodes == 4
+    found = plan_header.header_of(CircuitPlan(machine, Schedule("idle", promised, 0, len), len), 8, "idle")
+    assert found.version == 5
+    assert zlib.decompress(base64.b64decode(found.content)) == SIMAI.encode()

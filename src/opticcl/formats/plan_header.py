@@ -161,7 +161,7 @@ def header_of(plan: CircuitPlan, size_bytes: int, algorithm: str) -> Header:
     parameters = {k: v for k, v in where.parameters.items() if v is not None}
     steps, content = header_of_steps(plan), kept(parameters.get("content"))
     former = 4 if steps is not None else 3 if strided(plan.schedule) else 1
-    newest = content is not None or (steps is not None and states_paths(plan))
+    newest = content is not None or states_paths(plan)
     return Header(
         format=FORMAT,
         version=VERSION if newest else former,
