@@ -17,7 +17,7 @@ import opticcl
 from opticcl.collective import as_request
 from opticcl.errors import OpticclError, OutputError, PlanFileError
 from opticcl.fabrics import fabric_at_scale
-from opticcl.formats import format_of, format_to_write
+from opticcl.formats import format_of, format_to_write, msccl_read
 from opticcl.formats.msccl import read_msccl, write_msccl
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.schedule import all_variants, generate
@@ -363,6 +363,9 @@ def test_a_block_without_peers_needs_no_channel(tmp_path):
     for peer in (first, last):
         with pytest.raises(PlanFileError, match="chan='-1' is not a whole number of 0 or more"):
             graph_of(SMALL.replace(peer, peer.replace('chan="0"', 'chan="-1"')), tmp_path)
+    with pytest.raises(PlanFileError, match="chan='-2' is not a whole number of -1 or more"):
+        graph_of(SMALL.replace("</tb>", alone.replace('chan="-1"', 'chan="-2"')), tmp_path)
+    assert verify_graph(graph_of(SMALL.replace(' chan="0"', "", 1), tmp_path)).ok  # that of the other end
 
 
 def test_a_buffer_that_is_not_named_has_no_chunks(tmp_path):
@@ -392,9 +395,57 @@ def test_what_each_cell_must_hold(tmp_path, collective, n, per):
     assert graph.output_cell.tolist() == [r * width + sizes["i"] + at for r in range(n) for at in range(sizes["o"])]
 
 
+def test_what_precedes_everything(tmp_path):
+    """Copies are a block of their own, whose last precedes the first step of each other block; one may have no steps."""
+    text = FORMS["several copies"].replace('<copy i_off="0"', '<copy cnt="1" i_off="0"')
+    for more in ("", block(1)):
+        graph = graph_of(text.replace("</gpu>", more + "</gpu>"), tmp_path)
+        assert graph.operations.block.tolist() == [-1, -1, 0, 0] * 2
+        assert sorted(zip(graph.before.tolist(), graph.after.tolist(), strict=True)) == [
+            (at + k, at + k + 1) for at in (0, 4) for k in range(3)
+        ]
+
+
+def test_steps_wait_for_earlier_ones(tmp_path):
+    """Of their own block too; for the first from there on that says that it is waited for."""
+    lines = SMALL.splitlines()
+    lines[5] = lines[5].replace('hasdep="0"', 'hasdep="1"')
+    lines[6] = lines[6].replace(NO_WAIT, 'depid="0" deps="1"')
+    graph = graph_of("\n".join(lines), tmp_path)
+    assert sorted(zip(graph.before.tolist(), graph.after.tolist(), strict=True)) == [
+        (0, 1), (1, 2), (2, 3), (2, 3), (4, 5), (5, 6), (6, 7)
+    ]  # fmt: skip
+    assert verify_graph(graph).ok
+    nothing = FORMS["rrs, rrcs, nop and waits"].replace(step(1, "nop"), step(1, "nop", count=0))
+    assert nothing != FORMS["rrs, rrcs, nop and waits"]
+    assert verify_graph(graph_of(nothing, tmp_path)).ok
+
+
+@pytest.mark.parametrize(("text", "visits"), [(SMALL, 14), (FORMS["copies before everything"], 10)])
+def test_the_most_cells_that_steps_visit(tmp_path, monkeypatch, text, visits):
+    """Each cell that is read, written or received, of copies too."""
+    monkeypatch.setattr(msccl_read, "MOST_CELL_VISITS", visits)
+    assert len(graph_of(text, tmp_path).operations)
+    monkeypatch.setattr(msccl_read, "MOST_CELL_VISITS", visits - 1)
+    with pytest.raises(PlanFileError, match=f"all steps together have more than {visits - 1} chunks"):
+        graph_of(text, tmp_path)
+
+
+@pytest.mark.parametrize("form", ["all_gather in place", "reduce_scatter in place"])
+def test_the_part_of_a_rank_in_place(form, tmp_path):
+    """Stands at its place in the whole, however many chunks the file says that it has."""
+    text = re.sub('[io]_chunks="1"', lambda size: size[0].replace("1", "2"), FORMS[form])
+    assert text != FORMS[form]
+    assert verify_graph(graph_of(text, tmp_path)).ok
+    assert run(text, depth=1) == "right"
+    gathered = graph_of(algo(gpu(0), gpu(1), collective="allgather", chunks=4), tmp_path)
+    assert gathered.input_cell.tolist() == [0, 1, 4 + 2, 4 + 3]
+
+
 def test_the_most_chunks_of_a_file_without_steps(tmp_path):
     """Those of the collective and of the buffers together; a buffer in place may be longer than the collective asks."""
-    graph = graph_of(algo(gpu(0, i=1365, o=1366), chunks=1365, in_place=0), tmp_path)
+    text = algo(gpu(0, i=1365, o=1366), chunks=1365, in_place=0)
+    graph = graph_of(text.replace(' s_chunks="0"', ""), tmp_path)
     assert graph.num_cells == 1365 + 1366
     with pytest.raises(PlanFileError, match="4,097 chunks in all, but a file of 0 steps has at most 4,096"):
         graph_of(algo(gpu(0, i=1365, o=1367), chunks=1365, in_place=0), tmp_path)
@@ -514,6 +565,8 @@ SECOND_SENDER = '    </tb>\n    <tb id="1" send="0" recv="-1" chan="0">' + step(
         (END, SECOND_SENDER, "connection_shared: thread blocks 0 and 1 of gpu 1 both send with gpu 0 on channel 0"),
         ("</gpu>", block(0) + "</gpu>", "thread_block_unknown: id=0 is given twice"),
         ('inplace="1"', 'inplace="0"', "chunk_unknown: o_chunks=0, but all_reduce has 2 there"),
+        ('inplace="1"', "", "chunk_unknown: o_chunks=0, but all_reduce has 2 there"),
+        ('cnt="1"', 'cnt="0"', "attribute_wrong: cnt='0' is not a whole number of 1 or more"),
         (
             'perloop="2" ngpus="2" coll="allreduce"',
             'perloop="3" ngpus="2" coll="allgather"',

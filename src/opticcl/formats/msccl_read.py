@@ -108,7 +108,7 @@ class _Reader:
         self.collective = COLLECTIVES[named]
         self.num_ranks = algo.number("ngpus", 1)
         self.num_chunks = algo.number("nchunksperloop", 1)
-        self.num_channels = algo.number("nchannels", 1, LARGEST - 1)
+        self.num_channels = algo.number("nchannels", 1, LARGEST)
         self.in_place = algo.flag("inplace", False)
         self.gpus = self._gpus()
         self.blocks = [gpu.of("tb") for gpu in self.gpus]
@@ -190,8 +190,7 @@ class _Reader:
             part = "i" if whole == "o" else "o"
             count = max(due[whole], sizes[whole])
             buffers[whole] = Buffer(rank, whole, at, count)
-            same = due["i"] == due["o"] or sizes[part] >= self.num_chunks
-            if same:
+            if due["i"] == due["o"]:
                 buffers[part] = Buffer(rank, part, at, count)
             else:
                 buffers[part] = Buffer(rank, part, at + rank * due[part], due[part])
