@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import opticcl
+from opticcl.collective import custom_collective
 from opticcl.errors import OutputError
 from opticcl.formats.astra_sim import dimensions_of, system_file, write_astra_sim
-from opticcl.formats.chakra import rank_file
-from opticcl.ir import Op
+from opticcl.formats.chakra import rank_file, rank_operations, write_chakra
+from opticcl.ir import CircuitPlan, Op, Schedule, Transfers
 
 PLANS = (
     ("ideal:nodes=4", "all_reduce", "ring"),
@@ -75,6 +76,7 @@ def trace(path):
         message, i = data[i : i + length], i + length
         found.append(list(fields(message)))
     assert dict(found[0])[1] == b"0.0.4"
+    assert dict(fields(dict(found[0])[2])) == {1: b"schema", 29: b"1.0.2-chakra.0.0.4"}
     nodes = []
     for node in found[1:]:
         causes, at = [], 0
@@ -140,6 +142,48 @@ def test_traces_execute_in_any_order(plan, tmp_path):
             ready.append(row)
         assert ready
         left = [one for row, one in enumerate(left) if row not in set(ready)]
+
+
+def by_hand():
+    """A plan of three ranks whose six chunks of ten bytes are written, read, added to and replaced, and its circuits."""
+    steps = [
+        Transfers.of([0, 0], [1, 1], [0, 1], [3, 1], Op.COPY, chunk_step=[2, 1]),
+        Transfers.of([1, 2], [2, 1], [2, 4], [2, 1], [Op.REDUCE, Op.COPY]),
+        Transfers.of([0], [1], [2], [1], Op.REDUCE),
+        Transfers.of([0], [1], [2], [1], Op.COPY),
+    ]
+    every = np.ones((6, 3), bool)
+    schedule = Schedule("own", custom_collective("mine", every, every, True), 4, steps.__getitem__)
+    return CircuitPlan(opticcl.fabric("ideal:nodes=3"), schedule, lambda i: ())
+
+
+def test_what_operations_wait_for(tmp_path):
+    """By hand: sends for the last write, what replaces a chunk for its readers too, a sum for both and its receive."""
+    progress = []
+    done = write_chakra(tmp_path / "p.et", by_hand(), 60, lambda *about: progress.append(about[1:]))
+    assert done == (3, 14)
+    assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    kinds, about = {5: "send", 6: "receive", 4: "add"}, ("comm_src", "comm_dst", "comm_tag", "comm_size")
+    found = [(kinds[kind], causes, *map(more.get, about)) for _, kind, causes, more in trace(tmp_path / "p.1.et")]
+    assert found == [
+        ("receive", [], 0, 1, 0, 30),
+        ("receive", [], 0, 1, 1, 10),
+        ("send", [0], 1, 2, 0, 20),
+        ("receive", [0], 2, 1, 0, 10),
+        ("receive", [], 0, 1, 2, 10),
+        ("add", [0, 2, 4], None, None, None, None),
+        ("receive", [5], 0, 1, 3, 10),
+    ]
+    assert [(causes, kind) for _, kind, causes, _ in trace(tmp_path / "p.2.et")] == [([], 5), ([], 6), ([1], 4)]
+
+
+def test_the_most_operations(tmp_path, monkeypatch):
+    """Three for each transfer."""
+    monkeypatch.setitem(rank_operations.__globals__, "MOST_OPERATIONS", 18)
+    assert write_chakra(tmp_path / "p.et", by_hand(), 60)[1] == 14
+    monkeypatch.setitem(rank_operations.__globals__, "MOST_OPERATIONS", 17)
+    with pytest.raises(OutputError, match="more than 17 nodes; take a smaller fabric"):
+        write_chakra(tmp_path / "p.et", by_hand(), 60)
 
 
 def test_our_own_reader_counts_the_same_nodes(tmp_path):
@@ -290,13 +334,32 @@ def test_networks_of_packets_are_written(tmp_path):
         assert rates == pytest.approx([d.rate_bits_per_s for d in dimensions_of(plan.fabric)])
     assert dimensions_of(opticcl.fabric("ideal:nodes=8,rate=400Gb/s,latency=1us")) == (("Switch", 8, 400e9, 5e-7),)
     assert [d.topology for d in dimensions_of(opticcl.fabric("torus:shape=2x3"))] == ["Ring", "FullyConnected"]
+    assert [d.nodes for d in dimensions_of(opticcl.fabric("torus:shape=1x4x2"))] == [2, 4]
+    cube = opticcl.fabric("bcube:radices=2x3,node_rate=200Gb/s,link_latency=1us,router_latency=2us")
+    assert dimensions_of(cube) == (("Switch", 2, 100e9, 2e-6), ("Switch", 3, 100e9, 2e-6))
 
 
 def test_systems_name_the_traces(tmp_path):
     """As a custom collective of that name."""
     write_astra_sim(tmp_path / "p.yml", opticcl.fabric("ideal:nodes=4"), "all_gather")
-    system = json.loads(system_file(tmp_path / "p.yml").read_text())
-    assert system["all-gather-implementation-custom"] == [str(tmp_path / "p")]
+    text = system_file(tmp_path / "p.yml").read_text()
+    assert json.loads(text) == {
+        "scheduling-policy": "LIFO", "endpoint-delay": 0, "active-chunks-per-dimension": 1, "preferred-dataset-splits": 1,
+        "all-gather-implementation-custom": [str(tmp_path / "p")], "collective-optimization": "localBWAware",
+        "local-mem-bw": 1555, "boost-mode": 0,
+    }  # fmt: skip
+    assert {len(line) - len(line.lstrip()) for line in text.splitlines()} == {0, 2, 4}
+    assert text.endswith("}\n")
+
+
+def test_what_was_written_is_said(tmp_path):
+    """Files, and how a simulator is told of them."""
+    plan = opticcl.compile("ideal:nodes=4", "all_reduce", 1000, algorithm="ring")
+    said, where = plan.export(tmp_path / "p.et"), tmp_path / "p"
+    assert said.startswith(f"Chakra: {where}.0.et to {where}.3.et, 60 nodes, ")
+    assert said.endswith(f'"all-reduce-implementation-custom": ["{where}"]')
+    said = plan.export(tmp_path / "p.yml")
+    assert f"network {where}.yml, system {where}.system.json; its schedule is in {where}.et" in said
 
 
 def test_what_astra_sim_cannot_express_is_refused(tmp_path):

@@ -76,8 +76,8 @@ def _(fabric: Torus) -> tuple[Dimension, ...]:
 @dimensions_of.register
 def _(fabric: BCube) -> tuple[Dimension, ...]:
     hop_s = fabric.link_latency + fabric.router_latency / 2
-    level = Dimension("Switch", fabric.radix, fabric.node_rate / fabric.levels, hop_s)
-    return (level,) * fabric.levels
+    rate = fabric.node_rate / len(fabric.sides)
+    return tuple(Dimension("Switch", side, rate, hop_s) for side in fabric.sides)
 
 
 def system_file(path: Path) -> Path:
