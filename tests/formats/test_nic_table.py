@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import opticcl
 from opticcl.errors import OutputError, PlanFileError, UnsupportedError
 from opticcl.formats import nic_table
 from opticcl.formats.nic_table import HEADER_BYTES, ROW, NicShape, nic_rows, read_nic_table, write_nic_table
+from opticcl.ir.programme import DeviceTable
+from opticcl.ir.tables import DataRows
 from opticcl.plans.tables import TableMaker
 
 RAMP = "ramp:groups=2,racks=2,wavelengths=4,transceivers_per_group=2"
@@ -117,6 +120,32 @@ def test_more_groups_than_a_row_has_gates():
     """They are refused before anything is computed."""
     with pytest.raises(OutputError, match="65 groups; a row has gates of up to 64"):
         nic_rows(NicShape(1, 65, 65, 1, 1e-8), None, None)
+    table = table_of(NicShape(1, 64, 64, 1, 1e-8), device=[], sends=[], from_s=[], until_s=[])
+    assert (table.slots, table.first.tolist(), len(table.rows)) == (0, [0, 0], 0)
+
+
+def table_of(shape, **columns):
+    """The table of rows of data on a machine whose gates never open."""
+    same = dict.fromkeys(DataRows.KINDS, 0) | {"chunk_n": 1, "wavelength": 1}
+    data = DataRows.of(**same | columns)
+    return nic_rows(
+        shape,
+        SimpleNamespace(position={"tx_gate": 0, "rx_gate": 1}),
+        SimpleNamespace(settings=DeviceTable.empty(), data=data),
+    )
+
+
+def test_rows_are_in_order():
+    """By slot, action and transceiver; a row has as many slots as its data needs."""
+    shape = NicShape(2, 4, 2, 2, 1e-8)
+    device, sends = [7, 1, 3, 2, 0, 1], [True, False, True, True, True, True]
+    begin = np.array([0, 0, 0, 0, 0, 3]) * 1e-8
+    lasts = np.array([2, 1, 1, 1.5, 1, 2]) * 1e-8
+    table = table_of(shape, device=device, sends=sends, from_s=begin, until_s=begin + lasts)
+    assert table.first.tolist() == [0, 5, 6]
+    rows = [(row["slot"], row["action"], row["transceiver"], row["slots"]) for row in table.rows]
+    assert rows == [(0, 0, 0, 1), (0, 0, 2, 2), (0, 0, 3, 1), (0, 1, 1, 1), (3, 0, 1, 2), (0, 0, 3, 2)]
+    assert table.slots == 5
 
 
 @pytest.mark.parametrize(
