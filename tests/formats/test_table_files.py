@@ -112,6 +112,26 @@ def test_csv_has_the_settings_in_names(fabric, tmp_path, monkeypatch):
             assert all(f"\n  {column} " in shown for column in file.readline().strip().split(","))
 
 
+def test_the_text_beside_the_tables(folder):
+    """A part for files, columns and devices each: names in a column, and their texts beside them."""
+    text = (folder / "README.txt").read_text()
+    parts = text.rstrip("\n").split("\n\n")
+    assert parts[0].startswith("Device tables of all_reduce of 10 KB by ")
+    assert parts[1] == "All times are seconds in the clock of the sender; counting begins at 0."
+    assert parts[2::2] == ["Files", "Columns of settings.csv", "Columns of data.csv", "Devices"]
+    heads = [(folder / name).read_text().partition("\n")[0].split(",") for name in ("settings.csv", "data.csv")]
+    devices = [one["device"] for one in json.loads((folder / "devices.json").read_text())["devices"]]
+    names = [sorted(FILES - {"README.txt"}), *map(sorted, heads), sorted(devices)]
+    for due, part in zip(names, parts[3::2], strict=True):
+        wide = max(map(len, due))
+        rows = [line for line in part.split("\n") if line[2] != " "]
+        assert sorted(line.split()[0] for line in rows) == due
+        assert all(line[:2] == "  " and line[wide + 2 : wide + 4] == "  " and line[wide + 4] != " " for line in rows)
+        more = [line for line in part.split("\n") if line[2] == " "]
+        assert all(line[: wide + 4].isspace() and line[wide + 4] != " " for line in more)
+        assert max(map(len, part.split("\n"))) <= 100
+
+
 READ = (("csv", lambda path: pl.read_csv(path, infer_schema_length=None)), ("parquet", pl.read_parquet))
 
 
