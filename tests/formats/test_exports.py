@@ -68,6 +68,11 @@ def fields(data):
         yield tag >> 3, value
 
 
+FIELDS = {"is_cpu_op": 27, "num_ops": 9, "tensor_size": 13, "comm_type": 9, "comm_size": 9}
+FIELDS |= dict.fromkeys(("comm_src", "comm_dst", "comm_tag"), 7)
+"""Of the value of each attribute, by its type."""
+
+
 def trace(path):
     """Nodes of a trace: number, type, dependencies and attributes."""
     data, i, found = path.read_bytes(), 0, []
@@ -81,10 +86,14 @@ def trace(path):
     for node in found[1:]:
         causes, at = [], 0
         packed = next((value for number, value in node if number == 5), b"")
+        assert packed or 5 not in dict(node)
+        kind, place = ("send", "to") if dict(node)[3] == 5 else ("(receive|add)", "from")
+        assert re.fullmatch(f"step [0-9]+ {kind} {place} [0-9]+", dict(node)[2].decode())
         while at < len(packed):
             cause, at = varint(packed, at)
             causes.append(cause)
         given = [dict(fields(value)) for number, value in node if number == 10]
+        assert all([*one] == [1, FIELDS[one[1].decode()]] for one in given)
         attributes = {one[1].decode(): next(value for key, value in one.items() if key != 1) for one in given}
         nodes.append((dict(node)[1], dict(node)[3], causes, attributes))
     return nodes
@@ -174,6 +183,8 @@ def test_what_operations_wait_for(tmp_path):
         ("add", [0, 2, 4], None, None, None, None),
         ("receive", [5], 0, 1, 3, 10),
     ]
+    added = trace(tmp_path / "p.1.et")[5][3]
+    assert added == {"is_cpu_op": 0, "num_ops": 3, "tensor_size": 10}  # of four bytes each
     assert [(causes, kind) for _, kind, causes, _ in trace(tmp_path / "p.2.et")] == [([], 5), ([], 6), ([1], 4)]
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -362,6 +363,13 @@ def test_wrong_columns_are_refused(tmp_path, edit, words):
         (lambda c: c["dst"].__setitem__(2, 1.5), "row 2: dst=1.5 is not a whole number of 64 bits"),
         (lambda c: c["op"].__setitem__(3, 2**70), f"row 3: op={2**70} is not a whole number of 64 bits"),
         (lambda c: c["port"].__setitem__(1, "\x1b[31m"), r"row 1: port=\x1b[31m is not a whole number"),
+        (
+            lambda c: c["op"].__setitem__(slice(2, 4), [None, 2**63]),
+            f"row 3: op={2**63} is not a whole number of 64 bits",
+        ),
+        (lambda c: c["op"].__setitem__(3, -(2**63) - 1), f"row 3: op={-(2**63) - 1} is not a whole number of 64 bits"),
+        (lambda c: c["path"].__setitem__(4, 5), "row 4: path=5 is not a list of whole numbers"),
+        (lambda c: c["path"].__setitem__(4, {}), "row 4: path={} is not a list of whole numbers"),
         (lambda c: c["path"].__setitem__(4, [0, "a"]), "row 4: path=[0, 'a'] is not a list of whole numbers"),
     ],
 )
@@ -684,6 +692,10 @@ def test_instructions_of_a_node_by_hand():
     assert instructions_of_node(plan, 8 * 5700, 0, max_rows=2) == rows[:2]
     assert [row["slots"] for row in instructions_of_node(plan, 8 * 5701, 0)] == [4, 4, 4]
     assert instructions_of_node(plan, 8, 15) == []
+    whole = replace(plan, schedule=replace(schedule, step=lambda i: replace(step, chunk_step=None)))
+    found = instructions_of_node(whole, 8, 0)
+    assert [row["chunks"] for row in found] == [[1, 2], [1, 2], [5, 5]]
+    assert not any("chunk_step" in row for row in found)
     with pytest.raises(ParameterError, match="-1 is not a node of ramp; try 0 to 15"):
         instructions_of_node(plan, 8, -1)
 

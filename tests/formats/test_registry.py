@@ -24,6 +24,8 @@ def test_suffixes_choose_a_format(tmp_path):
         (tmp_path / name).write_text("{}")
         assert format_of(tmp_path / name).name == "plan"
         assert format_to_write(tmp_path / name).name == "plan"
+    (tmp_path / "a.json").write_text('{"7-Flows": []}')
+    assert format_of(tmp_path / "a.json").name == "te_ccl"
 
 
 def test_unknown_suffixes_are_refused(tmp_path):
@@ -55,6 +57,9 @@ def test_the_first_bytes_choose_between_formats_of_one_suffix(tmp_path):
     (tmp_path / "b.json").write_text("{}")
     assert format_of(tmp_path / "a.json").name == "own"
     assert format_of(tmp_path / "b.json").name == "plan"
+    register_format(Format("alone", (".alone",), "a test", read=str, sniff=lambda head: False))
+    (tmp_path / "a.alone").write_text("")
+    assert format_of(tmp_path / "a.alone").name == "alone"
     with pytest.raises(ValueError, match="registered twice"):
         register_format(Format("Own", (".own",), "again"))
 
