@@ -183,6 +183,7 @@ def test_what_operations_wait_for(tmp_path):
         ("add", [0, 2, 4], None, None, None, None),
         ("receive", [5], 0, 1, 3, 10),
     ]
+    assert [more.get("comm_type") for *_, more in trace(tmp_path / "p.1.et")] == [6, 6, 5, 6, 6, None, 6]
     added = trace(tmp_path / "p.1.et")[5][3]
     assert added == {"is_cpu_op": 0, "num_ops": 3, "tensor_size": 10}  # of four bytes each
     assert [(causes, kind) for _, kind, causes, _ in trace(tmp_path / "p.2.et")] == [([], 5), ([], 6), ([1], 4)]

@@ -1,6 +1,7 @@
 """Directories of device tables: what is written comes back, whole or not at all; damaged ones are refused in one line."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,7 @@ import pytest
 
 import opticcl
 from opticcl.errors import OutputError, ParameterError, PlanFileError, UnsupportedError
+from opticcl.formats import table_files
 from opticcl.formats.table_files import read_tables
 from opticcl.optics.values import optics
 from opticcl.plans.tables import TableMaker, TablePart
@@ -110,6 +112,40 @@ def test_csv_has_the_settings_in_names(fabric, tmp_path, monkeypatch):
     for name in ("settings", "data"):
         with (tmp_path / "new" / f"{name}.csv").open() as file:
             assert all(f"\n  {column} " in shown for column in file.readline().strip().split(","))
+
+
+@pytest.mark.parametrize(
+    ("group", "index", "value", "said"),
+    [
+        ({"kind": "wss", "n_in": 2, "per_wavelength": True}, 3, 1, {"wavelength": 0, "input": 1, "output": 1}),
+        ({"kind": "wss", "n_in": 2, "per_wavelength": True}, 8, 0, {"wavelength": 2, "input": 0, "output": 0}),
+        ({"kind": "matrix", "n_in": 2}, 1, 3, {"input": 1, "output": 3}),
+        ({"kind": "matrix", "n_in": 2}, 2, -1, {"input": -1, "output": 0}),
+        ({"kind": "laser"}, 0, 2, {"wavelength": 2}),
+        ({"kind": "filter"}, 0, 0, {"wavelength": 0}),
+        ({"kind": "filter"}, 0, -1, {"state": "dark"}),
+        ({"kind": "gate"}, 0, 1, {"state": "on"}),
+        ({"kind": "ringbank", "per_wavelength": True}, 2, 0, {"wavelength": 2, "state": "off"}),
+        ({"kind": "relay"}, 2, 1, {"wavelength": 2, "output": 1}),
+        ({"kind": "mzi"}, 0, 1, {"output": 1}),
+        ({"kind": "select"}, 0, 1, {"input": 1}),
+        ({"parameters": {"tunes": 1}}, 0, 9, {"wavelength": 2, "wavelengths": 1}),
+        ({"parameters": {"tunes": 1}}, 0, 0, {"wavelength": 0, "wavelengths": 0}),
+        ({"parameters": {"tunes": 1}}, 0, -1, {"wavelength": 0, "wavelengths": 0, "state": "dark"}),
+        ({"parameters": {"receives": 1}}, 0, 7, {"from_node": 7}),
+        ({}, 0, 7, {"setting": 7}),
+    ],
+)
+def test_what_settings_mean(tmp_path, group, index, value, said):
+    """Of each kind of device on a machine of three wavelengths, by hand."""
+    about = {"name": "part", "kind": "own", "n_in": 1, "per_wavelength": False, "parameters": {}, "node_of": None}
+    machine = SimpleNamespace(num_wavelengths=3, groups=[SimpleNamespace(**about | group)])
+    cells = {"from_s": 0.5, "slot": -1, "device": "part", "number": 4, "index": index, "value": value}
+    pl.DataFrame([cells]).write_parquet(tmp_path / "settings.parquet")
+    table_files.write_csv(tmp_path / "settings.parquet", machine, 5)
+    names, *rows = (tmp_path / "settings.csv").read_text().splitlines()
+    due = {"from_s": 0.5, "device": "part", "number": 4} | said
+    assert rows == [",".join(str(due.get(name, "")) for name in names.split(","))]
 
 
 def test_the_text_beside_the_tables(folder):
