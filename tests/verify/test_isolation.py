@@ -251,6 +251,13 @@ def test_a_violation_names_both_jobs_and_the_first_round():
     assert (verdict.transfers, verdict.circuits, verdict.chunks) == (2 * (3 + 3 + 1), 2 * (3 + 3 + 1), 0)
 
 
+def test_rounds_that_take_nothing_of_a_kind():
+    """The first that does is named: no port of a switch is set for what starts at node 1."""
+    a, b = by_hand([[(2, 3, 0, 1, 0)]]), by_hand([[(1, 0, 1, 1, 0)], [(2, 1, 4, 1, 1)]])
+    found = [(v.where, v.step, v.round) for v in verify_together([a, b]).violations if "switch" in v.where]
+    assert found == [("switch_port 2", 0, 1)]
+
+
 def test_the_first_difference_of_two_machines_is_named():
     """The name too, where all parameters are the same."""
 

@@ -90,6 +90,21 @@ def test_nodes_that_are_not_those_of_the_jobs_are_refused(free, held, shown):
     assert (found.where, found.expected, found.found, found.count) == shown
 
 
+def test_a_job_on_a_node_of_another_is_refused():
+    """Whether it is asked about or has arrived; both are named, and nothing else is wrong with a job elsewhere."""
+    judge = JobsJudge(USABLE)
+    plans = {"a": plan_on([0, 1, 2]), "b": plan_on([2, 4])}
+    judge.arrive("a", plans["a"], {"a": np.arange(3)}, free_but(0, 1, 2))
+    due = verify_together(list(plans.values()), list(plans))
+    assert judge.admissible("b", plans["b"]) == due
+    assert {(v.rule, v.found) for v in due.violations if v.where.startswith("node")} == {
+        ("shared_between_jobs", "a and b")
+    }
+    assert judge.verdict.ok
+    judge.arrive("b", plans["b"], {"a": np.arange(3), "b": np.array([2, 4])}, free_but(0, 1, 2, 4))
+    assert judge.verdict.violations == due.violations
+
+
 @pytest.mark.parametrize("edit", EDITS)
 def test_circuits_that_change_while_a_job_runs_are_refused(monkeypatch, edit):
     """Named by the job and its first run of steps; all are counted, and the verdict names the first violations alone."""
