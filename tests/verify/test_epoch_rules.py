@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from opticcl.ir import Circuits, Resource, Usage
+from opticcl.ir import Circuits, Op, Resource, Transfers, Usage, Violation
 from opticcl.ir.epochs import EpochGrants, EpochRequest
 from opticcl.verify.time import epochs
 from opticcl.verify.time.epochs import EpochJudge
@@ -147,3 +147,77 @@ def test_as_many_violations_as_are_named(slots_seen):
     for number in range(25):
         made.epoch(number, request(), granted((0, 1, 1, 0)), [lit()])
     assert [one[1] for one in violations(made)] == list(range(20))
+
+
+# --- pairs that wait, and light that is not this traffic's --------------------------------------------------------------
+
+
+def on_either_wavelength(src, dst):
+    """Circuits that could carry a cell of each pair; the port has the number of the wavelength."""
+    return [Circuits.of(range(len(src)), src, dst, wavelength, wavelength) for wavelength in (0, 1)]
+
+
+FULL = ((2, 1, 0), (3, 1, 1))
+"""Receiver 1 takes both wavelengths."""
+
+
+@pytest.mark.parametrize(
+    ("waiting", "slots", "told"),
+    [
+        ([(0, 1, 3)], [(), ()], [(0, "0 -> 1 on port 0", 3, 1)]),
+        ([(0, 1, 3)], [[(0, 2, 0)], ()], [(1, "0 -> 1 on port 0", 3, 1)]),
+        ([(0, 1, 3)], [[(0, 2, 0)], FULL], []),
+        ([(0, 1, 3)], [FULL, [(2, 1, 0), (3, 2, 1)]], [(1, "0 -> 1 on port 1", 3, 1)]),
+        ([(0, 1, 3), (2, 3, 6)], [(), ()], [(0, "0 -> 1 on port 0", 3, 2)]),
+        ([(0, 1, 3), (2, 3, 6)], [[(0, 2, 0)], ()], [(0, "2 -> 3 on port 0", 6, 1)]),
+        ([(0, 1, 4), (2, 0, 5), (3, 2, 7)], [[(0, 3, 0), (2, 3, 1)]], [(0, "3 -> 2 on port 0", 7, 1)]),
+        ([(0, 1, 4), (1, 2, 5), (2, 3, 6), (3, 0, 7)], [[(0, 1, 0), (1, 2, 0), (2, 3, 0)]], [(0, "3 -> 0 on port 0", 7, 1)]),
+        ([], [(), ()], []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("reserved", [False, True])
+def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, told, reserved):
+    """The first pair, slot and circuit that are free, beside this traffic and other light; pairs are taken two at a time."""
+    monkeypatch.setattr(epochs, "MOST_CANDIDATES", 2)
+    made = judge(candidates=on_either_wavelength)
+    light = [lit(*((-1, *row) for row in slot)) for slot in slots]
+    ours, others = light, None
+    if reserved:
+        ours, others = [lit()] * len(slots), [(Transfers.of([], [], [], [], []), one) for one in light]
+    made.epoch(3, request(*((*row, -9) for row in waiting)), granted(), ours, others)
+    assert violations(made) == [
+        ("cells_not_released", 3, slot, where, "a circuit, since its cells are free", f"{cells} cells that wait", count)
+        for slot, where, cells, count in told
+    ]
+    assert len(slots_seen) == len(slots)
+
+
+def test_other_light_is_judged_with_this_traffic(slots_seen):
+    """Its transfers are behind the grants, and so are its chunks; idle circuits stay idle; it is not counted."""
+    made = judge(follows=False)
+    ours = lit((0, 0, 1, 0), (1, 2, 3, 0))
+    carried = Transfers.of([1, 3], [2, 0], [5, 6], [2, 1], [Op.COPY, Op.REDUCE], parts=[2, 3])
+    other = carried, lit((-1, 1, 2, 1), (1, 3, 0, 1), (0, 1, 2, 0))
+    made.epoch(0, request(), granted((0, 1, 1, -9), (2, 3, 1, -9)), [ours, ours], [other, (carried, lit())])
+    (both, light), (alone, own) = slots_seen
+    for transfers, n in ((both, 4), (alone, 2)):
+        assert transfers.src.tolist() == [0, 2, 1, 3][:n]
+        assert transfers.dst.tolist() == [1, 3, 2, 0][:n]
+        assert transfers.chunk_lo.tolist() == [0, 1, 7, 8][:n]
+        assert transfers.chunk_n.tolist() == [1, 1, 2, 1][:n]
+        assert transfers.op.tolist() == [Op.MOVE, Op.MOVE, Op.COPY, Op.REDUCE][:n]
+        assert transfers.parts is None
+    assert light.transfer.tolist() == [0, 1, -1, 3, 2]
+    assert light.src.tolist() == [0, 2, 1, 3, 1]
+    assert light.wavelength_lo.tolist() == [0, 0, 1, 1, 0]
+    assert own.transfer.tolist() == [0, 1]
+    assert made.end(0, 0, 0).circuits == 4
+
+
+def test_what_the_law_of_light_finds_has_its_slot(monkeypatch):
+    """And its epoch."""
+    wrong = Violation("wavelength_clash", 0, 0, "photodiode 1", "1", "2", 1)
+    monkeypatch.setattr(epochs, "check_slot", lambda fabric, transfers, circuits: iter((wrong,) * len(circuits)))
+    made = judge(follows=False)
+    made.epoch(5, request(), granted((0, 1, 1, -9)), [lit(), lit((0, 0, 1, 0), (0, 0, 1, 1))])
+    assert violations(made) == [("wavelength_clash", 5, 1, "photodiode 1", "1", "2", 1)] * 2
