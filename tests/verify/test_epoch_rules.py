@@ -175,21 +175,30 @@ FULL = ((2, 1, 0), (3, 1, 1))
         ([], [(), ()], []),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("reserved", [False, True])
-def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, told, reserved):
+@pytest.mark.parametrize("ours", [slice(None), slice(0), slice(1, None), slice(1)])
+def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, told, ours):
     """The first pair, slot and circuit that are free, beside this traffic and other light; pairs are taken two at a time."""
     monkeypatch.setattr(epochs, "MOST_CANDIDATES", 2)
     made = judge(candidates=on_either_wavelength)
-    light = [lit(*((-1, *row) for row in slot)) for slot in slots]
-    ours, others = light, None
-    if reserved:
-        ours, others = [lit()] * len(slots), [(Transfers.of([], [], [], [], []), one) for one in light]
-    made.epoch(3, request(*((*row, -9) for row in waiting)), granted(), ours, others)
+    stands = [[(-1, *row) for row in slot] for slot in slots]
+    mine = [lit(*rows[ours]) for rows in stands]
+    nothing = Transfers.of([], [], [], [], [])
+    others = [(nothing, lit(*(row for row in rows if row not in rows[ours]))) for rows in stands]
+    reserved = others if ours != slice(None) else None
+    made.epoch(3, request(*((*row, -9) for row in waiting)), granted(), mine, reserved)
     assert violations(made) == [
         ("cells_not_released", 3, slot, where, "a circuit, since its cells are free", f"{cells} cells that wait", count)
         for slot, where, cells, count in told
     ]
     assert len(slots_seen) == len(slots)
+
+
+def test_pairs_whose_cells_are_sent_wait_no_more(slots_seen):
+    """Though their cells of the second slot are free."""
+    made = judge(candidates=on_either_wavelength)
+    made.epoch(0, request((0, 1, 1, -9)), granted((0, 1, 1, -9)), [lit((0, 0, 1, 0)), lit()])
+    assert violations(made) == []
+    assert len(slots_seen) == 2
 
 
 def test_other_light_is_judged_with_this_traffic(slots_seen):
