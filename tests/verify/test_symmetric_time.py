@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.images import not_listed, ramp
+from tests.images import Made, not_listed, ramp
 
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
-from opticcl.ir.programme import ControlTimes, DeviceTable
+from opticcl.fabrics.ramp import Ramp
+from opticcl.ir import Usage, concatenate_circuits
+from opticcl.ir.device import Device, SettingUse
+from opticcl.ir.floor_plan import Passage
+from opticcl.ir.programme import ControlTimes, DeviceTable, StepRuns
 from opticcl.verify.time.programme import check_programme, rules_of
 
 EACH = [
@@ -133,3 +137,104 @@ def test_files_of_times(monkeypatch, tmp_path):
     assert check_programme(plan.circuits, read, rules_of(read)).ok
     with pytest.raises(PlanFileError):
         read_programme_file(tmp_path / "times.json", other.circuits)
+
+
+REFUSED = [
+    ("outside the guards of slots", {"slot_s": 0.0}), ("outside the guards of slots", {"reconfiguration_s": 1e-9}),
+    ("devices that take time to change", {"devices": (Device("rx_gate", 1, 0.0), Device("laser", 1, 1e-9))}),
+    ("paths of different latencies", {"hop_latency_s": lambda self, hops: np.zeros(len(hops))}),
+    ("paths of different latencies", {"hop_passages": lambda self, floor: Passage()}),
+    ("devices that are part of no resource", {"units_of_devices": lambda self: None}),
+    ("control exchanges", {"shortest_control_s": 1e-9}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "other"), REFUSED)
+def test_machines_that_are_not_judged(monkeypatch, what, other):
+    """One line says what is not covered; paths that differ by their parts alone matter where latencies are sums of these."""
+    _, plan = not_listed(monkeypatch, ramp((3, 2, 6)), "all_to_all", "skewed_exchange:steps=1")
+    programme = plan.programme(rounds="in_line")
+    rules = rules_of(programme)
+    assert rules.latency is not None
+    assert check_programme(plan.circuits, programme, rules).ok
+    machine = type("Other", (type(plan.fabric),), other)(groups=3, racks=2, wavelengths=6)
+    made = Made(plan.circuits, plan.circuits.rounds.lowered_by.rule, machine)
+    elsewhere = replace(plan.circuits, fabric=machine, rounds=made)
+    said = rf"^programme: steps that are not listed, with (devices that change )?{what}: not judged; take fewer nodes$"
+    with pytest.raises(UnsupportedError, match=said):
+        check_programme(elsewhere, programme, rules)
+    if "hop_passages" in other:
+        published = plan.programme(assumptions="published", rounds="in_line")
+        assert check_programme(elsewhere, published, rules_of(published)).ok
+
+
+def test_repeated_steps_that_are_not_listed_are_not_judged(monkeypatch):
+    """Whatever their number."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
+    programme = plan.programme(assumptions="published", rounds="in_line")
+    runs = StepRuns.of(first=0, repeats=[plan.circuits.schedule.num_steps], period_s=1.0)
+    with pytest.raises(UnsupportedError, match="repeated steps"):
+        check_programme(plan.circuits, replace(programme, runs=runs))
+
+
+class Apart(Ramp):
+    """Receivers' gates of the last two circuits belong to others; light of transceiver 1 passes no transmitter; rows turned."""
+
+    def usage(self, circuits):
+        """Of transmitters in the reverse order, without one of them."""
+        transmitter, *others = super().usage(circuits)
+        row = np.flatnonzero(transmitter.index != 1)[::-1]
+        yield Usage(transmitter.resource, transmitter.index[row], row)
+        yield from others
+
+    def settings(self, circuits):
+        """In the reverse order."""
+        row = np.arange(len(circuits))[::-1]
+        for use in super().settings(circuits):
+            index = use.index + ((use.kind == "rx_gate") & (np.arange(len(circuits)) >= len(circuits) - 2))
+            yield SettingUse(use.kind, index[row], use.setting[row], row)
+
+
+def test_devices_that_are_part_of_no_unit_of_their_circuit(monkeypatch):
+    """Of each kind and step: the round of the first, its device, and how many."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
+    programme = plan.programme(assumptions="published", rounds="in_line")
+    machine = Apart(groups=4, racks=4, wavelengths=8)
+    made = Made(plan.circuits, plan.circuits.rounds.lowered_by.rule, machine)
+    verdict = check_programme(replace(plan.circuits, fabric=machine, rounds=made), programme, rules_of(programme))
+    due = []
+    for step in range(4):
+        rounds = plan.circuits.symmetric(step)[0].rounds
+        circuits = concatenate_circuits(rounds)
+        number = np.repeat(np.arange(len(rounds)), list(map(len, rounds)))
+        tx, gate, rx = (use.index for use in plan.fabric.settings(circuits))
+        alone = np.flatnonzero(tx == 1)
+        for kind, rows, index in (("laser", alone, tx), ("tx_gate", alone, gate), ("rx_gate", [-2, -1], rx + 1)):
+            if len(rows):
+                due.append(("set_in_flight", step, number[rows[-1]], f"{kind} {index[rows[-1]]}", 0.0, len(rows)))
+    found = [(v.law, v.step, v.round, v.where, v.missing_s, v.count) for v in verdict.violations]
+    assert {one[3].split()[0] for one in due} == {"laser", "tx_gate", "rx_gate"}
+    assert found == due[:8]
+
+
+class Parted:
+    """Circuits of a plan as those of its senders, and of none by other moves."""
+
+    def __init__(self, light):
+        self.represents, self.senders, self.light = light.represents, light.senders, light
+
+    def symmetric(self, step):
+        """Two sets."""
+        (one,), none = self.light.symmetric(step), np.zeros(0, np.int64)
+        return one, replace(one, senders=one.senders[:0], rounds=tuple(c.take(none) for c in one.rounds), moves=())
+
+
+def test_sets_of_circuits_with_moves_of_their_own_are_not_judged(monkeypatch):
+    """One line."""
+    _, plan = not_listed(monkeypatch, ramp((3, 2, 6)), "all_to_all", "skewed_exchange:steps=1")
+    programme = plan.programme(assumptions="published", rounds="in_line")
+    parted = replace(plan.circuits, rounds=Made(plan.circuits, Parted(plan.circuits.rounds.lowered_by.rule)))
+    with pytest.raises(
+        UnsupportedError, match="^programme: circuits with different moves in a step that is not listed"
+    ):
+        check_programme(parted, programme, rules_of(programme))
