@@ -244,7 +244,7 @@ class _Check:
 
         finding, made_s, early_s = find()
         refused = finding.missing_s.any() or early_s.any()
-        if refused and self.rules.prepare == "none" and (self.numbering.pools > 1).any():
+        if refused and self.rules.prepare == "none":
             other = find(ready_s)  # another assignment of members, which is taken if it is right
             if not (other[0].missing_s.any() or other[2].any()):
                 finding, made_s, early_s = other
