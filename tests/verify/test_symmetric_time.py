@@ -168,13 +168,42 @@ def test_machines_that_are_not_judged(monkeypatch, what, other):
         assert check_programme(elsewhere, published, rules_of(published)).ok
 
 
-def test_repeated_steps_that_are_not_listed_are_not_judged(monkeypatch):
-    """Whatever their number."""
+def test_other_programmes_that_are_not_judged(monkeypatch):
+    """With repeated steps, twice is enough; or by moves that are none of the machine."""
     _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
     programme = plan.programme(assumptions="published", rounds="in_line")
-    runs = StepRuns.of(first=0, repeats=[plan.circuits.schedule.num_steps], period_s=1.0)
+    runs = StepRuns.of(first=[0, 2, 3], repeats=[2, 1, 1], period_s=1.0)
     with pytest.raises(UnsupportedError, match="repeated steps"):
         check_programme(plan.circuits, replace(programme, runs=runs))
+    wrong = replace(plan.circuits, rounds=Made(plan.circuits, Astray(plan.circuits.rounds.lowered_by.rule)))
+    with pytest.raises(UnsupportedError, match="found another one; verify the plan first"):
+        check_programme(wrong, programme, rules_of(programme))
+
+
+class Astray:
+    """Circuits of a plan, by a first move that takes two nodes to each other's places."""
+
+    def __init__(self, light):
+        self.represents, self.senders, self.light = light.represents, light.senders, light
+
+    def symmetric(self, step):
+        """With the other move."""
+        (one,) = self.light.symmetric(step)
+        first, *others = one.moves
+        nodes = np.array(first.nodes)
+        nodes[[5, 40]] = nodes[[40, 5]]
+        return (replace(one, moves=(replace(first, nodes=nodes), *others)),)
+
+
+def test_data_that_has_no_buffer_of_its_own(monkeypatch):
+    """Of steps that are not listed nothing is buffered, whatever the rules allow."""
+    _, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
+    programme = plan.programme(assumptions="published", rounds="in_line")
+    early = replace(programme, data=with_first_arrival(programme))
+    for rules in (rules_of(programme), replace(rules_of(programme), receive_buffers="separate")):
+        verdict = check_programme(plan.circuits, early, rules)
+        assert "overwritten_before_sent" in {violation.law for violation in verdict.violations}
+        assert verdict.receive_buffer_bytes == 0
 
 
 class Apart(Ramp):
@@ -235,6 +264,6 @@ def test_sets_of_circuits_with_moves_of_their_own_are_not_judged(monkeypatch):
     programme = plan.programme(assumptions="published", rounds="in_line")
     parted = replace(plan.circuits, rounds=Made(plan.circuits, Parted(plan.circuits.rounds.lowered_by.rule)))
     with pytest.raises(
-        UnsupportedError, match="^programme: circuits with different moves in a step that is not listed"
+        UnsupportedError, match=r"^programme: circuits with different moves in a step that is not listed"
     ):
         check_programme(parted, programme, rules_of(programme))

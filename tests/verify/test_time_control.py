@@ -9,6 +9,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 from opticcl.assumptions import assumptions
 from opticcl.ir import Circuits
 from opticcl.ir.programme import ControlTimes, DeviceTable
+from opticcl.ir.tables import DataRows, Tables
 from opticcl.verify.time.programme import TimeRules, check_programme, rules_of
 
 MB = 1_000_000
@@ -172,6 +173,15 @@ def test_rules_are_those_that_the_programme_claims():
     }
     given = rules_of(replace(p, assumptions={**claimed, "initial": "given"}))
     assert given == replace(rules, initial="given")
+
+
+def test_tables_without_assumptions_obey_the_common_rules():
+    """As a programme that names none."""
+    plan, _ = made()
+    nothing = DeviceTable.empty(), DataRows.empty()
+    tables = Tables(plan.fabric, plan.schedule.collective, MB, 1.0, False, *nothing)
+    assert tables.assumptions is None
+    assert rules_of(tables) == TimeRules.of(assumptions("common"))
 
 
 def test_default_rules():

@@ -219,3 +219,65 @@ def test_an_idle_circuit_leaves_its_member_to_the_data_that_follows_at_once(star
     """Of equal starts what stands idle comes first, in whatever order the rounds are; at the start of the programme too."""
     for rows in ([(0, start, None, 1), (0, start, 5, 1)], [(0, start, 5, 1), (0, start, None, 1)]):
         assert refused(rows, {0: [(0, start // 2, 1)]}, Pools) == {}
+
+
+# --- members of a pool that are set for data ------------------------------------------------------------------------------
+
+
+class Sending(Pools):
+    """What node 0 sends passes a member; what it receives passes nothing."""
+
+    def settings(self, circuits):
+        """Of circuits that start at node 0."""
+        row = np.flatnonzero(circuits.src == 0)
+        yield SettingUse("ring", circuits.src[row].astype(np.int64), circuits.dst[row] - 3, row)
+
+
+def set_too_soon(uses, history):
+    """Time that each refused use misses without early settings, by its number.
+
+    Use k (start, end, whether it sends on what arrives at 5) is the circuit of step k + 1, of setting 1.
+    """
+    rows = [(0.0, 5.0, 1, 0, 0), *((start, end, 0, 4, 0 if on else 1 + k) for k, (start, end, on) in enumerate(uses))]
+    start, end, src, dst, chunk = (np.array(column) for column in zip(*rows, strict=True))
+    steps = range(len(rows))
+    schedule = Schedule(
+        "uses", collective("barrier", 6, len(rows)), len(rows),
+        lambda k: Transfers.of(src[[k]], dst[[k]], chunk[[k]], 1, Op.COPY),
+    )  # fmt: skip
+    changes = [(m, *change) for m, mine in sorted(history.items()) for change in mine]
+    member, begin, done, setting = np.array(changes, float).reshape(-1, 4).T
+    programme = Programme(
+        "test", 0, 99.0, StepRuns.single(len(rows)),
+        CircuitTimes.of(step=steps, round=0, row=0, start_s=start, end_s=end, slot=-1, slots=-1),
+        DataTimes.of(step=steps, transfer=0, arrived_s=end, summed_s=end),
+        DeviceTable.of(kind=0, device=member, step=-1, begin_s=begin, done_s=done, setting=setting), ControlTimes.empty(),
+    )  # fmt: skip
+    board = Sending(nodes=6, latency=0.0, setting_time=0.0)
+    plan = CircuitPlan(board, schedule, lambda k: (Circuits.of([0], src[[k]], dst[[k]]),))
+    found = check_programme(plan, programme, replace(PLAIN, prepare="none")).violations
+    assert {one.law for one in found} <= {"set_in_flight"}
+    return {one.step - 1: pytest.approx(one.missing_s) for one in found}
+
+
+TWO = {0: [(0, 10, 1), (50, 60, 2)], 1: [(5, 15, 1)]}
+"""Of two members the first is set before the data arrives, and changes before the other."""
+
+
+@pytest.mark.parametrize(
+    ("uses", "history", "due"),
+    [
+        # the first use needs the member that was set after 5, though the next change of the other comes first
+        ([(20, 30, True), (32, 40, False)], TWO, {}),
+        # that member is set 1 too soon
+        ([(20, 30, True), (32, 40, False)], {**TWO, 1: [(4, 15, 1)]}, {0: 5.0}),
+        # or it is needed for another use, as the other changes at 50
+        ([(20, 40, True), (25, 70, False)], TWO, {0: 5.0}),
+        # if the first use took the member that changes first, the last would find none
+        ([(20, 48, False), (25, 49.5, False), (48.2, 54, False)], {**TWO, 1: [(5, 15, 1), (55, 60, 2)]}, {}),
+        ([(20, 30, True)], {0: [(3, 10, 1)]}, {0: 2.0}),
+    ],
+)  # fmt: skip
+def test_members_that_are_set_once_the_data_is_there(uses, history, due):
+    """Without early settings; a use takes another member if all uses are right then, else the first refusal stands."""
+    assert set_too_soon(uses, history) == due

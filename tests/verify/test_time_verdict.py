@@ -110,6 +110,23 @@ def test_the_last_event_of_any_table_is_the_end():
     assert said(plan, replace(p, devices=devices)) == [("total_too_small", 1, -1, "the last event", SETTING, 1)]
 
 
+def test_the_last_event_is_of_the_step_that_ends_last():
+    """Of steps that end together the first; without transfers step 0."""
+    plan = plan_of(Bench(nodes=4), [(0, 0, 1, 0, 2, 0), (1, 2, 3, 4, 1, 0)])
+    p = schedule_times(plan, MB, PLAIN)
+    longer = float(p.circuits.end_s[0])
+    for end in (longer, longer - 1e-6):
+        late = (end - p.circuits.end_s[1]) * (p.circuits.step == 1)
+        circuits = changed(p.circuits, start_s=p.circuits.start_s + late, end_s=p.circuits.end_s + late)
+        data = changed(p.data, arrived_s=circuits.end_s, summed_s=circuits.end_s)
+        both = replace(p, circuits=circuits, data=data, total_s=longer - 2e-6)
+        assert said(plan, both) == [("total_too_small", 0, -1, "the last event", 2e-6, 1)]
+    nothing = plan_of(Bench(nodes=4), [], num_steps=2)
+    change = DeviceTable.of(kind=0, device=2, step=-1, begin_s=0.0, done_s=[SETTING], setting=1)
+    alone = replace(schedule_times(nothing, MB, PLAIN), devices=change)
+    assert said(nothing, alone) == [("total_too_small", 0, -1, "the last event", SETTING, 1)]
+
+
 def test_changes_take_their_time():
     """The device, when, and how much is missing; a device that is set once a job has no change, and its uses agree."""
     plan = plan_of(Bench(nodes=3), [(0, 0, 1, 0, 1, 0), (1, 0, 2, 4, 1, 0), (1, 2, 1, 5, 1, 0)])
