@@ -13,6 +13,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.collective import collective
 from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
+from opticcl.ir.occupied import Condition, PartUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify.time.programme import TimeRules, check_programme
 
@@ -286,3 +287,70 @@ def test_two_wavelengths_are_two():
     rows = [(0, 0, 0, 0, 1, 0, 1, 0, 0, 0.0, 1.0), (0, 0, 0, 0, 2, 1, 1, 0, 0, 0.0, 1.0)]
     plan, programme = plan_and_times(Two(), rows)
     assert [kind for kind, *_ in exceeding(plan, programme)] == ["laser"]
+
+
+class Worn(Bench):
+    """Transmitters and receivers some of which pass a share of the rate."""
+
+    conditions = (
+        Condition("laser", 0, "weak", 0.5), Condition("laser", 2, "weak", 0.1), Condition("photodiode", 1, "weak", 0.25),
+        Condition("photodiode", 2, "weak", 0.5), Condition("photodiode", 2, "weak", 0.8), Condition("photodiode", 3, "dead"),
+    )  # fmt: skip
+
+    def parts_used(self, circuits):
+        """In the reverse order, of receivers."""
+        row = np.arange(len(circuits))[::-1]
+        yield PartUse("laser", circuits.src)
+        yield PartUse("photodiode", circuits.dst[row], row)
+        yield PartUse("node", circuits.src)
+
+
+def test_what_passes_weak_parts_takes_longer():
+    """By the smallest share on its way; what is missing to times at the full rate is told."""
+    rows = [(0, 0, 1, 0, 1, 0), (0, 2, 0, 4, 1, 0), (1, 1, 2, 0, 1, 0), (2, 0, 3, 1, 1, 0), (3, 3, 0, 2, 1, 0)]
+    plan = plan_of(Worn(), rows)
+    p = schedule_times(plan, MB, TimeRules(compute="none", control="none"))
+    took = MB / 8 * 8 / 8e9
+    found = check_programme(plan, p, TimeRules(compute="none", control="none")).violations
+    assert [(one.law, one.step, one.where, one.missing_s, one.count) for one in found] == [
+        ("too_short", 0, "circuit 2 -> 0", pytest.approx(9 * took), 2),
+        ("too_short", 1, "circuit 1 -> 2", pytest.approx(took), 1),
+        ("too_short", 2, "circuit 0 -> 3", pytest.approx(took), 1),
+    ]
+    other = CircuitPlan(plan.fabric, plan.schedule, lambda i: tuple(c.take(np.array([0])) for c in plan.rounds(i)))
+    alone = replace(p, circuits=p.circuits.take(np.flatnonzero(p.circuits.row == 0)))
+    first = check_programme(other, alone, TimeRules(compute="none", control="none")).violations[0]
+    assert (first.where, first.missing_s, first.count) == ("circuit 0 -> 1", pytest.approx(3 * took), 1)
+
+
+def test_rounds_of_repeated_steps_are_counted_once():
+    """What fits needs no second count, however often the step happens."""
+    counted = []
+
+    class Counting(Bench):
+        def usage(self, circuits):
+            counted.append(len(circuits))
+            return super().usage(circuits)
+
+    plan = plan_of(Counting(nodes=4, setting_time=0.0), [(i, 0, 1, 0, 1, 0) for i in range(12)])
+    plan = replace(plan, schedule=replace(plan.schedule, classes=(range(12),)))
+    rules = TimeRules(compute="none", control="none")
+    p = schedule_times(plan, MB, rules, compact=True)
+    counted.clear()
+    assert check_programme(plan, p, rules).ok
+    assert counted == [1] * len(p.runs)
+
+
+def test_what_does_not_fit_is_counted_each_time():
+    """Two rounds of a step at once, in every repetition."""
+    rows = [(i, 0, dst, dst, 1, 0) for i in range(12) for dst in (1, 2)]
+    plan = plan_of(Bench(setting_time=0.0), rows)
+    plan = replace(plan, schedule=replace(plan.schedule, classes=(range(12),)))
+    rules = TimeRules(compute="none", control="none")
+    p = schedule_times(plan, MB, rules, compact=True)
+    first = np.repeat(p.circuits.start_s[p.circuits.round == 0], 2)
+    earlier = p.circuits.start_s - first
+    at_once = replace(p, circuits=changed(p.circuits, start_s=first, end_s=p.circuits.end_s - earlier))
+    verdict = check_programme(plan, at_once, replace(rules, initial="warm"))
+    steps = [one.step for one in verdict.violations if one.law == "overlap"]
+    assert (steps[:5], len(steps)) == ([0, 1, 2, 3, 4], SHOWN)
