@@ -12,7 +12,7 @@ from tests.profiles import examples
 from tests.verify.timing import Bench, plan_of, schedule_times
 
 from opticcl.collective import collective
-from opticcl.ir import CircuitPlan, Circuits, Op, Schedule, Transfers
+from opticcl.ir import CircuitPlan, Circuits, Op, Resource, Schedule, Transfers, Usage
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify.time.programme import TimeRules, check_programme
@@ -225,7 +225,14 @@ def test_an_idle_circuit_leaves_its_member_to_the_data_that_follows_at_once(star
 
 
 class Sending(Pools):
-    """What node 0 sends passes a member; what it receives passes nothing."""
+    """What node 0 sends passes a member, and the one laser; what it receives passes nothing."""
+
+    resources = (Resource("laser", 1),)
+
+    def usage(self, circuits):
+        """Of circuits that start at node 0."""
+        row = np.flatnonzero(circuits.src == 0)
+        yield Usage(self.resources[0], circuits.src[row].astype(np.int64), row)
 
     def settings(self, circuits):
         """Of circuits that start at node 0."""
@@ -233,28 +240,40 @@ class Sending(Pools):
         yield SettingUse("ring", circuits.src[row].astype(np.int64), circuits.dst[row] - 3, row)
 
 
-def set_too_soon(uses, history):
+class Beside(Sending):
+    """With a laser for each circuit."""
+
+    def usage(self, circuits):
+        """None."""
+        return ()
+
+
+def set_too_soon(uses, history, board=Beside):
     """Time that each refused use misses without early settings, by its number.
 
-    Use k (start, end, whether it sends on what arrives at 5) is the circuit of step k + 1, of setting 1.
+    Use k (start, end, whether it sends on what arrives at 5, setting) is the circuit of step k + 1; end None: it stands idle.
     """
-    rows = [(0.0, 5.0, 1, 0, 0), *((start, end, 0, 4, 0 if on else 1 + k) for k, (start, end, on) in enumerate(uses))]
-    start, end, src, dst, chunk = (np.array(column) for column in zip(*rows, strict=True))
-    steps = range(len(rows))
-    schedule = Schedule(
-        "uses", collective("barrier", 6, len(rows)), len(rows),
-        lambda k: Transfers.of(src[[k]], dst[[k]], chunk[[k]], 1, Op.COPY),
-    )  # fmt: skip
+    rows = [(0.0, 5.0, 1, 0, 0), *((a, b, 0, 3 + to, 0 if on else 1 + k) for k, (a, b, on, to) in enumerate(uses))]
+    start, end, src, dst, chunk = (np.array(column, float) for column in zip(*rows, strict=True))
+    steps, carry = range(len(rows)), np.flatnonzero(~np.isnan(end))
+
+    def step(k):
+        row = [k] if k in carry else []
+        return Transfers.of(src[row].astype(int), dst[row].astype(int), chunk[row].astype(int), 1, Op.COPY)
+
+    def rounds(k):
+        return (Circuits.of([0 if k in carry else -1], src[[k]], dst[[k]]),)
+
     changes = [(m, *change) for m, mine in sorted(history.items()) for change in mine]
     member, begin, done, setting = np.array(changes, float).reshape(-1, 4).T
     programme = Programme(
         "test", 0, 99.0, StepRuns.single(len(rows)),
         CircuitTimes.of(step=steps, round=0, row=0, start_s=start, end_s=end, slot=-1, slots=-1),
-        DataTimes.of(step=steps, transfer=0, arrived_s=end, summed_s=end),
+        DataTimes.of(step=carry, transfer=0, arrived_s=end[carry], summed_s=end[carry]),
         DeviceTable.of(kind=0, device=member, step=-1, begin_s=begin, done_s=done, setting=setting), ControlTimes.empty(),
     )  # fmt: skip
-    board = Sending(nodes=6, latency=0.0, setting_time=0.0)
-    plan = CircuitPlan(board, schedule, lambda k: (Circuits.of([0], src[[k]], dst[[k]]),))
+    schedule = Schedule("uses", collective("barrier", 6, len(rows)), len(rows), step)
+    plan = CircuitPlan(board(nodes=6, latency=0.0, setting_time=0.0), schedule, rounds)
     found = check_programme(plan, programme, replace(PLAIN, prepare="none")).violations
     assert {one.law for one in found} <= {"set_in_flight"}
     return {one.step - 1: pytest.approx(one.missing_s) for one in found}
@@ -268,16 +287,21 @@ TWO = {0: [(0, 10, 1), (50, 60, 2)], 1: [(5, 15, 1)]}
     ("uses", "history", "due"),
     [
         # the first use needs the member that was set after 5, though the next change of the other comes first
-        ([(20, 30, True), (32, 40, False)], TWO, {}),
+        ([(20, 30, True, 1), (32, 40, False, 1)], TWO, {}),
         # that member is set 1 too soon
-        ([(20, 30, True), (32, 40, False)], {**TWO, 1: [(4, 15, 1)]}, {0: 5.0}),
+        ([(20, 30, True, 1), (32, 40, False, 1)], {**TWO, 1: [(4, 15, 1)]}, {0: 5.0}),
         # or it is needed for another use, as the other changes at 50
-        ([(20, 40, True), (25, 70, False)], TWO, {0: 5.0}),
+        ([(20, 40, True, 1), (25, 70, False, 1)], TWO, {0: 5.0}),
         # if the first use took the member that changes first, the last would find none
-        ([(20, 48, False), (25, 49.5, False), (48.2, 54, False)], {**TWO, 1: [(5, 15, 1), (55, 60, 2)]}, {}),
-        ([(20, 30, True)], {0: [(3, 10, 1)]}, {0: 2.0}),
+        ([(20, 48, False, 1), (25, 49.5, False, 1), (48.2, 54, False, 1)], {**TWO, 1: [(5, 15, 1), (55, 60, 2)]}, {}),
+        ([(20, 30, True, 1)], {0: [(3, 10, 1)]}, {0: 2.0}),
     ],
 )  # fmt: skip
 def test_members_that_are_set_once_the_data_is_there(uses, history, due):
     """Without early settings; a use takes another member if all uses are right then, else the first refusal stands."""
     assert set_too_soon(uses, history) == due
+
+
+def test_what_is_right_at_once_is_not_assigned_anew():
+    """An idle circuit takes the member that changes first, and leaves its laser then."""
+    assert set_too_soon([(20, None, False, 1), (60, 70, False, 2)], TWO, Sending) == {}
