@@ -7,6 +7,7 @@ import pytest
 from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 
 from opticcl.collective import collective
+from opticcl.errors import UnsupportedError
 from opticcl.ir import Op, Schedule, Transfers
 from opticcl.ir.programme import DeviceTable
 from opticcl.verify.time.programme import TimeRules, check_programme
@@ -118,6 +119,22 @@ def test_buffers_for_what_arrives_during_repetitions():
 
 
 # --- with barriers, and what sums take -----------------------------------------------------------------------------------
+
+
+def test_schedules_that_are_too_large_to_be_replayed(monkeypatch):
+    """All sent chunks count; steps that wait for all data before them need no replay, others are refused in one line."""
+    plan = plan_of(Bench(nodes=3, setting_time=0.0), [(i, 0, 1, 2 * i, 2, 0) for i in range(4)])
+    plan = replace(plan, schedule=replace(plan.schedule, classes=(range(4),)))
+    rules = replace(PLAIN, prepare="none", initial="warm")
+    p = schedule_times(plan, SIZE, rules, compact=True)
+    assert p.runs.repeats.tolist() == [1, 1, 2]
+    meets = replace(p, data=changed(p.data, summed_s=p.data.summed_s + 1e-6), total_s=1.0)
+    monkeypatch.setattr("opticcl.verify.time._data.MOST_REPLAYED", 8)
+    assert laws(plan, p, rules) == laws(plan, meets, rules) == set()
+    monkeypatch.setattr("opticcl.verify.time._data.MOST_REPLAYED", 7)
+    assert laws(plan, p, rules) == set()
+    with pytest.raises(UnsupportedError, match=r"^verify: the times of 8 sent chunks are more than 7; try a programme"):
+        check_programme(plan, meets, rules)
 
 
 def test_sums_of_ranks_in_any_order():
