@@ -1,5 +1,6 @@
 """Times of steps that are not listed: the same as row by row, verified by definition, and wrong ones refused by law."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from tests.images import Made, not_listed, ramp
 from opticcl.errors import UnsupportedError
 from opticcl.fabrics import fabric
 from opticcl.fabrics.ramp import Ramp
-from opticcl.ir import Usage, concatenate_circuits
+from opticcl.ir import Op, Usage, concatenate_circuits
 from opticcl.ir.device import Device, SettingUse
 from opticcl.ir.floor_plan import Passage
 from opticcl.ir.programme import ControlTimes, DeviceTable, StepRuns
@@ -267,3 +268,34 @@ def test_sets_of_circuits_with_moves_of_their_own_are_not_judged(monkeypatch):
         UnsupportedError, match=r"^programme: circuits with different moves in a step that is not listed"
     ):
         check_programme(parted, programme, rules_of(programme))
+
+
+@pytest.mark.parametrize("compute", ["fused", "chain", "none"])
+def test_sums_end_after_the_last_arrival_and_all_work_of_a_rank(monkeypatch, compute):
+    """Of steps that add; others end as their data arrives. The work is counted chunk by chunk, of the listed steps."""
+    listed, plan = not_listed(monkeypatch, ramp((4, 4, 8)), "all_reduce", "skewed_exchange:block=4,steps=4")
+    programme = plan.programme(assumptions="published", rounds="in_line")
+    rules = replace(rules_of(programme), compute=compute, memory_bytes_per_s=1e9)
+    schedule, data = listed.circuits.schedule, programme.data
+    chunk_s = programme.size_bytes / schedule.collective.num_chunks / 1e9
+    due = np.array(data.arrived_s)
+    for step in range(4):
+        t, mine = schedule.step(step), data.step == step
+        counts = Counter()
+        for row in np.flatnonzero((t.dst == 0) & ((t.op & Op.REDUCE) > 0)):
+            first, apart = int(t.chunk_lo[row]), 1 if t.chunk_step is None else int(t.chunk_step[row])
+            counts.update(range(first, first + int(t.chunk_n[row]) * apart, apart))
+        moved = sum({"fused": n + 2, "chain": 3 * n, "none": 0}[compute] for n in counts.values())
+        due[mine] = due[mine].max() + moved * chunk_s if moved else due[mine]
+        assert (moved > 0) == (step < 2 and compute != "none")
+
+    def late(by):
+        found = check_programme(plan.circuits, replace(programme, data=replace(data, summed_s=due - by)), rules)
+        sums = [one for one in found.violations if one.law == "summed_too_fast"]
+        return [(one.step, one.missing_s, one.count) for one in sums]
+
+    assert late(0.0) == []
+    last = np.flatnonzero(data.transfer == 2)
+    assert late(1e-6 * np.isin(np.arange(len(due)), last)) == [(step, pytest.approx(1e-6), 1) for step in range(4)]
+    sizes = [int((data.step == step).sum()) for step in range(4)]
+    assert late(2e-6) == [(step, pytest.approx(2e-6), n) for step, n in enumerate(sizes)]
