@@ -160,3 +160,29 @@ def test_sums_of_ranks_in_any_order():
 
 
 ORDER = [(0, 2), (0, 1), (3, 2), (3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("compute", "first", "second", "moved"),
+    [
+        ("fused", (0, 4, 1), (2, 4, 1), 20), ("fused", (2, 4, 1), (0, 4, 1), 20), ("fused", (0, 4, 1), (0, 4, 1), 16),
+        ("fused", (0, 2, 1), (4, 2, 1), 12), ("fused", (0, 3, 2), (1, 3, 2), 18), ("fused", (0, 3, 2), (0, 3, 2), 12),
+        ("fused", (0, 3, 2), (2, 3, 2), 14), ("fused", (0, 3, 2), (4, 2, 1), 13), ("fused", (0, 2, 3), (3, 2, 3), 10),
+        ("fused", (2, 2, 2), (3, 2, 2), 12), ("fused", (4, 1, 1), (0, 3, 2), 10), ("fused", (5, 1, 1), (0, 3, 2), 12),
+        ("fused", (3, 2, 3), (1, 3, 2), 13), ("fused", (1, 2, 3), (4, 2, 3), 10), ("chain", (0, 3, 2), (4, 2, 1), 15),
+    ],
+)  # fmt: skip
+def test_what_a_rank_moves_for_its_sums(compute, first, second, moved):
+    """Chunks (first, how many, apart) of two arrivals at once: each chunk, and each arrival of it, is moved once more."""
+    columns = zip(first, second, strict=True)
+    lo, n, apart = (list(column) for column in columns)
+    step = Transfers.of([0, 2], [1, 1], lo, n, [Op.REDUCE] * 2, chunk_step=apart)
+    plan = plan_on(Bench(nodes=3, setting_time=0.0), Schedule("two", collective("barrier", 3, 8), 1, lambda i: step))
+    p = schedule_times(plan, 8, PLAIN)
+    rules = TimeRules(compute=compute, control="none", memory_bytes_per_s=1e6)
+    arrived = np.full(2, p.data.arrived_s.max())
+    for share, late in ((1.0, []), (0.75, [pytest.approx(moved * 0.25e-6)])):
+        summed = arrived + moved * 1e-6 * share
+        data = changed(p.data, arrived_s=arrived, summed_s=summed)
+        found = check_programme(plan, replace(p, data=data, total_s=1.0), rules).violations
+        assert [one.missing_s for one in found if one.law == "summed_too_fast"] == late
