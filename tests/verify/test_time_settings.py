@@ -305,3 +305,45 @@ def test_members_that_are_set_once_the_data_is_there(uses, history, due):
 def test_what_is_right_at_once_is_not_assigned_anew():
     """An idle circuit takes the member that changes first, and leaves its laser then."""
     assert set_too_soon([(20, None, False, 1), (60, 70, False, 2)], TWO, Sending) == {}
+
+
+class Alone(Beside):
+    """With one member."""
+
+    pool = 1
+
+
+def test_a_change_is_made_for_the_circuit_that_uses_it_first():
+    """Another one that starts with it, of another round, finds it set, though its own data arrives after the change began."""
+    assert set_too_soon([(20, 30, False, 1), (20, 30, True, 1)], {0: [(3, 10, 1)]}, Alone) == {}
+    assert set_too_soon([(20, 30, True, 1), (20, 30, False, 1)], {0: [(3, 10, 1)]}, Alone) == {0: 2.0}
+
+
+class Pairs(Board):
+    """Three groups of two members."""
+
+    @cached_property
+    def devices(self):
+        """Of one kind."""
+        return (Device("ring", 3, 0.0, pool=2),)
+
+
+@pytest.mark.parametrize(
+    ("uses", "history", "board", "warm", "due"),
+    [
+        # members of several groups
+        ([(1, 5, 9, 1), (2, 5, 9, 2)], {2: [(0, 1, 1)], 5: [(0, 1, 2)]}, Pairs, False, {}),
+        ([(1, 5, 9, 1), (2, 5, 9, 2)], {3: [(0, 1, 1)], 4: [(0, 1, 2)]}, Pairs, False, {}),
+        ([(1, 5, 9, 1), (2, 5, 9, 2)], {1: [(0, 1, 1)], 4: [(0, 1, 2)]}, Pairs, False, {0: 4.0}),
+        ([(1, 5, 9, 1), (0, 5, 9, 2)], {4: [(0, 1, 1)], 1: [(0, 1, 2)]}, Pairs, False, {0: 4.0}),
+        # changes that begin together, in the order of their ends
+        ([(0, 9, 10, 1)], {0: [(5, 8, 1), (5, 5, 2)]}, Board, False, {}),
+        ([(0, 9, 10, 1)], {0: [(5, 5, 1), (5, 8, 2)]}, Board, False, {0: 1.0}),
+        # a warm device has the setting of what starts first, of these the longest
+        ([(0, 1, 3, 2), (0, 1, 9, 1)], {}, Board, True, {0: 2.0}),
+        ([(0, 1, 9, 1), (0, 1, 3, 2)], {}, Board, True, {1: 2.0}),
+    ],
+)  # fmt: skip
+def test_settings_by_hand(uses, history, board, warm, due):
+    """Refused uses, and what each misses."""
+    assert refused(uses, history, board, warm) == due

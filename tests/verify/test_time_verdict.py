@@ -153,6 +153,61 @@ def test_changes_take_their_time():
     ]  # fmt: skip
 
 
+def test_changes_of_one_device_at_a_time():
+    """In the order in which they begin; the second begins before the first is done."""
+    plan = plan_of(Bench(nodes=4), CHAIN)
+    p = schedule_times(plan, MB, PLAIN)
+    begin, done = np.array([1e-6, 3e-6]), np.array([30e-6, 14e-6])
+    both = DeviceTable.of(kind=0, device=3, step=-1, begin_s=begin, done_s=done, setting=[1, 2])
+    devices = DeviceTable(
+        **{n: np.concatenate([getattr(one, n) for one in (both, p.devices)]) for n in DeviceTable.KINDS}
+    )
+    place = "change of transmitter 3 at 3e-06 s"
+    assert said(plan, replace(p, devices=devices)) == [("set_in_flight", 0, -1, place, 27e-6, 1)]
+
+
+def test_what_stands_was_set_before_any_data():
+    """So that it is not set too soon, where settings wait for the data."""
+    rules = replace(PLAIN, prepare="none")
+    plan, p = chain(rules)
+    right = DeviceTable.of(kind=0, device=range(3), step=-1, begin_s=0, done_s=0, setting=[1, 2, 0])
+    assert said(plan, replace(p, devices=DeviceTable.empty()), rules, standing=right) == []
+
+
+def test_uses_are_named_by_their_circuits():
+    """Behind repeated steps, and in later rounds of a step."""
+    rows = [
+        *((i, 0, 1, i, 1, 0) for i in range(12)),
+        (12, 2, 0, 12, 1, 0),
+        *((13, 1, dst, 13 + dst, 1, 0) for dst in (0, 2, 3)),
+    ]
+    plan = plan_of(Bench(), rows, chunks=17)
+    classes = (range(12), range(12, 13), range(13, 14))
+    plan = replace(plan, schedule=replace(plan.schedule, classes=classes))
+    p = schedule_times(plan, MB, PLAIN, compact=True)
+    assert p.runs.repeats.tolist() == [1, 1, 10, 1, 1]
+    assert said(plan, p) == []
+    took = pytest.approx(MB / 17 * 8 / 8e9)
+    without = replace(p, devices=p.devices.take(p.devices.device != 2))
+    assert said(plan, without) == [("unset_at_start", 12, 0, "transmitter 2, circuit 2 -> 0", took, 1)]
+    other = changed(
+        p.devices, setting=np.where((p.devices.device == 1) & (p.devices.setting == 2), 0, p.devices.setting)
+    )
+    assert said(plan, replace(p, devices=other)) == [("set_in_flight", 13, 1, "transmitter 1, circuit 1 -> 2", took, 1)]
+
+
+@pytest.mark.parametrize(("early", "missing"), [(0.5e-6, 0.0), (0.7e-6, 0.2e-6)])
+def test_light_passes_a_device_later_than_it_leaves(early, missing):
+    """A lane half a latency behind its sender is free as the last bit has passed it."""
+    plan = plan_of(Bench(lanes=1), [(0, 0, 1, 0, 1, 0), (1, 2, 3, 4, 1, 0)])
+    p = schedule_times(plan, MB, PLAIN)
+    by = early * ((p.devices.kind == 1) & (p.devices.begin_s > 0))
+    found = said(
+        plan, replace(p, devices=changed(p.devices, begin_s=p.devices.begin_s - by, done_s=p.devices.done_s - by))
+    )
+    assert found == ([("set_in_flight", 0, 0, "lane 0, circuit 0 -> 1", missing, 1)] if missing else [])
+
+
 def test_data_that_is_late():
     """What is sent before it is there, altered while it leaves, or summed too fast; of a step the worst and how many."""
     rows = [(0, 0, 1, 0, 1, 0), (1, 0, 2, 4, 1, 0), (1, 1, 0, 0, 1, 0)]
