@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from tests.verify.timing import Bench, changed, plan_of, plan_on, schedule_times
 
+from opticcl.assumptions import assumptions
 from opticcl.collective import collective
 from opticcl.errors import ParameterError
 from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir.floor_plan import Passage
 from opticcl.ir.programme import CircuitTimes, ControlTimes, DataTimes, DeviceTable, Programme, StepRuns
 from opticcl.verify.time.programme import TimeRules, check_programme
 
@@ -162,6 +164,73 @@ def test_a_run_of_steps_of_other_sizes_is_refused():
 
 
 # --- latencies -----------------------------------------------------------------------------------------------------------
+
+
+class Hall(Bench):
+    """Three hops; what every signal passes, and what each hop adds."""
+
+    def passage(self, floor):
+        """Of every circuit; one switch less than hops say."""
+        return Passage(fibre_m=10.0, waveguide_m=0.5, receivers=1.0, switches=-1.0, server_switches=2.0)
+
+    def hop_passages(self, floor):
+        """Some by hop."""
+        return Passage(fibre_m=np.array([1.0, 20.0, 400.0]), receivers=np.array([0.0, 1.0, 0.0]), switches=1.0)
+
+    def hop_latency_s(self, hops):
+        """As printed."""
+        return np.array([1e-6, 2e-6, 4e-6])[hops]
+
+
+class Yard(Hall):
+    """Hops add nothing."""
+
+    hop_passages = Bench.hop_passages
+
+
+PARTS = assumptions(
+    "common", endpoint=5e-6, transceiver=1e-7, fibre=5e-9, waveguide=1e-8, hop=3e-7, server_hop=2e-8, latency="parts"
+)
+EVERY = 5e-6 + 1e-7 + 10 * 5e-9 + 0.5 * 1e-8 - 3e-7 + 2 * 2e-8
+HOPS = np.array([1 * 5e-9 + 3e-7, 20 * 5e-9 + 1e-7 + 3e-7, 400 * 5e-9 + 3e-7])
+SLOT = 20e-9
+IN_SLOTS = {"slot": SLOT, "payload": 950.0}
+
+
+@pytest.mark.parametrize(
+    ("hall", "latency", "fixed", "each"),
+    [
+        (Hall(latency=3e-6, setting_time=0.0), None, 3e-6, np.array([1e-6, 2e-6, 4e-6])),
+        (Hall(latency=3e-6, setting_time=0.0), PARTS, EVERY, HOPS),
+        (Yard(latency=3e-6, setting_time=0.0), PARTS, EVERY, 0 * HOPS),
+        (Hall(latency=3e-6, setting_time=0.0, **IN_SLOTS), PARTS, 245 * SLOT, HOPS),  # 244.75 slots
+        (Yard(latency=3e-6, setting_time=0.0, **IN_SLOTS), replace(PARTS, endpoint=5e-6 + 5e-9 + 1e-17), 245 * SLOT, 0 * HOPS),
+        (Yard(latency=3e-6, setting_time=0.0, **IN_SLOTS), replace(PARTS, endpoint=5e-6 + 6e-9), 246 * SLOT, 0 * HOPS),
+    ],
+)  # fmt: skip
+def test_latencies_of_paths(hall, latency, fixed, each):
+    """What is missing to circuits that stand for their bytes alone: as printed, or the sum of the parts, in whole slots."""
+    paths = [[0, 1], [2], [], [1, 2, 1]]
+    plan = plan_of(replace(hall, latency=0.0), [(i, 0, 1, i, 1, 0) for i in range(len(paths))])
+    p = schedule_times(plan, 8000, replace(PLAIN, initial="warm"))
+    start = p.circuits.start_s + (0.0 if hall.slot else 1.0)  # so that nothing depends on rounding
+    end = start + [hall.slot * 2 if hall.slot else 1e-6] * len(paths)
+    p = replace(
+        p,
+        circuits=changed(p.circuits, start_s=start, end_s=end),
+        data=changed(p.data, arrived_s=end, summed_s=end),
+        total_s=9.0,
+    )
+
+    def rounds(i):
+        return (
+            replace(plan.rounds(i)[0], hops=np.array(paths[i], np.int32), hop_offsets=np.array([0, len(paths[i])])),
+        )
+
+    where = replace(plan, fabric=hall, rounds=rounds)
+    found = check_programme(where, p, replace(PLAIN, initial="warm", latency=latency)).violations
+    due = [fixed + each[path].sum() if path else fixed for path in paths]
+    assert [one.missing_s for one in found if one.law == "too_short"] == pytest.approx(due, rel=1e-9)
 
 
 # --- data ----------------------------------------------------------------------------------------------------------------
