@@ -1,6 +1,7 @@
 """Rows of a programme, one refusal at a time; repeated steps beside others; latencies summed by hand."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -119,6 +120,111 @@ def test_steps_may_not_happen_during_copies_that_are_not_unrolled(second_s, peri
             check_programme(plan, programme, rules)
     else:
         check_programme(plan, programme, rules)
+
+
+TICK = 2.0**-20
+"""Times that are multiples of it are exact [s]."""
+
+
+def runs_of(*runs, lanes=0):
+    """Runs (steps, first start, period, sender) of steps that take two ticks; node 0 sends to 1, node 2 to 3."""
+    steps = [sum(run[0] for run in runs[:i]) for i in range(len(runs) + 1)]
+    sender = np.repeat([run[3] for run in runs], [run[0] for run in runs])
+    classes = tuple(range(*ends) for ends in pairwise(steps))
+    wanted = collective("barrier", 4, steps[-1])
+    schedule = Schedule(
+        "runs",
+        wanted,
+        steps[-1],
+        lambda i: Transfers.of(sender[[i]], sender[[i]] + 1, [i], 1, Op.COPY),
+        classes=classes,
+    )
+    plan = plan_on(Bench(setting_time=0.0, latency=TICK, lanes=lanes), schedule)
+    start = np.array([run[1] for run in runs]) * TICK
+    table = {
+        "step": steps[:-1],
+        "row": 0,
+        "round": 0,
+        "start_s": start,
+        "end_s": start + 2 * TICK,
+        "slot": -1,
+        "slots": -1,
+    }
+    data = DataTimes.of(step=steps[:-1], transfer=0, arrived_s=start + 2 * TICK, summed_s=start + 2 * TICK)
+    programme = Programme(
+        "test", 1e-3, (runs[-1][1] + (runs[-1][0] - 1) * runs[-1][2] + 2) * TICK,
+        StepRuns.of(first=steps[:-1], repeats=[run[0] for run in runs], period_s=[run[2] * TICK for run in runs]),
+        CircuitTimes.of(**table), data, DeviceTable.empty(), ControlTimes.empty(),
+    )  # fmt: skip
+    return plan, programme
+
+
+LONG, SHORT = (64, 10, 2, 0), (3, 140, 1, 2)
+"""Three copies of the long run are unrolled at each end: those from 16 to 132 are not."""
+
+
+@pytest.mark.parametrize(
+    ("runs", "change", "uses"),
+    [
+        ((LONG, SHORT), None, 6 + 3), (((8, 10, 2, 0), SHORT), None, 6 + 3), (((6, 10, 2, 0), SHORT), None, 6 + 3),
+        # a change of the sender of the long run, or of others
+        ((LONG, SHORT), (0, -1, 50, 50), 64 + 3), ((LONG, SHORT), (1, -1, 50, 50), 6 + 3),
+        ((LONG, SHORT), (2, -1, 50, 50), 6 + 3), ((LONG, SHORT), (0, -1, 15, 15), 6 + 3),
+        ((LONG, SHORT), (0, -1, 17, 17), 64 + 3), ((LONG, SHORT), (0, -1, 131, 131), 64 + 3),
+        ((LONG, SHORT), (0, -1, 133, 133), 6 + 3), ((LONG, SHORT), (0, -1, 10, 15), 6 + 3),
+        ((LONG, SHORT), (0, -1, 10, 17), 64 + 3),
+        # one that the short run repeats twice, a tick apart
+        ((LONG, SHORT), (0, 64, 13, 13), 6 + 3), ((LONG, SHORT), (0, 64, 14.5, 14.5), 64 + 3),
+        (((3, 0, 1, 2), LONG), (0, 0, 13, 13), 6 + 3), (((3, 0, 1, 2), LONG), (0, 0, 14.5, 14.5), 64 + 3),
+        # its own changes are part of each copy, which then lasts longer
+        ((LONG, SHORT), (0, 0, 12, 12), 6 + 3), ((LONG, SHORT), (1, 0, 11, 19), 14 + 3), ((LONG, SHORT), (1, 0, 3, 4), 14 + 3),
+    ],
+)  # fmt: skip
+def test_copies_that_are_unrolled(runs, change, uses):
+    """The first and the last ones; all where another change of their devices is under way between these."""
+    plan, programme = runs_of(*runs)
+    if change is not None:
+        device, step, begin, done = change
+        row = {"kind": 0, "device": device, "step": step, "begin_s": begin * TICK, "done_s": [done * TICK]}
+        programme = replace(programme, devices=DeviceTable.of(**row, setting=plan.rounds(0)[0].dst))
+    assert check_programme(plan, programme, WARM).uses == uses
+
+
+@pytest.mark.parametrize(("member", "uses"), [(0, 2 * 67), (1, 2 * 67)])
+def test_copies_that_share_a_pool_are_unrolled(member, uses):
+    """Where any member changes; each circuit uses a transmitter and a lane."""
+    plan, programme = runs_of(LONG, SHORT, lanes=2)
+    at = 50 * TICK
+    change = DeviceTable.of(kind=1, device=member, step=-1, begin_s=at, done_s=[at], setting=1)
+    assert check_programme(plan, replace(programme, devices=change), WARM).uses == uses
+
+
+def test_a_step_may_end_as_the_copies_that_are_not_unrolled_begin():
+    """Not later."""
+    for first, meets in ((10, False), (11, True)):
+        plan, programme = runs_of(LONG, (1, first + 4, 1, 2))
+        if meets:
+            with pytest.raises(ParameterError, match="step 64 happens during the repeated steps"):
+                check_programme(plan, programme, WARM)
+        else:
+            check_programme(plan, programme, WARM)
+
+
+def test_rows_of_runs_that_are_cut(monkeypatch):
+    """As many copies as there may be; each at its own time, beside changes that are of no step."""
+    plan, programme = runs_of(LONG, SHORT)
+    listed = replace(plan, schedule=replace(plan.schedule, classes=()))
+    row = {"kind": 0, "device": 1, "step": -1, "begin_s": 50 * TICK, "done_s": [50 * TICK], "setting": 0}
+    programme = replace(programme, devices=DeviceTable.of(**row))
+    monkeypatch.setattr("opticcl.verify.time._rows.MOST_COPIED", 65)
+    verdict = check_programme(listed, programme, WARM)
+    assert (verdict.changes, verdict.circuits) == (1, 67)
+    assert "total_too_small" not in {one.law for one in verdict.violations}
+    monkeypatch.setattr("opticcl.verify.time._rows.MOST_COPIED", 64)
+    with pytest.raises(
+        ParameterError, match="65 rows of repeated steps that the plan lists one by one are more than 64"
+    ):
+        check_programme(listed, programme, WARM)
 
 
 def test_a_period_is_positive_and_ends_with_its_class():
