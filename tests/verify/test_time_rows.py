@@ -83,6 +83,18 @@ def test_rows_that_are_none_of_the_plan(change, words):
     assert "\n" not in str(refused.value)
 
 
+def test_changes_where_nothing_changes():
+    """A machine without devices has none of any kind."""
+
+    class Fixed(Bench):
+        devices = ()
+
+    plan = plan_of(Fixed(setting_time=0.0), [(0, 0, 1, 0, 1, 0)])
+    programme = replace(schedule_times(BASE, MB, PLAIN), devices=TIMES.devices.take([0]))
+    with pytest.raises(ParameterError, match="devices row 0: kind=0, device=0; there are 0 kinds"):
+        check_programme(plan, programme, PLAIN)
+
+
 # --- repeated steps beside others ----------------------------------------------------------------------------------------
 
 
@@ -208,6 +220,25 @@ def test_a_step_may_end_as_the_copies_that_are_not_unrolled_begin():
                 check_programme(plan, programme, WARM)
         else:
             check_programme(plan, programme, WARM)
+
+
+@pytest.mark.parametrize(
+    ("begin", "step"),
+    [(5, 0), (10, 0), (11.5, 0), (12, 1), (14, 2), (14.5, 2), (139, 63), (140, 64), (141, 65), (141.5, 65)],
+)
+def test_a_change_that_is_refused_has_the_last_step_that_has_begun(begin, step):
+    """Repeated or not; step 0 before the first."""
+    plan, programme = runs_of(LONG, SHORT)
+    rows = {"begin_s": np.array([begin - 1, begin]) * TICK, "done_s": np.array([begin + 2, begin + 1]) * TICK}
+    changes = DeviceTable.of(kind=0, device=1, step=-1, **rows, setting=[2, 3])
+    found = check_programme(plan, replace(programme, devices=changes), WARM).violations
+    assert [(one.step, one.missing_s) for one in found if "change of transmitter 1" in one.where] == [(step, 2 * TICK)]
+
+
+def test_time_without_data():
+    """Before the first step; copies that are not unrolled are no pause, though each lasts longer than a period."""
+    plan, programme = runs_of((64, 10, 1, 0))
+    assert check_programme(plan, programme, WARM).idle_s == 10 * TICK
 
 
 def test_rows_of_runs_that_are_cut(monkeypatch):

@@ -290,6 +290,8 @@ TWO = {0: [(0, 10, 1), (50, 60, 2)], 1: [(5, 15, 1)]}
         ([(20, 30, True, 1), (32, 40, False, 1)], TWO, {}),
         # that member is set 1 too soon
         ([(20, 30, True, 1), (32, 40, False, 1)], {**TWO, 1: [(4, 15, 1)]}, {0: 5.0}),
+        # another use needs it too
+        ([(20, 30, True, 1), (25, 35, True, 1)], TWO, {0: 5.0}),
         # or it is needed for another use, as the other changes at 50
         ([(20, 40, True, 1), (25, 70, False, 1)], TWO, {0: 5.0}),
         # if the first use took the member that changes first, the last would find none

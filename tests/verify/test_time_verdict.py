@@ -8,7 +8,7 @@ from tests.verify.timing import Bench, changed, plan_of, schedule_times
 
 from opticcl.ir import CircuitPlan, Circuits
 from opticcl.ir.device import Device
-from opticcl.ir.programme import DeviceTable
+from opticcl.ir.programme import ControlTimes, DeviceTable
 from opticcl.verify.time.programme import TimeRules, check_programme
 
 MB = 1_000_000
@@ -108,6 +108,13 @@ def test_the_last_event_of_any_table_is_the_end():
     columns = (p.devices, again)
     devices = DeviceTable(**{n: np.concatenate([getattr(one, n) for one in columns]) for n in DeviceTable.KINDS})
     assert said(plan, replace(p, devices=devices)) == [("total_too_small", 1, -1, "the last event", SETTING, 1)]
+
+
+def test_an_exchange_after_all_else_is_the_last_event():
+    """Though no circuit needs it."""
+    plan, p = chain()
+    control = ControlTimes.of(step=0, round=0, begin_s=p.total_s, end_s=[p.total_s + 2e-6])
+    assert said(plan, replace(p, control=control)) == [("total_too_small", 1, -1, "the last event", 2e-6, 1)]
 
 
 def test_the_last_event_is_of_the_step_that_ends_last():
