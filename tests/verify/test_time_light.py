@@ -190,6 +190,44 @@ def test_capacity_is_that_of_every_instant(some, signals):
         assert all(missing_s > 0 and count > 0 for *_, missing_s, count in found)
 
 
+def stays(step, src, dst, start, lo=0, n=1):
+    """An idle circuit."""
+    return step, 0, -1, src, dst, lo, n, 0, 0, float(start), END
+
+
+def sends(step, src, dst, start, left, lo=0, n=1):
+    """A circuit with data."""
+    return step, 0, 0, src, dst, lo, n, 0, 0, float(start), float(left)
+
+
+@pytest.mark.parametrize(
+    ("rows", "due"),
+    [
+        ([stays(0, 0, 1, 0), sends(1, 0, 1, 5, 8)], set()),
+        ([stays(0, 0, 1, 0), sends(1, 0, 2, 5, 8)], {"laser", "fibre"}),
+        ([stays(0, 0, 1, 0), sends(1, 2, 1, 5, 8)], {"fibre"}),
+        ([stays(0, 0, 1, 0), sends(1, 0, 1, 5, 8, lo=1)], {"laser"}),
+        ([stays(0, 0, 1, 0, n=2), sends(1, 0, 1, 5, 8)], {"laser"}),
+        ([stays(0, 0, 1, 0), sends(1, 0, 1, 5, 8, n=2)], {"laser"}),
+        ([sends(0, 0, 1, 0, 5), stays(1, 0, 1, 2), sends(2, 0, 2, 6, 7)], {"laser", "fibre"}),
+        ([sends(0, 0, 1, 0, 5), stays(1, 0, 1, 2), sends(2, 0, 1, 6, 7)], set()),
+        ([stays(0, 0, 1, 0), stays(1, 0, 1, 0), sends(2, 0, 1, 5, 8)], set()),
+        ([stays(0, 0, 1, 0), stays(1, 0, 1, 3), sends(2, 0, 2, 5, 8)], {"laser", "fibre"}),
+        ([stays(0, 0, 1, 5), sends(1, 0, 1, 5, 8)], set()),
+        ([stays(0, 0, 1, 0), sends(1, 0, 1, 5, 8), sends(2, 0, 2, 9, 10)], set()),
+        ([stays(0, 0, 1, 0), sends(1, 0, 1, 5, 8), sends(2, 0, 2, 3, 4)], {"laser", "fibre"}),
+        ([stays(0, 0, 1, 0, n=2), sends(1, 0, 1, 5, 8), sends(2, 2, 3, 9, 10)], {"laser"}),
+        ([stays(0, 0, 1, 0, n=2), sends(1, 0, 1, 5, 8), sends(2, 2, 3, 9, 10, lo=2)], {"laser", "fibre"}),
+        ([stays(0, 0, 2, 0), stays(1, 1, 2, 0), sends(2, 1, 0, 5, 6)], {"laser", "fibre", "waveguide"}),
+        ([stays(0, 0, 2, 0), stays(1, 1, 2, 0), sends(2, 0, 2, 5, 6)], {"waveguide"}),
+    ],
+)  # fmt: skip
+def test_idle_circuits_beside_light(rows, due):
+    """An idle circuit is one light with others of its path and wavelengths, from the end of such data to the next of them."""
+    plan, programme = plan_and_times(Shelf(), rows)
+    assert {one[0] for one in exceeding(plan, programme)} == exceeded(Shelf(), sorted(rows)) == due
+
+
 def test_what_exceeds_a_capacity_is_named():
     """The circuit that comes last, the resource, the time until a place is free, and how many cells; of each round once."""
     rows = [
