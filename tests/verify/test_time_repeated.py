@@ -72,6 +72,21 @@ def test_a_memory_that_is_a_little_too_slow(share, refused):
         assert laws(plan, replace(programme, data=due, total_s=programme.total_s + 2 * work), rules) == refused
 
 
+def test_sums_of_repeated_steps_that_are_too_many(monkeypatch):
+    """Where they meet in time, all of a run count."""
+    plan = pipeline(Bench(nodes=3, setting_time=0.0), added)
+    programme, _ = both(plan)
+    period = float(programme.circuits.start_s[1] - programme.circuits.start_s[0])
+    rules = TimeRules(control="none", memory_bytes_per_s=3 * (SIZE / STEPS) / (0.5 * period))
+    due = changed(programme.data, summed_s=programme.data.arrived_s + 2 * period)
+    slow = replace(programme, data=due, total_s=programme.total_s + 2 * period)
+    monkeypatch.setattr("opticcl.verify.time._data.MOST_SUMS", STEPS - 2)
+    assert laws(plan, slow, rules) == set()
+    monkeypatch.setattr("opticcl.verify.time._data.MOST_SUMS", STEPS - 3)
+    with pytest.raises(UnsupportedError, match=r"^verify: 62 sums of repeated steps meet in time, more than 61; try"):
+        check_programme(plan, slow, rules)
+
+
 def relayed(i):
     """Rank 1 sends on what came in the step before, but at both ends of the pipeline chunks that it has had."""
     return [(0, 1, i, 1, Op.COPY), (1, 2, i - 1 if 15 < i < STEPS - 15 else STEPS - 1 - i, 1, Op.COPY)]
