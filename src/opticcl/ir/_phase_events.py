@@ -36,7 +36,7 @@ def events_of_phase(
     assert isinstance(rows, PhaseRows), "events of a function of the step"
     num_digits = len(space.radices)
     moves = phase.moves or (False,) * num_digits
-    carries = rows.part == number
+    carries = (rows.part == number) & rows.apart
     still = rows.unit_shift == 0
     place = unit - rows.unit_lo
     within = (place >= 0) & (place % rows.unit_step == 0) & (place // rows.unit_step < rows.unit_count)

@@ -318,6 +318,12 @@ class PhaseRows:
     def __repr__(self) -> str:
         return f"<Rows {len(self):,}>"
 
+    @property
+    def apart(self) -> IntArray:
+        """Whether sender and receiver of each row differ, bool (n,); else it is no transfer, and steps do not list it."""
+        differ: IntArray = (self.src != self.dst).any(axis=1)
+        return differ
+
     def take(self, rows: Any) -> PhaseRows:
         """The given rows (indices, slice or mask); of columns whose rows are one value, that remains the only one stored."""
         src, columns = self.src[rows], (getattr(self, field.name) for field in fields(self)[1:])

@@ -382,7 +382,7 @@ class Steps:
             if not isinstance(rows, PhaseRows):
                 sending[first : first + phase.count] = phase.sends
                 continue
-            apart, spans = (rows.src != rows.dst).any(axis=1), self._spans(number)
+            apart, spans = rows.apart, self._spans(number)
             if spans is None:
                 sending[first : first + phase.count] = apart.any()
                 continue
@@ -477,6 +477,8 @@ class Steps:
             return len(self(i))
         if (there := self._carried(number, k)) is not None:
             rows = rows.take(there)
+        if not (apart := rows.apart).all():
+            rows = rows.take(np.flatnonzero(apart))
         total, images = len(rows) * self.images(phase), self.images(phase)
         for at, one in enumerate(self.parts):
             mine = rows.part == at
@@ -568,7 +570,7 @@ class Steps:
         spans = self._spans(number)
         if spans is None:
             return phase.count * self.num_transfers(first)
-        return self.images(phase) * int((spans.end - spans.begin).sum())
+        return self.images(phase) * int((spans.end - spans.begin)[rows.apart].sum())
 
     def ends(self, i: int, most: int, ranks: IntArray) -> Iterator[TransferEnds]:
         """Ends of the transfers of step i that some ranks send, some at a time, in another order than that of the step.

@@ -174,7 +174,7 @@ def contributors(steps: Steps, orbit: Orbit, until: int, place: int, most: int) 
         phase = steps.phases[number]
         rows = phase.rows
         assert isinstance(rows, PhaseRows)
-        mine = rows.take(np.flatnonzero(rows.part == orbit.part))
+        mine = rows.take(np.flatnonzero((rows.part == orbit.part) & rows.apart))
         gives_up = mine.take(np.flatnonzero(mine.op & Op.MOVE > 0))
         for k in reversed(range(min(phase.count, until - steps.starts[number]))):
             receiver, sender, op = _transfers_at(steps, phase, mine, orbit, at, k, mine.dst)
