@@ -109,7 +109,7 @@ def _passes_one_a_step(phase: Phase, rows: PhaseRows, part: MessagePart) -> bool
     """Whether every row carries every unit, each a step after the one before: units are pieces that follow each other."""
     last = part.units - 1 - rows.unit_lo
     passes = (rows.unit_shift == 1) & (rows.unit_lo <= 0) & (last < phase.count)
-    return bool(passes.all() and not rows.shift.any() and not rows.parts_step.any())
+    return bool(passes.all() and not rows.shift.any())
 
 
 def free_digits(steps: Steps, phases: range, part: MessagePart) -> tuple[bool, ...]:
@@ -151,7 +151,7 @@ def holders_move(steps: Steps, phases: range, holders: Holders) -> bool:
             if moving[d]:
                 digit = places // stride % radix
                 away = away + ((digit - label[:, d]) % radix - digit) * stride
-            elif d in part.digits:
+            else:  # 0 where labels have it not
                 key = key * radix + label[:, d]
         _, first, group = np.unique(key, return_index=True, return_inverse=True)
         if (away != away[first][group.ravel()]).any():
