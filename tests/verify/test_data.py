@@ -11,9 +11,10 @@ from tests.profiles import examples
 from opticcl.collective import Request, collective
 from opticcl.errors import ParameterError
 from opticcl.fabrics import fabric
-from opticcl.ir import Op, Schedule, Transfers
+from opticcl.ir import Op, Schedule, Transfers, Violation
+from opticcl.ir.phases import UNIT, MessagePart, Phase, PhaseRows, Space, Steps
 from opticcl.schedule import generate
-from opticcl.verify.data.contributions import check_data
+from opticcl.verify.data.contributions import DataReport, check_data, never_too_large
 from opticcl.verify.data.explain import contributions_of, events_of
 
 
@@ -279,3 +280,124 @@ def test_a_digit_of_one_value_moves_nothing(algorithm):
     assert not report.violations
     assert report.exhaustive
     assert report.how == "one of 4,096 chunks played, which stand for all by translation"
+
+
+LIMITS = "opticcl.verify.data.contributions"
+
+
+def test_what_is_too_large_to_be_judged(monkeypatch):
+    """Chunks that all transfers carry are counted, of lists and of phases; a plan at the limit is judged."""
+    lists = schedule_of(2, 4, [(0, 1, 0, 2, 1), (1, 0, 0, 3, 1)], [(0, 1, 3, 1, 1, 1)])
+    same = replace(lists, step=lambda i: lists.step(0), classes=(range(2),))  # the first of a class stands for it
+    box = PhaseRows.of(2, 0, (0, 1), 0, (1, 3), unit_count=2, part=1)
+    other = PhaseRows.of(2, 0, (1, 0), 0, unit_lo=1, part=1)
+    parts = [MessagePart(((UNIT, 1, 2),), 2), MessagePart(((1, 1, 3), (UNIT, 1, 2)), 2)]
+    steps = Steps(Space((2, 3)), parts, [Phase(box, (True, False), 2), Phase(other, (False, True), 3)])
+    held = replace(collective("all_reduce", 6, 8), after=lambda rank, chunk: rank < 0)
+    phases = Schedule.of("phases", held, steps)
+    wide = lists.in_groups(5)
+    for schedule, carried in ((lists, 6), (same, 10), (phases, 2 * 2 * 3 * 2 + 3 * 3), (wide, 6)):
+        monkeypatch.setattr(f"{LIMITS}.CHUNKS_CARRIED", carried)
+        report = judge(schedule)
+        assert report.judged
+        assert report.exhaustive
+        assert never_too_large(schedule)
+        monkeypatch.setattr(f"{LIMITS}.CHUNKS_CARRIED", carried - 1)
+        report = judge(schedule)
+        text = f"{carried} chunks carried by transfers, which no translations make of few; at most {carried - 1}"
+        assert report == DataReport((Violation("not_judged", -1, -1, text, "a proof", "none"),), 0, 0, False, "", ())
+        assert not report.judged
+        assert not never_too_large(schedule)
+        assert judge(schedule, num_chunks=1).judged
+    ring = generate("ring", "all_reduce", fabric("ideal:nodes=4"))
+    monkeypatch.setattr(f"{LIMITS}.CHUNKS_CARRIED", 0)
+    assert never_too_large(ring)
+    assert judge(ring).how.startswith("one of 4 chunks")
+
+
+def test_reports_on_rows_that_are_refused():
+    """What was counted until then."""
+    bad = judge(schedule_of(2, 1, [(0, 1, 0, 1, 1), (1, 0, 0, 1, 1)], [(0, 1, 0, 1, 1)], [(0, 1, 1, 1, 1)]))
+    (found,) = bad.violations
+    assert (found.rule, found.step, bad.transfers, bad.chunks, bad.exhaustive) == ("chunk_unknown", 2, 3, 0, False)
+    assert (bad.how, bad.notes) == ("", ())
+    ring = generate("ring", "all_reduce", fabric("ideal:nodes=4"))
+    other = replace(ring, collective=collective("all_reduce", 5, 4))
+    fewer = replace(ring, collective=collective("all_reduce", 4, 8))
+    nothing = Schedule.of("none", collective("all_reduce", 2, 1), Steps(Space((2,)), [], []))
+    for one, due, said in (
+        (other, "5 ranks, 4 chunks", "4 ranks, 4 chunks"),
+        (fewer, "4 ranks, 8 chunks", "4 ranks, 4 chunks"),
+        (nothing, "2 ranks, 1 chunks", "2 ranks, 0 chunks"),
+    ):
+        violation = Violation("rank_unknown", -1, -1, "phases", due, said)
+        assert judge(one) == DataReport((violation,), 0, 0, False, "", ())
+
+
+@pytest.mark.parametrize(("parts", "by", "count"), [(1, 1, 2), (2, -1, 2), (3, -1, 3), (2, 0, 1)])
+def test_sums_of_several_parts_are_refused(parts, by, count):
+    """In any step of a phase, the first or the last."""
+    ring = generate("ring", "all_reduce", fabric("ideal:nodes=4"))
+    rows = replace(ring.steps.phases[1].rows, parts=np.array([parts]), parts_step=np.array([by]))
+    phases = [ring.steps.phases[0], replace(ring.steps.phases[1], rows=rows, count=count)]
+    (found,) = judge(
+        Schedule.of("parts", ring.collective, Steps(ring.steps.space, ring.steps.parts, phases))
+    ).violations
+    assert (found.rule, found.step, found.where, found.found) == ("size_wrong", 3, "transfer 0", "row 0")
+
+
+@pytest.mark.parametrize(("cut", "halves"), [(None, 1), (0, 1), (1, 2), (2, 2), (3, 1), (4, 1)])
+def test_where_a_plan_is_cut(cut, halves, monkeypatch):
+    """In front of a phase that is not the first; each half is judged for itself, and what is counted is added up."""
+    monkeypatch.setattr(f"{LIMITS}.CHUNKS_AS_A_PHASE", -(1 << 40))
+    mesh = generate("mesh", "all_reduce", fabric("ideal:nodes=4"))
+    nothing = Phase(mesh.steps.phases[0].rows.take(slice(0)), (True,))
+    first, second = mesh.steps.phases
+    phases = [first, nothing, second]
+    seen = []
+    made = Schedule.of("cut", mesh.collective, Steps(mesh.steps.space, mesh.steps.parts, phases), cut=cut)
+    report = judge(made, progress=lambda *what: seen.append(what))
+    assert seen == [("follow the data", 1, 1)] * halves
+    assert (report.violations, report.transfers, report.chunks) == ((), 24, 4)
+    assert report.how == "one of 4 chunks played, which stand for all by translation"
+
+
+def test_contributions_that_are_kept_apart_are_not_cut():
+    """Behind an exchange an owner gives its chunk away, as if it were one contribution, and gets it back."""
+    mesh = generate("mesh", "all_to_all", fabric("ideal:nodes=4"))
+    for parts, due in ((4, set()), (1, {"size_wrong"})):
+        more = [Phase(PhaseRows.of(1, 0, to, lo, op=Op.MOVE, parts=parts), (True,)) for to, lo in ((1, 0), (3, 3))]
+        steps = Steps(mesh.steps.space, mesh.steps.parts, [*mesh.steps.phases, *more])
+        for cut in (None, 1):
+            assert {v.rule for v in judge(Schedule.of("more", mesh.collective, steps, cut=cut)).violations} == due
+
+
+@pytest.mark.parametrize(
+    ("together", "ends"), [(1 << 20, [5]), (8, [3, 5]), (5, [2, 4, 5]), (2, [1, 2, 3, 4, 5]), (1, [1, 2, 3, 4, 5])]
+)
+def test_chunks_are_played_in_blocks(together, ends, monkeypatch):
+    """As many as carry that many transfers; what is wrong with each is added up, and the first step is named."""
+    monkeypatch.setattr(f"{LIMITS}.EVENTS_TOGETHER", together)
+    seen = []
+    wrong = schedule_of(3, 5, [(0, 1, 0, 5, 1)], [(0, 1, 4, 1, 0), (2, 1, 4, 1, 0)], [(0, 2, 0, 2, 0), (1, 2, 0, 2, 0)])
+    report = judge(wrong, progress=lambda *what: seen.append(what))
+    assert seen == [("follow the data", end, 5) for end in ends]
+    assert (report.transfers, report.chunks, report.how) == (5, 5, "every chunk played")
+    overwritten, *sums = report.violations
+    assert (overwritten.rule, overwritten.count) == ("chunk_overwritten", 3)
+    if len(ends) > 1:
+        assert (overwritten.step, overwritten.where) == (1, "chunk 4 of rank 1")
+    assert {v.count for v in sums} == {15}
+    assert report.notes == ("3 of 3 nodes end with a wrong sum",)
+
+
+def test_runs_of_a_sample_are_played_together(monkeypatch):
+    """Chunks of a sample that are no neighbours are blocks of their own."""
+    right = schedule_of(2, 50, [(0, 1, 0, 50, 1), (1, 0, 0, 50, 1)])
+    seen = []
+    judge(right, num_chunks=20, seed=3, progress=lambda _, done, __: seen.append(done))
+    chunks = np.sort(np.random.default_rng(3).choice(50, size=20, replace=False))
+    assert seen == (chunks[np.append(np.diff(chunks) > 1, True)] + 1).tolist()
+    wrong = check_data(schedule_of(2, 50), num_chunks=3, seed=4)
+    assert wrong.notes == ("sample of seed 4", "2 of 2 nodes end with a wrong sum")
+    assert (wrong.how, wrong.chunks, wrong.exhaustive) == ("sample", 3, False)

@@ -158,7 +158,7 @@ def _halves(schedule: Schedule) -> list[_Half]:
 
 def _malformed(steps: Steps, c: Collective) -> Violation | None:
     """The first row of a phase that the collective does not allow; listed transfers are checked as they are played."""
-    if steps.space.num_ranks != c.num_ranks or (steps.parts and steps.num_chunks != c.num_chunks):
+    if (steps.space.num_ranks, steps.num_chunks) != (c.num_ranks, c.num_chunks):
         found = f"{steps.space.num_ranks} ranks, {steps.num_chunks} chunks"
         return Violation("rank_unknown", -1, -1, "phases", f"{c.num_ranks} ranks, {c.num_chunks} chunks", found)
     for phase, start in zip(steps.phases, steps.starts, strict=False):
