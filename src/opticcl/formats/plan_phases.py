@@ -188,7 +188,7 @@ def read_steps(
     """
     try:
         return _read(header, collective, listed)
-    except (OpticclError, zlib.error, ValueError) as error:
+    except (OpticclError, zlib.error, OverflowError, ValueError) as error:
         raise ValueError(f"steps: {error}") from None
 
 
