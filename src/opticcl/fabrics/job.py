@@ -136,12 +136,6 @@ class Job(Fabric):
         """The same job on the machine with other transmitters."""
         return replace(self, whole=self.whole.with_node_rate(node_rate_bits_per_s))
 
-    def differs_in_rate(self, other: Fabric) -> bool:
-        """Whether another one is this job on the machine with other transmitters."""
-        if type(other) is not type(self) or not self.whole.differs_in_rate(other.machine):
-            return False
-        return replace(self, whole=other.machine) == other
-
     @cached_property
     def numbers(self) -> FabricNumbers:
         """Of the machine, with the part of its grid that the job's nodes are; a single line if they are none."""

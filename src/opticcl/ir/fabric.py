@@ -312,13 +312,6 @@ class Fabric(ABC):
         scaled = getattr(self, self.rate_parameter) * node_rate_bits_per_s / self.node_rate_bits_per_s
         return replace(self, **{self.rate_parameter: scaled})  # type: ignore[type-var]
 
-    def differs_in_rate(self, other: Fabric) -> bool:
-        """Whether another fabric is this one with other transmitters: schedules, circuits, latencies and light are the same."""
-        name = self.rate_parameter
-        if not name or type(other) is not type(self) or not is_dataclass(self):
-            return False
-        return replace(self, **{name: getattr(other, name)}) == other
-
     @classmethod
     def example(cls) -> tuple[Fabric, str]:
         """An instance small enough to draw and follow, and the algorithm to show on it."""

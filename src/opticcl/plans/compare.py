@@ -20,7 +20,7 @@ from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_rule
 from opticcl.plans.machines import build_fabrics, reason_left_out, search_weight
 from opticcl.plans.plan import Plan
 from opticcl.plans.ranks import Charge, Decided, Swaps, Variation, beside, keys_between, sensitivity, swaps
-from opticcl.plans.search import MOST_STEP_BYTES, TIE, Search
+from opticcl.plans.search import MOST_STEP_BYTES, TIE, Search, at_any_rate
 from opticcl.plans.times import timeline_of
 from opticcl.processes import each
 from opticcl.registry import as_text, canonical, one_or_more, whole_number, write_call
@@ -293,8 +293,10 @@ class _Contest:
                 for wish, one in fastest.values():
                     under[wish][variation.name] = replace(one.profile, assumed=variation.assumed)
                 continue
-            if where is fabric or fabric.differs_in_rate(where):
-                again = search.under(variation.assumed, None if where is fabric else where)
+            if where is fabric:
+                again = search.under(variation.assumed)
+            elif at_any_rate(where) == at_any_rate(fabric):
+                again = search.under(variation.assumed, where)
             else:
                 again = self._search(where, variation.assumed)
             for wish, one in fastest.values():
@@ -342,7 +344,7 @@ class _Contest:
             return one.profile_under(variation.assumed, where)
         name = write_call(one.schedule.name, one.schedule.parameters)
         try:
-            if one.fabric.differs_in_rate(where):
+            if at_any_rate(where) == at_any_rate(one.fabric):
                 other = one.under(variation.assumed, where)
             else:
                 other = Candidate(where, generate(name, self.wanted, where), variation.assumed, self._cache)

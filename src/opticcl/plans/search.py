@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import inf, nextafter
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ from opticcl.schedule import ALGORITHMS, generate, reason_declined, search_space
 from opticcl.simulate import engine_options, least_transfer_s
 from opticcl.verify.judge import Judge
 
-__all__ = ["LAWS", "TIE", "Search", "Searches"]
+__all__ = ["LAWS", "TIE", "Search", "Searches", "at_any_rate"]
 
 LAWS = (held_algorithm, algorithm_in_parts)
 """Functions (fabric, wanted, size, assumptions) -> variant of an algorithm that suits the size, or None."""
@@ -390,6 +391,17 @@ class Search:
         return ""
 
 
+def at_any_rate(fabric: Fabric) -> tuple[str, tuple[int, ...], int, int]:
+    """What a machine, or a job on one, is apart from the rate of its nodes.
+
+    Those that are equal in it have the same schedules, circuits, latencies and light.
+    """
+    rate = fabric.machine.rate_parameter
+    parameters = {name: value for name, value in fabric.parameters.items() if value is not None and name != rate}
+    ranks = () if fabric.node_of_rank is None else tuple(fabric.node_of_rank.tolist())
+    return write_call(fabric.name, parameters), ranks, fabric.num_members, fabric.share
+
+
 class Searches:
     """Searches of any collective on any fabric under the same assumptions; they are kept, and share steps and verdicts.
 
@@ -417,10 +429,10 @@ class Searches:
         if self.name != "auto":
             ALGORITHMS.get(self.name)  # an unknown name is refused here, not by each fabric
         self._judge, self._cache = Judge(), StepCache(MOST_STEP_BYTES)
-        self._known: dict[tuple[str, tuple[int, ...], int, int, Request], Search] = {}
+        self._known: dict[tuple[tuple[Any, ...], float], Search] = {}
         self._at_a_rate: dict[
-            tuple[str, tuple[int, ...], int, int, Request], Search
-        ] = {}  # by all but the rate of a node
+            tuple[Any, ...], Search
+        ] = {}  # the first of each machine and collective, whatever its rate
         self._shared: Searches | None = None
 
     @property
@@ -453,18 +465,15 @@ class Searches:
             where: the fabric.
             wanted: collective and root.
         """
-        parameters = {k: v for k, v in where.parameters.items() if v is not None}
-        ranks = () if where.node_of_rank is None else tuple(where.node_of_rank.tolist())
-        key = write_call(where.name, parameters), ranks, where.num_members, where.share, wanted
+        machine = *at_any_rate(where), wanted
+        key = machine, where.node_rate_bits_per_s
         if key not in self._known:
-            parameters.pop(where.machine.rate_parameter, None)
-            at_any_rate = write_call(where.name, parameters), *key[1:]
             if self._shared is not None:
                 made = self._shared.of(where, wanted).under(self.assumed)
-            elif at_any_rate in self._at_a_rate:
-                made = self._at_a_rate[at_any_rate].under(self.assumed, where)
+            elif machine in self._at_a_rate:
+                made = self._at_a_rate[machine].under(self.assumed, where)
             else:
-                made = self._at_a_rate[at_any_rate] = self._new(where, wanted)
+                made = self._at_a_rate[machine] = self._new(where, wanted)
             self._known[key] = made
         return self._known[key]
 
