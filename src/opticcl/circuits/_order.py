@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -98,14 +98,14 @@ class Recalled(Generic[T]):
             value = make()
             kept = [*kept[1 - self._most :], (columns, value)] if self._most > 1 else [(columns, value)]
         _KEPT[self] = kept
-        while len(_KEPT) > RULES_RECALLED or (len(_KEPT) > 1 and sum(map(_num_bytes, _KEPT.values())) > MOST_BYTES):
+        while len(_KEPT) > RULES_RECALLED or (len(_KEPT) > 1 and _recalled_bytes() > MOST_BYTES):
             del _KEPT[next(iter(_KEPT))]
         return value
 
 
-def _num_bytes(kept: Sequence[tuple[tuple[IntArray, ...], Any]]) -> int:
-    """Of the values of a rule that are circuits of rounds [bytes]."""
-    return sum(num_bytes(each) for _, value in kept if isinstance(value, tuple) for each in value)
+def _recalled_bytes() -> int:
+    """Of all values that are kept, without the columns that they are for [bytes]."""
+    return sum(num_bytes(value) for kept in _KEPT.values() for _, value in kept)
 
 
 _KEPT: WeakKeyDictionary[Recalled[Any], list[tuple[tuple[IntArray, ...], Any]]] = WeakKeyDictionary()

@@ -99,8 +99,7 @@ class Recent:
             number, i: as of `value`.
             value: of the function at i.
         """
-        arrays = sum(map(num_bytes, value)) if isinstance(value, tuple) else num_bytes(value)
-        size, key = arrays + OVERHEAD_BYTES, (number, i)
+        size, key = num_bytes(value) + OVERHEAD_BYTES, (number, i)
         if size > self._max_bytes:
             return
         with self._lock:
@@ -113,8 +112,8 @@ class Recent:
 
 
 def num_bytes(value: Any) -> int:
-    """What a value says of the size of its columns; 0 for one without [bytes]."""
-    return int(getattr(value, "num_bytes", 0))
+    """What a value, or each of a tuple of them, says of the size of its columns; 0 for one without [bytes]."""
+    return sum(map(num_bytes, value)) if isinstance(value, tuple) else int(getattr(value, "num_bytes", 0))
 
 
 class Last(Generic[K, T]):
