@@ -16,7 +16,7 @@ from tests.optional import shared_file
 from tests.profiles import examples
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import TRACES, Workload, load_workload
+from opticcl.traces import Workload, load_workload
 from opticcl.traces.chakra import read_trace
 
 REAL = "chakra/resnet50-ddp.rank0.et"
@@ -406,29 +406,6 @@ def test_gzip_is_read_through(tmp_path):
     refused(tmp_path, zipped[:-9])
     refused(tmp_path, zipped[:20] + b"?" + zipped[21:])
     refused(tmp_path, zipped + b"more")
-
-
-@pytest.mark.parametrize(
-    ("head", "sure"),
-    [
-        (trace(), 1),
-        (b"\xac\2\x0a\5", 1),
-        (b"\x80\1\x0a\5", 1),
-        (b"\xff\xff\xff\xff\3\x12\5", 1),
-        (b"\xff\xff\xff\xff\xff\3\x12", 0),
-        (b"\0\5\x08\1", 1),
-        (b"\0\5\x12\1", 0),
-        (b"\7\x1a\5", 0),
-        (b"\x0a\x0a\5\0", 0),
-        (b"\r\x0a\5\0", 0),
-        (b"A\x0ab", 0),
-        (b"A\x0a\5", 1),
-        (b"\xff\xff\2", 0),
-    ],
-)
-def test_the_first_bytes_of_a_trace(head, sure):
-    """A length of at most five bytes, then field 1 or 2; or an empty message and a node. A text has no bytes below 9."""
-    assert TRACES.get("chakra").sniff(head) == sure
 
 
 def test_a_trace_without_suffix_is_known_by_its_content(tmp_path):

@@ -10,7 +10,7 @@ from tests.traces.test_drawn_chakra import COLL, Node
 from tests.traces.test_drawn_chakra import as_json as drawn_json
 
 from opticcl.errors import WorkloadError
-from opticcl.traces import TRACES, load_job, load_workload
+from opticcl.traces import load_job, load_workload
 
 TYPES = ["INVALID", "METADATA", "MEM_LOAD", "MEM_STORE", "COMP", "COMM_SEND", "COMM_RECV", "COMM_COLL"]
 
@@ -94,20 +94,6 @@ def test_the_form_that_the_feeder_reads(tmp_path):
     ]
     assert (flat.calls, flat.compute_s, flat.omitted) == (plain.calls, plain.compute_s, plain.omitted)
     assert load_job(tmp_path / "b.json", num_ranks=4).tasks == load_job(tmp_path / "a.et", num_ranks=4).tasks
-
-
-@pytest.mark.parametrize(
-    ("head", "sure"),
-    [
-        (b'{"version": "0.0.4"} {"type": "COMM_COLL_NODE"', 2),
-        (b'\xef\xbb\xbf\n[{"dataDeps": [', 2),
-        (b'node: {"type": "COMM_COLL_NODE"', 0),
-        (b'{"version": "0.0.4"} {"type": "NODE"', 0),
-    ],
-)
-def test_the_first_characters_of_a_trace(head, sure):
-    """An object or a list, and a word that other files do not have."""
-    assert TRACES.get("chakra_json").sniff(head) == sure
 
 
 @pytest.mark.parametrize(
