@@ -365,7 +365,7 @@ def test_systems_name_the_traces(tmp_path):
 
 
 def test_what_was_written_is_said(tmp_path):
-    """Files, and how a simulator is told of them."""
+    """Files, and the option of a simulator that names them."""
     plan = opticcl.compile("ideal:nodes=4", "all_reduce", 1000, algorithm="ring")
     said, where = plan.export(tmp_path / "p.et"), tmp_path / "p"
     assert said.startswith(f"Chakra: {where}.0.et to {where}.3.et, 60 nodes, ")

@@ -180,7 +180,7 @@ def test_what_computation_waits_for(path, drawn):
 
 @pytest.mark.parametrize(("word", "fusible"), [("ALLREDUCE", True), ("REDUCESCATTER", False), ("ALLTOALL", False)])
 def test_sums_of_gradients_may_be_fused(path, word, fusible):
-    """Other collectives of theirs may not; the order of a step is told."""
+    """Other collectives of theirs may not; a step has its order."""
     path.write_text(f"DATA\n1\na -1 1 {word} 8 1 {word} 8 1 {word} 8 1\n")
     job = load_job(path, num_ranks=4)
     assert [task.fusible for task in job.tasks if task.communicates] == [False, False, fusible]

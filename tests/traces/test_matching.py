@@ -164,7 +164,7 @@ ANY = "-1"
         ([send(0, -1)], [recv(2, 1)], [(0, -1), (2, 1)]),
         ([send(0, -1)], [recv(-1, 1)], [(0, -1), (-1, 1)]),
         ([send(0, -1)], [recv(0, 1, tag=ANY)], [(0, -1), (0, 1)]),
-        # each has one other side: that of its own tag first, else the first that nobody has
+        # each has one other side: that of its own tag first, else the first that is free
         ([send(0, 1), send(0, 1)], [recv(-1, 1), recv(-1, 1), recv(-1, 1)], [(0, 1), (0, 1), (-1, 1)]),
         ([send(0, 1, tag="4"), send(0, 1, tag="5")], [recv(-1, 1, tag="5"), recv(-1, 1)], [(0, 1), (0, 1)]),
         ([send(0, 1), send(0, 1)], [recv(0, 1), recv(-1, 1)], [(0, 1), (0, 1)]),

@@ -57,6 +57,6 @@ def test_remarks_on_a_list_of_calls(tmp_path, form):
 
 
 def test_calls_on_which_there_is_nothing_to_remark():
-    """Of all ranks, or of ranks that are not told, without times."""
+    """Of all ranks, or of ranks that are not recorded, without times."""
     for ranks in ((), (0, 1)):
         assert list(notes_on([CollectiveCall("a", "all_reduce", 8, ranks=ranks)], 2)) == []

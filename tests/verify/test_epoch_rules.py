@@ -162,7 +162,7 @@ FULL = ((2, 1, 0), (3, 1, 1))
 
 
 @pytest.mark.parametrize(
-    ("waiting", "slots", "told"),
+    ("waiting", "slots", "found"),
     [
         ([(0, 1, 3)], [(), ()], [(0, "0 -> 1 on port 0", 3, 1)]),
         ([(0, 1, 3)], [[(0, 2, 0)], ()], [(1, "0 -> 1 on port 0", 3, 1)]),
@@ -176,7 +176,7 @@ FULL = ((2, 1, 0), (3, 1, 1))
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("ours", [slice(None), slice(0), slice(1, None), slice(1)])
-def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, told, ours):
+def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, found, ours):
     """The first pair, slot and circuit that are free, beside this traffic and other light; pairs are taken two at a time."""
     monkeypatch.setattr(epochs, "MOST_CANDIDATES", 2)
     made = judge(candidates=on_either_wavelength)
@@ -188,7 +188,7 @@ def test_pairs_that_wait_in_vain(slots_seen, monkeypatch, waiting, slots, told, 
     made.epoch(3, request(*((*row, -9) for row in waiting)), granted(), mine, reserved)
     assert violations(made) == [
         ("cells_not_released", 3, slot, where, "a circuit, since its cells are free", f"{cells} cells that wait", count)
-        for slot, where, cells, count in told
+        for slot, where, cells, count in found
     ]
     assert len(slots_seen) == len(slots)
 

@@ -344,7 +344,7 @@ class Worn(Bench):
 
 
 def test_what_passes_weak_parts_takes_longer():
-    """By the smallest share on its way; what is missing to times at the full rate is told."""
+    """By the smallest share on its way; times at the full rate are too short by the rest."""
     rows = [(0, 0, 1, 0, 1, 0), (0, 2, 0, 4, 1, 0), (1, 1, 2, 0, 1, 0), (2, 0, 3, 1, 1, 0), (3, 3, 0, 2, 1, 0)]
     plan = plan_of(Worn(), rows)
     p = schedule_times(plan, MB, TimeRules(compute="none", control="none"))
