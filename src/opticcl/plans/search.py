@@ -33,7 +33,7 @@ from opticcl.plans.direct_parts import algorithm_in_parts
 from opticcl.plans.light import DEFAULT_RULE, Light, LightRule, light_differs
 from opticcl.plans.shift_laws import held_algorithm
 from opticcl.plans.times import timeline_of
-from opticcl.registry import canonical, parse_call, write_call
+from opticcl.registry import canonical, parse_call
 from opticcl.schedule import ALGORITHMS, generate, reason_declined, search_space
 from opticcl.simulate import engine_options, least_transfer_s
 from opticcl.verify.judge import Judge
@@ -391,15 +391,15 @@ class Search:
         return ""
 
 
-def at_any_rate(fabric: Fabric) -> tuple[str, tuple[int, ...], int, int]:
+def at_any_rate(fabric: Fabric) -> tuple[Any, ...]:
     """What a machine, or a job on one, is apart from the rate of its nodes.
 
     Those that are equal in it have the same schedules, circuits, latencies and light.
     """
     rate = fabric.machine.rate_parameter
-    parameters = {name: value for name, value in fabric.parameters.items() if value is not None and name != rate}
+    parameters = tuple((name, value) for name, value in fabric.parameters.items() if name != rate)
     ranks = () if fabric.node_of_rank is None else tuple(fabric.node_of_rank.tolist())
-    return write_call(fabric.name, parameters), ranks, fabric.num_members, fabric.share
+    return fabric.name, parameters, ranks, fabric.num_members, fabric.share
 
 
 class Searches:
